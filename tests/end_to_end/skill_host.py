@@ -23,15 +23,11 @@ PATIENCE = 20
 
 
 class Mismatch(Exception):
-    """
-    What was read is not what the server says of it. Nothing of it may be used.
-    """
+    """What was read is not what the server says of it. Nothing of it may be used."""
 
 
 class Host:
-    """
-    A host that knows some skills, and reads their files when it needs them.
-    """
+    """A host that knows some skills, and reads their files when it needs them."""
 
     def __init__(self, ask):
         self._ask = ask

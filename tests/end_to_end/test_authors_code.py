@@ -201,9 +201,7 @@ def test_what_does_no_harm(serve, what):
 
 @pytest.mark.parametrize("what", FAILING)
 def test_what_fails_inside(serve, what):
-    """
-    It fails its own request, each time, and no other.
-    """
+    """It fails its own request, each time, and no other."""
     process = serve(inside=FAILING[what])
 
     assert outcomes(process, *KINDS, "other", *KINDS, "other") == (([-32603] * 5 + ["done"]) * 2, 0)
@@ -211,9 +209,7 @@ def test_what_fails_inside(serve, what):
 
 @pytest.mark.parametrize("what", FAILING)
 def test_what_fails_at_import(serve, what):
-    """
-    The recipe is missing, and the others are served.
-    """
+    """The recipe is missing, and the others are served."""
     process = serve(outside=FAILING[what])
 
     assert outcomes(process, "plain", "other", "plain", "other") == ([-32602, "done"] * 2, 0)
@@ -221,9 +217,7 @@ def test_what_fails_at_import(serve, what):
 
 @pytest.mark.parametrize("descriptor", [0, 1, 2])
 def test_a_standard_descriptor_that_is_closed(serve, descriptor):
-    """
-    The wire does not depend on one, at import or inside.
-    """
+    """The wire does not depend on one, at import or inside."""
     closing = f"os.close({descriptor})"
 
     assert outcomes(serve(outside=closing), *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
@@ -233,27 +227,21 @@ def test_a_standard_descriptor_that_is_closed(serve, descriptor):
 
 
 def test_a_signal_handler_inside_a_prompt(serve):
-    """
-    It cannot be set there, as Python says, and the others are served.
-    """
+    """It cannot be set there, as Python says, and the others are served."""
     process = serve(inside="signal.signal(signal.SIGALRM, signal.SIG_IGN)")
 
     assert outcomes(process, "plain", "other", "plain") == ([-32603, "done", -32603], 0)
 
 
 def test_an_event_loop_inside_a_prompt(serve):
-    """
-    A plain prompt may run one; on a loop that runs already, asyncio refuses, as always.
-    """
+    """A plain prompt may run one; on a loop that runs already, asyncio refuses, as always."""
     process = serve(inside="work = asyncio.sleep(0)\ntry:\n    asyncio.run(work)\nfinally:\n    work.close()")
 
     assert outcomes(process, *REQUESTS) == (["done", "done", -32603, "done", "done", "done"], 0)
 
 
 def test_a_low_recursion_limit(serve):
-    """
-    A prompt that lowers it for the whole process leaves enough for what is simple.
-    """
+    """A prompt that lowers it for the whole process leaves enough for what is simple."""
     process = serve(inside="sys.setrecursionlimit(120)")
 
     assert outcomes(process, *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
@@ -261,9 +249,7 @@ def test_a_low_recursion_limit(serve):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is limited on Linux")
 def test_memory_that_is_really_exhausted(serve):
-    """
-    One render that takes all there is fails, and the next ones are served.
-    """
+    """One render that takes all there is fails, and the next ones are served."""
     greedy = """
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (800_000_000, -1))
@@ -279,9 +265,7 @@ def test_memory_that_is_really_exhausted(serve):
 
 
 def test_what_a_prompt_leaves_behind_keeps_its_secrets(serve):
-    """
-    Of a task that fails after the reply only the kind of the error is logged.
-    """
+    """Of a task that fails after the reply only the kind of the error is logged."""
     leaving = """
         async def fail():
             raise ValueError("password123")
@@ -300,8 +284,6 @@ def test_what_a_prompt_leaves_behind_keeps_its_secrets(serve):
 
 
 def test_a_great_many_messages(serve):
-    """
-    A prompt of a hundred thousand messages is answered, or refused, and the next one served.
-    """
+    """A prompt of a hundred thousand messages is answered, or refused, and the next one served."""
     process = serve(inside="return list(range(100_000))")
     assert outcomes(process, "plain", "other") == (["done"] * 2, 0)

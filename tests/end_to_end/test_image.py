@@ -183,28 +183,20 @@ raise SystemExit(1)
 
 class TestLines:
     def test_an_init_is_the_first_process(self):
-        """
-        It starts promptkit, and is in the image.
-        """
+        """It starts promptkit, and is in the image."""
         assert words("ENTRYPOINT") == ["tini", "--", "promptkit"]
         assert ("COPY", "--from=build /usr/bin/tini /usr/bin/") in instructions()
 
     def test_it_runs_as_nobody(self):
-        """
-        The user is a number, and not root's.
-        """
+        """The user is a number, and not root's."""
         assert [int(number) > 0 for number in last("USER").split(":")] == [True, True]
 
     def test_the_last_step_checks_the_recipes(self):
-        """
-        An image with faulty recipes is not built.
-        """
+        """An image with faulty recipes is not built."""
         assert last("RUN").endswith("promptkit check recipes")
 
     def test_what_is_run_is_what_the_documentation_says(self):
-        """
-        The page on deployment has the commands that the file opens with.
-        """
+        """The page on deployment has the commands that the file opens with."""
         page = (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8")
         told = [
             row.removeprefix("#   ") for row in DOCKERFILE.read_text().splitlines() if row.startswith("#   ")
@@ -214,9 +206,7 @@ class TestLines:
         assert [command for command in told if command not in page] == []
 
     def test_its_health_needs_no_other_program(self):
-        """
-        The health check is Python's, as the image has no curl.
-        """
+        """The health check is Python's, as the image has no curl."""
         assert words("HEALTHCHECK")[:2] == ["python", "-c"]
 
 
@@ -224,9 +214,7 @@ class TestLines:
 @pytest.mark.timeout(PATIENT)
 class TestImage:
     def test_it_serves_and_is_healthy(self, image):
-        """
-        With a root that cannot be written, and as nobody, the image serves and says that it is healthy.
-        """
+        """With a root that cannot be written, and as nobody, the image serves and says that it is healthy."""
         serve = as_docker_does([*words("ENTRYPOINT"), *words("CMD")])
         check = as_docker_does(words("HEALTHCHECK"))
         done = image(
@@ -247,18 +235,14 @@ class TestImage:
         assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
     def test_nothing_of_it_can_be_written(self, image):
-        """
-        Neither its user nor root can write into the image; and the server's user is nobody.
-        """
+        """Neither its user nor root can write into the image; and the server's user is nobody."""
         done = image(as_docker_does(["sh", "-c", "id -u; touch /srv/x /tmp/x"]) + "|| touch $IMAGE/srv/x")
 
         assert (done.returncode, done.stdout.split()) == (1, [b"65534"])
         assert done.stderr.count(b"Read-only file system") == 3
 
     def test_it_serves_over_stdio(self, image):
-        """
-        The image serves a client on standard input and output, too, and logs nothing.
-        """
+        """The image serves a client on standard input and output, too, and logs nothing."""
         command = [*words("ENTRYPOINT"), "serve", "recipes"]
         asked = line(modern(1, "prompts/list")) + line(modern(2, "prompts/get", {"name": "code_review"}))
         done = image(as_docker_does(command), input=asked)

@@ -100,9 +100,7 @@ class TestBeforeTheClientIsReady:
     @pytest.mark.requirement("lifecycle/before-initialized")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_nothing_is_asked(self, revision):
-        """
-        Until the client says that it is ready, what it leaves out is missing; then it is asked for.
-        """
+        """Until the client says that it is ready, what it leaves out is missing; then it is asked for."""
         client = opened(revision, FORM, ready=False)
 
         early = ask(client, get(1, "review", diff="x"))
@@ -115,9 +113,7 @@ class TestBeforeTheClientIsReady:
     @pytest.mark.requirement("lifecycle/before-initialized")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_nothing_is_told(self, revision):
-        """
-        It is not sent notifications either.
-        """
+        """It is not sent notifications either."""
         client = opened(revision, FORM, ready=False)
         client.sent.clear()
 
@@ -129,9 +125,7 @@ class TestBeforeTheClientIsReady:
 class TestOperation:
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_ping_while_a_prompt_waits(self, revision):
-        """
-        A ping is answered with an empty result, before a request that came earlier.
-        """
+        """A ping is answered with an empty result, before a request that came earlier."""
         release = threading.Event()
 
         @prompt
@@ -166,9 +160,7 @@ class TestOperation:
         ],
     )
     def test_what_a_revision_defines(self, revision, listed, kinds, noted, wav):
-        """
-        Members and kinds of content are those of the agreed revision.
-        """
+        """Members and kinds of content are those of the agreed revision."""
 
         @prompt(title="All", icons=[Icon("data:,")], tags=["x"])
         def everything():
@@ -193,9 +185,7 @@ class TestOperation:
         [*[(revision, {}) for revision in HANDSHAKES], *[(revision, FORM) for revision in HANDSHAKES[:2]]],
     )
     def test_what_a_client_does_not_declare(self, revision, capabilities):
-        """
-        A client that shows no forms, or a version that has none, is not asked.
-        """
+        """A client that shows no forms, or a version that has none, is not asked."""
         reply = ask(opened(revision, capabilities), get(1, "review", diff="x"))
 
         assert (reply["id"], reply["error"]["code"]) == (1, -32602)
@@ -204,9 +194,7 @@ class TestOperation:
     @pytest.mark.parametrize("changes", [True, False])
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_what_the_server_does_not_declare(self, revision, changes):
-        """
-        A client is notified of a changed list only if the server declared that it would.
-        """
+        """A client is notified of a changed list only if the server declared that it would."""
         client = Client(CATALOG, revision, changes=changes)
         declared = client.ask("initialize", initialize(revision)["params"])["result"]["capabilities"]
         client.send(line(notification("notifications/initialized")))
@@ -220,9 +208,7 @@ class TestOperation:
     @pytest.mark.requirement("lifecycle/errors/prepared")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_what_may_go_wrong(self, revision):
-        """
-        An odd version, no capabilities and a prompt that never ends: the session goes on.
-        """
+        """An odd version, no capabilities and a prompt that never ends: the session goes on."""
         client = opened(revision, {})
         ask(client, initialize("1999-01-01", capabilities={}))
         ask(client, initialize(revision, capabilities={}))
@@ -237,9 +223,7 @@ class TestTimeLimits:
     @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
     @pytest.mark.parametrize("revision", ASKING)
     def test_a_question_that_nobody_answers(self, revision):
-        """
-        After its time it is cancelled, its request is answered, and an answer is ignored.
-        """
+        """After its time it is cancelled, its request is answered, and an answer is ignored."""
         client = opened(revision, FORM)
         # With much less, its time may be over before it is sent, and then it is not sent.
         client.server._elicitation._answer_within = 0.5
@@ -256,9 +240,7 @@ class TestTimeLimits:
     @pytest.mark.requirement("lifecycle/timeouts/configurable")
     @pytest.mark.parametrize("revision", HANDSHAKE_SINCE_2025_03)
     def test_each_prompt_has_its_own(self, revision):
-        """
-        One prompt is over its limit while another, which has a longer one, goes on.
-        """
+        """One prompt is over its limit while another, which has a longer one, goes on."""
         release = threading.Event()
 
         @prompt(timeout=30)
@@ -281,9 +263,7 @@ class TestTimeLimits:
     @pytest.mark.requirement("lifecycle/timeouts/maximum")
     @pytest.mark.parametrize("revision", HANDSHAKE_SINCE_2025_03)
     def test_progress_puts_nothing_off(self, revision):
-        """
-        A prompt that reports progress for ever ends at its limit all the same.
-        """
+        """A prompt that reports progress for ever ends at its limit all the same."""
 
         @prompt(timeout=0.1)
         async def busy(context: Context):
@@ -306,9 +286,7 @@ class TestEras:
     @pytest.mark.requirement("versioning/dual-era")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_clients_of_either_era(self, revision):
-        """
-        A client with a handshake, and one without, list prompts and get them.
-        """
+        """A client with a handshake, and one without, list prompts and get them."""
         client = Client(CATALOG, revision)
 
         assert [found["name"] for found in client.ask("prompts/list")["result"]["prompts"]] == sorted(CATALOG)
@@ -317,9 +295,7 @@ class TestEras:
     @pytest.mark.requirement("versioning/one-process")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_both_in_one_process(self, revision):
-        """
-        Requests of both eras take turns, and each is answered in the form of its own.
-        """
+        """Requests of both eras take turns, and each is answered in the form of its own."""
         client = opened(revision)
         params = {"name": "who", "arguments": {}}
 
@@ -341,9 +317,7 @@ class TestEras:
     @pytest.mark.requirement("versioning/modern-requests")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_handshake_changes_nothing_for_a_modern_request(self, revision):
-        """
-        The reply is the same before and after.
-        """
+        """The reply is the same before and after."""
         client = Client(CATALOG, None)
         asked = [modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "who"})]
 
@@ -355,9 +329,7 @@ class TestEras:
 
     @pytest.mark.requirement("base/meta/client-info")
     def test_a_client_may_call_itself_anything(self):
-        """
-        Whatever it says, or if it says nothing, a modern client gets the same bytes.
-        """
+        """Whatever it says, or if it says nothing, a modern client gets the same bytes."""
         client = Client(CATALOG, None)
         metas = [envelope(**{INFO: {"name": name, "version": "1"}}) for name in ("claude-code", "x")]
         metas.append({key: value for key, value in envelope().items() if key != INFO})
@@ -379,9 +351,7 @@ class TestEras:
 class TestStatelessness:
     @pytest.mark.requirement("base/stateless/nothing-remembered")
     def test_each_request_speaks_for_itself(self):
-        """
-        Client, capabilities and version are those of the request, whatever came before it.
-        """
+        """Client, capabilities and version are those of the request, whatever came before it."""
         client = opened("2025-06-18", FORM)
         declared = envelope(FORM, **{INFO: {"name": "desk", "version": "1"}})
         silent = {key: value for key, value in envelope().items() if key != INFO}
@@ -395,9 +365,7 @@ class TestStatelessness:
 
     @pytest.mark.requirement("base/meta/undeclared-capability", "base/stateless/nothing-remembered")
     def test_what_is_not_declared_is_not_used(self):
-        """
-        A request without elicitation is refused for what it lacks, though others declare it.
-        """
+        """A request without elicitation is refused for what it lacks, though others declare it."""
         client = opened("2025-06-18", FORM)
         params = {"name": "review", "arguments": {"diff": "x"}}
 
@@ -414,9 +382,7 @@ class TestStatelessness:
 
     @pytest.mark.requirement("base/stateless/unrelated-work")
     def test_unrelated_requests_take_turns(self):
-        """
-        Two prompts that ask, a stream and lists may be interleaved: each goes on as if alone.
-        """
+        """Two prompts that ask, a stream and lists may be interleaved: each goes on as if alone."""
         client = Client(CATALOG, MODERN, capabilities=FORM, changes=True)
         wanted = {"notifications": {"promptsListChanged": True}}
         first, second = {"name": "review", "arguments": {"diff": "x"}}, {"name": "plan"}

@@ -87,9 +87,7 @@ def received(content):
 
 
 def test_every_recipe_is_listed_with_its_arguments():
-    """
-    The client sees every recipe, its description, and its arguments in the order of the signature.
-    """
+    """The client sees every recipe, its description, and its arguments in the order of the signature."""
 
     async def listed(client):
         return (await client.list_prompts()).prompts
@@ -113,9 +111,7 @@ def test_every_recipe_is_listed_with_its_arguments():
 
 
 def test_every_recipe_arrives_as_it_was_composed():
-    """
-    Every message of every recipe, of whatever kind, arrives with its role and all its content.
-    """
+    """Every message of every recipe, of whatever kind, arrives with its role and all its content."""
 
     async def got(client):
         return {name: await client.get_prompt(name, arguments) for name, arguments in ARGUMENTS.items()}
@@ -135,9 +131,7 @@ def test_every_recipe_arrives_as_it_was_composed():
 
 
 def test_turns_arrive_in_order():
-    """
-    A conversation keeps its roles and its order.
-    """
+    """A conversation keeps its roles and its order."""
 
     async def got(client):
         return await client.get_prompt("debug_error", {"error": "boom"})
@@ -179,9 +173,7 @@ def test_turns_arrive_in_order():
     ],
 )
 def test_a_refusal_says_everything_that_is_wrong(name, arguments, data):
-    """
-    A wrong name or wrong arguments are -32602, with every fault in the data.
-    """
+    """A wrong name or wrong arguments are -32602, with every fault in the data."""
 
     async def refused(client):
         with pytest.raises(MCPError) as error:
@@ -194,9 +186,7 @@ def test_a_refusal_says_everything_that_is_wrong(name, arguments, data):
 
 
 def test_a_client_that_prefers_the_modern_era_gets_it():
-    """
-    A client that first asks what is served finds the newest revision, and opens no session.
-    """
+    """A client that first asks what is served finds the newest revision, and opens no session."""
 
     async def connected():
         server = StdioServerParameters(
@@ -209,9 +199,7 @@ def test_a_client_that_prefers_the_modern_era_gets_it():
 
 
 def test_nothing_is_left_running():
-    """
-    When the client hangs up the server ends by itself, at once and with exit code 0.
-    """
+    """When the client hangs up the server ends by itself, at once and with exit code 0."""
     ran = subprocess.run(
         [sys.executable, "-m", "promptkit", "serve", RECIPES],
         input=b"",

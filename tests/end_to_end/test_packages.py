@@ -94,9 +94,7 @@ def programs(wheels, tmp_path_factory):
 
 
 def test_the_official_client_lists_it(programs, installations, tmp_path):
-    """
-    One command serves all that the folder serves; a prompt that reads a text file is got.
-    """
+    """One command serves all that the folder serves; a prompt that reads a text file is got."""
     python = install_packages(CLIENT, installations)
     names, text = json.loads(run(python, "-c", LISTING, programs / "our-recipes", cwd=tmp_path))
 
@@ -106,9 +104,7 @@ def test_the_official_client_lists_it(programs, installations, tmp_path):
 
 
 def test_two_lie_side_by_side(programs, tmp_path):
-    """
-    Each serves its own, though both were made of a folder of the same name.
-    """
+    """Each serves its own, though both were made of a folder of the same name."""
     asked = line(modern(1, "prompts/get", {"name": "greet"}))
     answered = run(programs / "other.recipes", input=asked.decode(), cwd=tmp_path)
     listed = run(programs / "our-recipes", input=line(modern(1, "prompts/list")).decode(), cwd=tmp_path)
@@ -118,18 +114,14 @@ def test_two_lie_side_by_side(programs, tmp_path):
 
 
 def test_python_runs_it(programs, tmp_path):
-    """
-    As a module, too.
-    """
+    """As a module, too."""
     asked = line(modern(1, "prompts/get", {"name": "greet"})).decode()
 
     assert "Hello, you." in run(programs / "python", "-m", "other_recipes", input=asked, cwd=tmp_path)
 
 
 def test_over_http(programs, tmp_path):
-    """
-    Nothing else has to be installed for it.
-    """
+    """Nothing else has to be installed for it."""
     command = [str(programs / "other.recipes"), "--http", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as server:
         try:
@@ -141,9 +133,7 @@ def test_over_http(programs, tmp_path):
 
 
 def test_no_file_is_in_both(wheels):
-    """
-    So neither takes anything away when it is uninstalled.
-    """
+    """So neither takes anything away when it is uninstalled."""
     first, second = (
         set(zipfile.ZipFile(next(wheels.glob(f"{name}-*.whl"))).namelist())
         for name in ("our_recipes", "other_recipes")

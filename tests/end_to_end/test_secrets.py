@@ -274,9 +274,7 @@ class TestServing:
     @pytest.mark.parametrize("failing", FAILING, ids=lambda failing: failing.__name__)
     @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
     def test_a_prompt_that_fails(self, failing, revision, capsys):
-        """
-        Whatever a prompt raises, neither the reply nor what is logged holds its secret.
-        """
+        """Whatever a prompt raises, neither the reply nor what is logged holds its secret."""
         asked = client(revision)
 
         asked.post("prompts/get", {"name": failing.__name__, "arguments": {"token": VALUE}})
@@ -302,9 +300,7 @@ class TestServing:
     )
     @pytest.mark.parametrize("revision", ["2025-06-18", MODERN])
     def test_other_arguments(self, name, arguments, revision, capsys):
-        """
-        A secret may be of any type, be left out, or be given where something else is asked for.
-        """
+        """A secret may be of any type, be left out, or be given where something else is asked for."""
         asked = client(revision)
 
         asked.post("prompts/get", {"name": name, "arguments": arguments})
@@ -312,9 +308,7 @@ class TestServing:
         assert words_in(everything(asked, capsys)) == []
 
     def test_what_is_left(self, capsys):
-        """
-        The traceback shows all but the secret, and the reply the author's words around it.
-        """
+        """The traceback shows all but the secret, and the reply the author's words around it."""
         message = client().get("told", token=VALUE)["error"]["message"]
         client().get("plain", token=VALUE)
 
@@ -326,9 +320,7 @@ class TestServing:
         assert logged.endswith(f"\nValueError: {HIDDEN}\n")
 
     def test_completion(self, capsys):
-        """
-        What was chosen before is as secret while another argument is completed; nothing is offered.
-        """
+        """What was chosen before is as secret while another argument is completed; nothing is offered."""
         for name in ("other", "token"):
             asked = client()
             asked.post(
@@ -344,9 +336,7 @@ class TestServing:
 
     @pytest.mark.parametrize("scheme", ["vault", "safe"])
     def test_a_resource(self, scheme, capsys):
-        """
-        A URI that holds a secret is not repeated: its template is named.
-        """
+        """A URI that holds a secret is not repeated: its template is named."""
         asked = client()
 
         asked.post("resources/read", {"uri": f"{scheme}://{quote(VALUE, safe='')}"})
@@ -357,9 +347,7 @@ class TestServing:
 
     @pytest.mark.parametrize("method", ["prompts/list", "resources/templates/list"])
     def test_a_listing(self, method, capsys):
-        """
-        A default that is a secret is in no description and in no schema.
-        """
+        """A default that is a secret is in no description and in no schema."""
         asked = client()
 
         asked.post(method)
@@ -367,9 +355,7 @@ class TestServing:
         assert words_in(everything(asked, capsys)) == []
 
     def test_an_audit(self, tmp_path):
-        """
-        No secret is in the file that notes all requests.
-        """
+        """No secret is in the file that notes all requests."""
         from tests.server.test_audit import Audited
 
         audited = Audited(tmp_path / "audit", catalog=CATALOG)
@@ -382,9 +368,7 @@ class TestServing:
         assert words_in(audited.file.read_text()) == []
 
     def test_an_exception_that_cannot_be_shown(self, capsys):
-        """
-        It is an internal error like any other, whatever it calls itself.
-        """
+        """It is an internal error like any other, whatever it calls itself."""
 
         class Mute(PromptError):
             def __str__(self):
@@ -446,9 +430,7 @@ class TestCommands:
         ids=" ".join,
     )
     def test_what_they_print(self, recipes, tmp_path, monkeypatch, capsys, words):
-        """
-        No command shows a secret, in what it is asked for or in an error.
-        """
+        """No command shows a secret, in what it is asked for or in an error."""
         recipes(secrets=RECIPE)
         (tmp_path / "key").write_text(VALUE)
         monkeypatch.chdir(tmp_path)
@@ -461,9 +443,7 @@ class TestCommands:
         assert words_in(printed.out + printed.err) == []
 
     def test_a_transcript(self, recipes, tmp_path, monkeypatch, capsys):
-        """
-        A transcript, and the JSON, say where a secret stood.
-        """
+        """A transcript, and the JSON, say where a secret stood."""
         recipes(secrets=RECIPE)
         monkeypatch.chdir(tmp_path)
 
@@ -492,9 +472,7 @@ class TestDirectCalls:
         ids=["call", "render", "render_wire", "class", "choice"],
     )
     def test_what_does_not_fit(self, call):
-        """
-        A value of another type is refused without being repeated.
-        """
+        """A value of another type is refused without being repeated."""
         with pytest.raises((TypeError, ValueError)) as refused:
             call()
 
@@ -523,9 +501,7 @@ LETTERS = st.text("abd 01-\n'\\ü", max_size=60)
 class TestRedactor:
     @given(LETTERS.filter(lambda text: len(text.strip()) > 3), LETTERS, LETTERS, st.data())
     def test_no_stretch_is_left(self, secret, before, after, data):
-        """
-        Of a secret no eight characters in a row are left, and a shorter one not at all.
-        """
+        """Of a secret no eight characters in a row are left, and a shorter one not at all."""
         start = data.draw(st.integers(0, max(len(secret) - STRETCH, 0)))
         end = data.draw(st.integers(min(start + STRETCH, len(secret)), len(secret)))
 
@@ -536,9 +512,7 @@ class TestRedactor:
 
     @given(st.text("xyz ", max_size=99))
     def test_all_else_is_left(self, text):
-        """
-        Text that shares nothing with a secret stays as it is.
-        """
+        """Text that shares nothing with a secret stays as it is."""
         assert redactor(str, "correct-horse").redacted(text) == text
 
     @pytest.mark.parametrize(
@@ -574,29 +548,21 @@ class TestRedactor:
         ids=str,
     )
     def test_what_is_hidden(self, annotation, sent, text, redacted):
-        """
-        A secret is hidden as it was sent and as it was read; names and braces are no secrets.
-        """
+        """A secret is hidden as it was sent and as it was read; names and braces are no secrets."""
         assert redactor(annotation, sent).redacted(text) == redacted
 
     def test_a_default(self):
-        """
-        A default is as secret as what is given.
-        """
+        """A default is as secret as what is given."""
         assert redactor(str, None, "swordfish").redacted("a swordfish") == f"a {HIDDEN}"
 
     def test_nothing_is_secret(self):
-        """
-        Where no argument is marked, text stays as it is.
-        """
+        """Where no argument is marked, text stays as it is."""
         hidden = Redactor.of(inner.compiled.arguments, {"depth": "12345"})
 
         assert (hidden, hidden.redacted("12345")) == (Redactor(), "12345")
 
     def test_what_lies_below_a_member_of_the_protocol(self):
-        """
-        Words that the protocol has stay; what only stands below such a word does not.
-        """
+        """Words that the protocol has stay; what only stands below such a word does not."""
         shown = redactor(str, "swordfish").redacted_json(
             {"type": "swordfish", "format": {"name": "swordfish", "type": "text"}, "detail": ["swordfish"]}
         )
@@ -604,15 +570,11 @@ class TestRedactor:
         assert shown == {"type": "swordfish", "format": {"name": HIDDEN, "type": "text"}, "detail": [HIDDEN]}
 
     def test_it_does_not_show_itself(self):
-        """
-        What hides secrets does not tell them either.
-        """
+        """What hides secrets does not tell them either."""
         assert repr(redactor(str, "swordfish")) == "Redactor()"
 
     def test_long_texts(self):
-        """
-        A message of a million characters that holds the secret as long is hidden soon.
-        """
+        """A message of a million characters that holds the secret as long is hidden soon."""
         secret = "correct-horse" * 80_000
 
         assert redactor(str, secret).redacted(f"no {secret!r}") == f"no '{HIDDEN}'"
@@ -791,9 +753,7 @@ class TestWhatPythonPrints:
         return request(number, "prompts/get", {"name": name, "arguments": arguments})
 
     def test_by_itself_and_by_authors(self, recipes):
-        """
-        Whatever prints a secret, in a request or after it, it is not shown; the rest is.
-        """
+        """Whatever prints a secret, in a request or after it, it is not shown; the rest is."""
         names = [
             "left_behind",
             "on_a_thread",
@@ -847,9 +807,7 @@ class TestWhatPythonPrints:
         assert "harmless Ada True a word of <b>correction" in found
 
     def test_before_the_value_is_read(self, recipes):
-        """
-        An author's own type may print what it is made of, and refuse it.
-        """
+        """An author's own type may print what it is made of, and refuse it."""
         source = """
         from typing import Annotated
         from attrs import field, frozen
@@ -874,9 +832,7 @@ class TestWhatPythonPrints:
         assert words_in(found) == []
 
     def test_much_later(self, recipes):
-        """
-        Requests without a secret, however many, make none forgotten; nor do a hundred others.
-        """
+        """Requests without a secret, however many, make none forgotten; nor do a hundred others."""
         requests = [self.get(1, "left_behind", token=VALUE)]
         requests += [self.get(number, "collected", token=f"other-{number:09}") for number in range(2, 102)]
         requests += [self.get(number, "harmless", name="Ada") for number in range(102, 400)]
@@ -905,9 +861,7 @@ class TestRecentSecrets:
         assert recent.redacted("first-secret 00000000 00004999") == (f"{HIDDEN} 00000000 {HIDDEN}")
 
     def test_a_secret_of_many_megabytes(self):
-        """
-        Looking for it takes no longer than looking for its beginning.
-        """
+        """Looking for it takes no longer than looking for its beginning."""
 
         def taking(token: Token) -> str:
             return "x"
@@ -917,9 +871,7 @@ class TestRecentSecrets:
             assert sum(map(len, Redactor.of_values(arguments, {"token": value}).texts)) < 400_000
 
     def test_a_secret_of_many_parts(self):
-        """
-        Of one request only so much is looked for, however it is divided.
-        """
+        """Of one request only so much is looked for, however it is divided."""
 
         def taking(token: Annotated[dict[str, str], Arg(secret=True)]) -> str:
             return "x"
@@ -934,9 +886,7 @@ class TestRecentSecrets:
                 assert 0 < sum(map(len, found.texts)) < 400_000
 
     def test_many_long_ones(self):
-        """
-        Of long secrets fewer are looked for, but always those of the latest request.
-        """
+        """Of long secrets fewer are looked for, but always those of the latest request."""
         recent = RecentSecrets()
         for number in range(100):
             recent.add(Redactor(frozenset({f"{number:05}" * 3000})))
@@ -948,9 +898,7 @@ class TestRecentSecrets:
 
     @pytest.mark.parametrize("value", ["1", "ab ", "", True, None])
     def test_short_values(self, value):
-        """
-        A secret of fewer than four characters, None, true and false are not hidden.
-        """
+        """A secret of fewer than four characters, None, true and false are not hidden."""
 
         def taking(token: Token) -> str:
             return "x"
@@ -960,9 +908,7 @@ class TestRecentSecrets:
         assert redactor.redacted("1 ab True null None") == "1 ab True null None"
 
     def test_a_line_costs_no_more_than_its_length(self, monkeypatch):
-        """
-        What is looked for is taken apart once, and not again for each line, or each further secret.
-        """
+        """What is looked for is taken apart once, and not again for each line, or each further secret."""
         recent, taken = RecentSecrets(), []
         for number in range(200):
             secret = f"secret-{number:09}"

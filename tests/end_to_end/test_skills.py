@@ -21,9 +21,7 @@ FRONT = "---\nname: notes\ndescription: Write notes {0}.\n---\n{0}\n"
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_skill_of_the_recipes(way):
-    """
-    A host that does all that it must do reads each file, and finds nothing wrong.
-    """
+    """A host that does all that it must do reads each file, and finds nothing wrong."""
     with WAYS[way](RECIPES) as ask:
         host = Host(ask)
 
@@ -38,9 +36,7 @@ def test_every_skill_of_the_recipes(way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_folders_lead_to_every_file(way):
-    """
-    From the skill's own folder down, each file is found once.
-    """
+    """From the skill's own folder down, each file is found once."""
     with WAYS[way](RECIPES) as ask:
         host = Host(ask)
         for uri in host.list_skills():
@@ -73,9 +69,7 @@ def content(path, number):
 
 
 class Author:
-    """
-    Saves the files of one skill, and knows in which states they have been.
-    """
+    """Saves the files of one skill, and knows in which states they have been."""
 
     def __init__(self, folder):
         self.folder = folder / "skills" / "notes"
@@ -180,9 +174,7 @@ def settled(host, author):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_approval_ends_with_any_changed_byte(way, tmp_path):
-    """
-    And with nothing else: a skill next to it may change.
-    """
+    """And with nothing else: a skill next to it may change."""
     author = Author(tmp_path)
     other = tmp_path / "skills" / "other" / "SKILL.md"
     other.parent.mkdir()
@@ -201,9 +193,7 @@ def test_an_approval_ends_with_any_changed_byte(way, tmp_path):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_start_after_an_edit_tells_the_new_digests(way, tmp_path):
-    """
-    What was kept of the last start is not told of a skill that has changed since.
-    """
+    """What was kept of the last start is not told of a skill that has changed since."""
     author = Author(tmp_path)
     for number in range(3):
         author.change("rules.md", number)

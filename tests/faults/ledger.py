@@ -198,9 +198,7 @@ def _validator(revision):
 
 
 class Schemas:
-    """
-    The published schemas: is a line one that a server may send?
-    """
+    """The published schemas: is a line one that a server may send?"""
 
     def __init__(self):
         if not (SCHEMAS / f"{MODERN}.json").is_file():

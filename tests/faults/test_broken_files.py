@@ -21,9 +21,7 @@ def {0}():
 
 
 class Told:
-    """
-    What a client gets, and the changes that it is notified of.
-    """
+    """What a client gets, and the changes that it is notified of."""
 
     def __init__(self, serving):
         self.serving, self.asked = serving, 0
@@ -94,9 +92,7 @@ def test_one_broken_file_among_others(told):
 
 @pytest.mark.parametrize("hangs", ["while True: pass", "import time; time.sleep(10**6)", "open(FIFO)"])
 def test_a_hanging_import(told, tmp_path, hangs):
-    """
-    Later edits are served, the hanging file is named, and the end of input ends the process.
-    """
+    """Later edits are served, the hanging file is named, and the end of input ends the process."""
     os.mkfifo(tmp_path / "fifo")
     folder, client = told(a=PROMPT.format("a", "one"), b=PROMPT.format("b", "one"))
     client.wait(a="one", b="one")
@@ -115,9 +111,7 @@ def test_a_hanging_import(told, tmp_path, hangs):
 
 
 def test_a_sparse_file_of_16_gib(recipes, capsys):
-    """
-    It is reported in one line, and takes neither the memory nor the time to be read.
-    """
+    """It is reported in one line, and takes neither the memory nor the time to be read."""
     folder = recipes(a=PROMPT.format("a", "one"))
     with (folder / "odd.py").open("wb") as file:
         file.truncate(16 << 30)
@@ -131,9 +125,7 @@ def test_a_sparse_file_of_16_gib(recipes, capsys):
 
 
 def test_a_folder_full_of_odd_entries(told, tmp_path):
-    """
-    It starts, serves, and sees edits.
-    """
+    """It starts, serves, and sees edits."""
     folder, client = told(a=PROMPT.format("a", "one"))
     client.serving.end()
     (folder / "self").symlink_to("self")

@@ -50,9 +50,7 @@ def stalled(serving, sent):
 
 class TestReading:
     def test_slowly(self, serve, whole):
-        """
-        A client that reads slowly gets everything, once and whole.
-        """
+        """A client that reads slowly gets everything, once and whole."""
         serving = serve(reads=False)
         sent = gets(range(100 if whole else 20))
         serving.write(b"".join(sent))
@@ -65,9 +63,7 @@ class TestReading:
         assert faults(serving.drained(), sent) == []
 
     def test_not_for_a_while(self, serve):
-        """
-        A client that stops reading, and goes on later, has lost nothing.
-        """
+        """A client that stops reading, and goes on later, has lost nothing."""
         serving = serve(reads=False)
         sent = gets(range(500))
         taken = serving.offer(b"".join(sent), 1.0)
@@ -125,9 +121,7 @@ class TestReading:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_writing_a_byte_at_a_time(serve, whole, revision):
-    """
-    A client that writes one byte at a time gets what any other gets.
-    """
+    """A client that writes one byte at a time gets what any other gets."""
     serving, messages = serve(), []
     for turn in range(5 if whole else 1):
         numbers = (f"{turn} {number}" for number in count())
@@ -155,9 +149,7 @@ def test_writing_a_byte_at_a_time(serve, whole, revision):
 class TestVanishing:
     @pytest.mark.parametrize("busy", ["idle", "flooded", "sleeps", "naps"])
     def test_both_ends_close(self, serve, busy):
-        """
-        When a client is gone, whatever it has asked for, the process ends, and soon.
-        """
+        """When a client is gone, whatever it has asked for, the process ends, and soon."""
         serving = serve(reads=False)
         serving.send(request("before", "ping"))
         serving.read(100)
@@ -173,9 +165,7 @@ class TestVanishing:
         assert (took < SOON, code) == (True, 0)
 
     def test_client_is_killed(self, serve, tmp_path):
-        """
-        A client that is killed in the middle of a line leaves no server behind.
-        """
+        """A client that is killed in the middle of a line leaves no server behind."""
         folder = serve().process.args[4]
         client = subprocess.Popen(
             [sys.executable, "-c", CLIENT, sys.executable, folder, str(tmp_path / "log")],

@@ -35,9 +35,7 @@ class Everything:
 
 
 def test_a_question_that_comes_while_the_last_line_is_written():
-    """
-    It is answered: nothing else will come that could remind the client of it.
-    """
+    """It is answered: nothing else will come that could remind the client of it."""
     exchange = Exchange(Asking(), Everything(), Chance(SEED))
     exchange.send(line(request(1, "prompts/get", {"name": "asks"})).rstrip())
 

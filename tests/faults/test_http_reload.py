@@ -74,9 +74,7 @@ async def run(load, recipe, count):
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no workers")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_no_request_is_lost_in_a_reload(tmp_path, amount, figures, workers):
-    """
-    However often recipes are saved, every request is answered with 200, and every version is served.
-    """
+    """However often recipes are saved, every request is answered with 200, and every version is served."""
     folder, count = tmp_path / "saved", amount(100_000, 4_000, 2_000)
     folder.mkdir()
     recipe = folder / "recipe.py"

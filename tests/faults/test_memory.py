@@ -235,9 +235,7 @@ def chosen(kinds, revision, whole):
 
 @pytest.mark.parametrize("revision", [HANDSHAKES[-1], MODERN])
 def test_a_line_that_is_refused(opened, figures, whole, revision):
-    """
-    Whatever a line holds, to refuse it takes no more than four times its size, and the next is served.
-    """
+    """Whatever a line holds, to refuse it takes no more than four times its size, and the next is served."""
     serving, found = opened(revision), {}
 
     for name, text in chosen(refused(), revision, whole).items():
@@ -271,9 +269,7 @@ def test_a_line_that_is_read(opened, figures, whole, revision):
 
 @pytest.mark.parametrize("piece", [1, 100, 65536])
 def test_a_line_in_pieces(opened, piece):
-    """
-    However a line is cut, it takes the same.
-    """
+    """However a line is cut, it takes the same."""
     serving = opened(HANDSHAKES[-1])
     data = asked(argument(b"a" * (MIB // 8 if piece == 1 else MIB))) + b"\n"
 
@@ -291,9 +287,7 @@ def test_a_line_in_pieces(opened, piece):
 
 
 def test_a_batch(opened):
-    """
-    An array of messages, too.
-    """
+    """An array of messages, too."""
     serving = opened("2025-03-26")
     small = b",".join(asked(argument(b"a" * 4000), number=b"%d" % number) for number in range(1000))
     many = b",".join([b'{"jsonrpc":"2.0","id":1,"method":"ping"}'] * 1001)
@@ -315,9 +309,7 @@ def test_a_batch(opened):
 
 
 def test_replies_that_are_kept(opened):
-    """
-    However much a client asks of prompts with `cache`, little of it is kept.
-    """
+    """However much a client asks of prompts with `cache`, little of it is kept."""
     serving = opened(HANDSHAKES[-1])
 
     def ask(number):
@@ -335,9 +327,7 @@ def test_replies_that_are_kept(opened):
 
 @pytest.mark.parametrize("room", [16, 48], ids=lambda room: f"{room} MiB")
 def test_not_enough_memory(opened, room):
-    """
-    Where memory runs out while a line is read, requests go on to be answered, under their ids.
-    """
+    """Where memory runs out while a line is read, requests go on to be answered, under their ids."""
     import resource
 
     serving = opened(HANDSHAKES[-1])

@@ -42,9 +42,7 @@ def mixed(random, numbers):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_every_request_that_clients_may_send(revision):
-    """
-    The messages that are drawn are of every kind that the published schema lets a client send.
-    """
+    """The messages that are drawn are of every kind that the published schema lets a client send."""
     shapes = Shapes(revision, Chance(SEED))
 
     assert {shapes.request(0)["method"] for _ in range(1000)} == set(shapes.methods)

@@ -1,4 +1,4 @@
-"""Files of secrets: whose they may be, and where."""
+"""Files with secrets: permissions, owners, and reloading."""
 
 import os
 import shlex
@@ -10,12 +10,12 @@ import pytest
 
 from promptkit.transports.secret_files import InvalidSecretsError, SecretFile, read_secret_file
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="owners and modes are of POSIX")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="owners and modes exist on POSIX only")
 as_root = pytest.mark.skipif(
-    sys.platform == "win32" or os.geteuid() != 0, reason="only root gives files away"
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root can change owners"
 )
 
-STRANGER = 1234
+OTHER_USER = 1234
 
 
 @pytest.fixture
@@ -30,74 +30,62 @@ def file(tmp_path, monkeypatch):
     return path
 
 
-def refusal(path):
-    """Why a file is refused."""
-    with pytest.raises(InvalidSecretsError) as refused:
+def error_of(path):
+    """Return the message of the error that the file at *path* causes."""
+    with pytest.raises(InvalidSecretsError) as error:
         read_secret_file(str(path), "keys", str)
-    return str(refused.value)
+    return str(error.value)
 
 
 @as_root
-def test_a_file_of_another_user(file, monkeypatch):
-    """
-    Its owner could have chosen what it holds. By `sudo`, the one who calls it is no other.
-    """
-    os.chown(file, STRANGER, 0)
+def test_file_of_another_user_is_rejected(file, monkeypatch):
+    """The other user could have chosen the secrets. Under `sudo`, the calling user counts as the owner."""
+    os.chown(file, OTHER_USER, 0)
 
-    assert refusal(file) == f"{file}: it belongs to another user (1234): make new keys in a file of your own"
-    monkeypatch.setenv("SUDO_UID", str(STRANGER))
+    assert error_of(file) == f"{file}: it belongs to another user (1234): make new keys in a file of your own"
+    monkeypatch.setenv("SUDO_UID", str(OTHER_USER))
     assert read_secret_file(str(file), "keys", str) == "secret"
 
 
 @as_root
-def test_a_file_in_the_folder_of_another_user(file):
-    """
-    Its owner could put any of our files in its place.
-    """
-    os.chown(file.parent, STRANGER, 0)
+def test_file_in_the_folder_of_another_user_is_rejected(file):
+    """The owner of the folder could replace the file."""
+    os.chown(file.parent, OTHER_USER, 0)
 
-    assert refusal(file) == (
+    assert error_of(file) == (
         f"{file}: others can replace it, as they can change {file.parent}: "
         "make new keys in a folder that only you can change"
     )
 
 
 @pytest.mark.parametrize("mode", [0o757, 0o777, 0o703])
-def test_a_folder_that_everybody_can_change(file, mode):
-    """
-    There, everybody could replace it.
-    """
+def test_world_writable_folder_is_rejected(file, mode):
+    """Any user could replace a file in it."""
     file.parent.chmod(mode)
 
-    assert f"others can replace it, as they can change {file.parent}: " in refusal(file)
+    assert f"others can replace it, as they can change {file.parent}: " in error_of(file)
 
 
 @as_root
-def test_a_folder_that_a_group_can_change(file):
-    """
-    That is a fault if the group has other members, and it is none if it is its owner's own.
-    """
+def test_group_writable_folder(file):
+    """It is accepted if the group is the owner's own, and rejected if it has other members."""
     file.parent.chmod(0o770)
 
     assert read_secret_file(str(file), "keys", str) == "secret"
-    os.chown(file.parent, 0, STRANGER)
-    assert f"others can replace it, as they can change {file.parent}: " in refusal(file)
+    os.chown(file.parent, 0, OTHER_USER)
+    assert f"others can replace it, as they can change {file.parent}: " in error_of(file)
 
 
-def test_a_folder_of_everybody_in_which_files_stay_their_owners(file):
-    """
-    As /tmp is, and what Kubernetes mounts.
-    """
+def test_sticky_folder_is_accepted(file):
+    """`/tmp` and the volumes of Kubernetes are such folders."""
     file.parent.chmod(0o1777)
 
     assert read_secret_file(str(file), "keys", str) == "secret"
 
 
 @pytest.mark.parametrize("open_folder", ["folder", "elsewhere"])
-def test_a_link(file, open_folder):
-    """
-    Neither it nor what it leads to may be for others to replace. Kubernetes mounts such links.
-    """
+def test_symbolic_link(file, open_folder):
+    """Others must not be able to replace the link or its target. Kubernetes mounts such links."""
     link = file.parents[1] / "elsewhere" / "link"
     link.parent.mkdir()
     link.symlink_to(file)
@@ -105,32 +93,28 @@ def test_a_link(file, open_folder):
     assert read_secret_file(str(link), "keys", str) == "secret"
     folder = file.parents[1] / open_folder
     folder.chmod(0o777)
-    assert f"others can replace it, as they can change {folder}: " in refusal(link)
+    assert f"others can replace it, as they can change {folder}: " in error_of(link)
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"), [("pipe", "it is not a regular file"), ("device", "it is not a regular file")]
+    ("kind", "expected"), [("pipe", "it is not a regular file"), ("device", "it is not a regular file")]
 )
-def test_what_is_no_file(file, kind, said):
-    """
-    It is refused at once, and nobody waits for what may never come, or never end.
-    """
+def test_irregular_file_is_rejected(file, kind, expected):
+    """A pipe or device is rejected without reading from it, which could block or never end."""
     file.unlink()
     if kind == "pipe":
         os.mkfifo(file, 0o600)
     else:
         file.symlink_to("/dev/zero")
 
-    assert refusal(file) == f"{file}: cannot be read: {said}"
+    assert error_of(file) == f"{file}: cannot be read: {expected}"
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o664, 0o666, 0o660])
-def test_the_remedy_is_enough(file, mode):
-    """
-    One command makes it a file that is taken, and its group may still read it, as a server does for root.
-    """
+def test_hint_fixes_the_permissions(file, mode):
+    """After the command of the hint, the file is accepted, and its group can still read it."""
     file.chmod(mode)
-    hint = refusal(file).rpartition(", and ")[2]
+    hint = error_of(file).rpartition(", and ")[2]
 
     subprocess.run(shlex.split(hint), check=True)
 
@@ -138,45 +122,38 @@ def test_the_remedy_is_enough(file, mode):
     assert oct(file.stat().st_mode & 0o777) == oct(0o640)
 
 
-class TestReadingAgain:
+class TestReloading:
     @pytest.fixture
-    def held(self, file):
-        """The file, and a clock that the test moves on."""
+    def secret(self, file):
+        """The file, with a clock that the test advances."""
         self.now = 0.0
-        return SecretFile(str(file), "keys", read_words, "the old ones hold", lambda: self.now)
+        return SecretFile(str(file), "keys", parse_word, "the old ones hold", lambda: self.now)
 
-    def test_at_first_it_has_to_be_there(self, file):
-        """
-        There are no secrets to go on with.
-        """
+    def test_missing_file_is_rejected_at_start(self, file):
         with pytest.raises(InvalidSecretsError, match="cannot be read: No such file or directory"):
             SecretFile(f"{file}x", "keys", str, "the old ones hold")
 
-    def test_a_second_later(self, file, held):
-        """
-        What it holds then counts, and no request of the same second reads it.
-        """
-        assert held.current() == "secret"
+    def test_file_is_reloaded_after_a_second(self, file, secret):
+        """Requests within the same second use the cached secret."""
+        assert secret.current() == "secret"
         file.write_text("other")
         self.now += 0.99
-        assert held.current() == "secret"
+        assert secret.current() == "secret"
         self.now += 0.01
-        assert held.current() == "other"
+        assert secret.current() == "other"
         file.write_text("third")
-        assert held.current() == "other"
+        assert secret.current() == "other"
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "expected"),
         [
             ("bad", "this is no secret"),
             ("open", "every user can read it (mode 0644): make new keys, and chmod g-w,o-rwx {file}"),
             (None, "cannot be read: No such file or directory"),
         ],
     )
-    def test_a_fault_changes_nothing(self, file, held, capfd, text, said):
-        """
-        It is said once, and another one too, until it is mended, which is said, too.
-        """
+    def test_invalid_change_keeps_the_old_secret(self, file, secret, capfd, text, expected):
+        """Each problem is reported once, and so is its fix."""
         if text is None:
             file.unlink()
         else:
@@ -184,58 +161,56 @@ class TestReadingAgain:
             file.chmod(0o644 if text == "open" else 0o600)
         for _ in range(3):
             self.now += 1
-            assert held.current() == "secret"
-        assert (capfd.readouterr().err, held.stale_for) == (
-            f"promptkit: {file}: {said.format(file=file)}; the old ones hold\n",
+            assert secret.current() == "secret"
+        assert (capfd.readouterr().err, secret.stale_for) == (
+            f"promptkit: {file}: {expected.format(file=file)}; the old ones hold\n",
             3,
         )
         file.unlink(missing_ok=True)
         file.mkdir()
         self.now += 1
-        assert held.current() == "secret"
+        assert secret.current() == "secret"
         assert capfd.readouterr().err == (
             f"promptkit: {file}: cannot be read: Is a directory; the old ones hold\n"
         )
         file.rmdir()
         file.touch(mode=0o600)
-        file.write_text("mended")
+        file.write_text("fixed")
         self.now += 1
-        said = f"promptkit: {file}: this is fixed: all keys in it count\n"
-        assert (held.current(), held.stale_for, capfd.readouterr().err) == ("mended", 0, said)
+        expected = f"promptkit: {file}: this is fixed: all keys in it count\n"
+        assert (secret.current(), secret.stale_for, capfd.readouterr().err) == ("fixed", 0, expected)
         self.now += 1
-        assert (held.current(), capfd.readouterr().err) == ("mended", "")
+        assert (secret.current(), capfd.readouterr().err) == ("fixed", "")
 
-    def test_one_thread_reads(self, file):
-        """
-        Others go on with what is there while it does.
-        """
-        reading, may_end = Event(), Event()
+    def test_only_one_thread_reloads(self, file):
+        """Other threads use the cached secret in the meantime."""
+        reading, released = Event(), Event()
 
         def read(text):
             reading.set()
-            may_end.wait(10)
+            released.wait(10)
             return text
 
-        may_end.set()
+        released.set()
         self.now = 0.0
-        held = SecretFile(str(file), "keys", read, "the old ones hold", lambda: self.now)
+        secret = SecretFile(str(file), "keys", read, "the old ones hold", lambda: self.now)
         reading.clear()
-        may_end.clear()
+        released.clear()
         file.write_text("other")
         self.now += 1
-        thread = Thread(target=held.current)
+        thread = Thread(target=secret.current)
         thread.start()
         assert reading.wait(10)
         self.now += 1
 
-        assert held.current() == "secret"
-        may_end.set()
+        assert secret.current() == "secret"
+        released.set()
         thread.join()
-        assert held.current() == "other"
+        assert secret.current() == "other"
 
 
-def read_words(text):
-    """The text, if it is no bad word."""
+def parse_word(text):
+    """Return *text*, or raise an error for a bad word."""
     if text == "bad":
         raise InvalidSecretsError("this is no secret")
     return text

@@ -1,4 +1,4 @@
-"""Imports of recipes that are slow or never end: the server answers, and ends, during them."""
+"""Slow and endless imports of recipes: the server replies, and shuts down, during them."""
 
 import json
 import os
@@ -16,7 +16,7 @@ HANG = """
 import time
 from promptkit import prompt
 print("importing", flush=True)
-{how}
+{body}
 prompt(name="a")(lambda: "x")
 """
 SLEEPING = "while True: time.sleep(1)"
@@ -31,12 +31,12 @@ while True:
 
 
 @pytest.fixture
-def hang(recipes):
-    """A function that starts a server of a recipe whose import does not end, once that has begun."""
+def serve_hanging(recipes):
+    """A function that serves a recipe whose import never ends, and returns once the import has started."""
     started = []
 
-    def hang(*options, how=SLEEPING):
-        folder = recipes(hang=HANG.format(how=how))
+    def start(*options, body=SLEEPING):
+        folder = recipes(hang=HANG.format(body=body))
         command = [sys.executable, "-m", "promptkit", "serve", str(folder), *options]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen(command, **pipes)
@@ -44,51 +44,45 @@ def hang(recipes):
         assert process.stderr.readline() == b"importing\n"
         return process
 
-    yield hang
+    yield start
     for process in started:
         with process:
             process.kill()
 
 
-def say(process, *messages):
+def send(process, *messages):
     process.stdin.write(b"".join(map(line, messages)))
     process.stdin.flush()
 
 
-def hear(process):
+def receive(process):
     return json.loads(process.stdout.readline())
 
 
-@pytest.mark.parametrize("how", [SLEEPING, SPINNING, STUBBORN], ids=["sleeping", "spinning", "stubborn"])
-class TestAnImportThatDoesNotEnd:
-    def test_the_end_of_the_input_ends_it(self, hang, how):
-        """
-        A client that leaves is not waited for, nor are the recipes.
-        """
-        process = hang("--grace", "0.1", how=how)
-        out, err = process.communicate(timeout=50)
+@pytest.mark.parametrize("body", [SLEEPING, SPINNING, STUBBORN], ids=["sleeping", "spinning", "stubborn"])
+class TestEndlessImport:
+    def test_end_of_input_stops_the_server(self, serve_hanging, body):
+        """The server waits neither for a disconnected client nor for the recipes."""
+        process = serve_hanging("--grace", "0.1", body=body)
+        stdout, stderr = process.communicate(timeout=50)
 
-        assert (out, err, process.returncode) == (b"", b"", 0)
+        assert (stdout, stderr, process.returncode) == (b"", b"", 0)
 
     @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
-    def test_a_signal_ends_it(self, hang, how, name):
-        """
-        So do the signals that end a process, quietly.
-        """
-        process = hang("--grace", "0.1", how=how)
+    def test_signal_stops_the_server(self, serve_hanging, body, name):
+        process = serve_hanging("--grace", "0.1", body=body)
         process.send_signal(getattr(signal, name))
 
         assert (process.wait(50), process.stderr.read()) == (0, b"")
 
-    def test_a_client_is_greeted_and_told_why_it_waits(self, hang, how):
-        """
-        A session is opened and a ping answered; what takes a recipe is refused in time, and says which
-        recipe is not done.
-        """
-        process = hang("--timeout", "0.2", how=how)
-        say(process, initialize("2025-11-25"), notification("notifications/initialized"))
-        say(process, request(1, "ping"), request(2, "prompts/list"), request(3, "prompts/get", {"name": "a"}))
-        replies = [hear(process) for _ in range(4)]
+    def test_handshake_and_ping_are_answered(self, serve_hanging, body):
+        """Requests that need a recipe time out with an error that names the pending import."""
+        process = serve_hanging("--timeout", "0.2", body=body)
+        send(process, initialize("2025-11-25"), notification("notifications/initialized"))
+        send(
+            process, request(1, "ping"), request(2, "prompts/list"), request(3, "prompts/get", {"name": "a"})
+        )
+        replies = [receive(process) for _ in range(4)]
 
         assert [reply["id"] for reply in replies] == [0, 1, 2, 3]
         assert replies[0]["result"]["protocolVersion"] == "2025-11-25"
@@ -97,38 +91,32 @@ class TestAnImportThatDoesNotEnd:
         assert "hang.py is at line" in replies[3]["error"]["message"]
 
 
-def test_a_client_that_leaves_gets_no_more_errors(hang):
-    """
-    Requests that wait at the end of the input are not answered, as at any other end of the input.
-    """
-    process = hang("--grace", "0.1")
-    out, err = process.communicate(
+def test_no_errors_are_sent_after_the_end_of_input(serve_hanging):
+    """Requests that are pending at the end of the input get no reply."""
+    process = serve_hanging("--grace", "0.1")
+    stdout, stderr = process.communicate(
         line(initialize("2025-11-25")) + line(request(1, "prompts/get", {"name": "a"})), timeout=30
     )
 
-    assert [json.loads(reply)["id"] for reply in out.splitlines()] == [0]
-    assert (err, process.returncode) == (b"", 0)
+    assert [json.loads(reply)["id"] for reply in stdout.splitlines()] == [0]
+    assert (stderr, process.returncode) == (b"", 0)
 
 
-def test_requests_that_wait_at_a_signal_are_refused(hang):
-    """
-    A client that has not hung up gets an error for each request that waits.
-    """
-    process = hang("--grace", "0.1")
-    say(process, initialize("2025-11-25"), request(1, "prompts/get", {"name": "a"}), request(2, "ping"))
-    assert [hear(process)["id"] for _ in range(2)] == [0, 2]
+def test_pending_requests_are_rejected_on_a_signal(serve_hanging):
+    """A connected client gets an error for each pending request."""
+    process = serve_hanging("--grace", "0.1")
+    send(process, initialize("2025-11-25"), request(1, "prompts/get", {"name": "a"}), request(2, "ping"))
+    assert [receive(process)["id"] for _ in range(2)] == [0, 2]
     process.terminate()
 
-    assert hear(process)["error"]["message"] == "the server ended before prompts/get was answered"
+    assert receive(process)["error"]["message"] == "the server ended before prompts/get was answered"
     assert process.wait(50) == 0
 
 
-def test_strict_serving_answers_nothing_before_the_import(hang):
-    """
-    With `--strict` not even the handshake is answered, and a signal ends the process.
-    """
-    process = hang("--strict", "--grace", "0.1")
-    say(process, initialize("2025-11-25"))
+def test_strict_server_replies_only_after_the_import(serve_hanging):
+    """With `--strict`, not even the handshake is answered, and a signal ends the process."""
+    process = serve_hanging("--strict", "--grace", "0.1")
+    send(process, initialize("2025-11-25"))
     process.terminate()
 
     assert (process.stdout.read(), process.wait(50)) == (b"", 0)
@@ -145,17 +133,15 @@ import time; time.sleep(60)
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "getppid") or sys.platform == "win32", reason="nobody inherits orphans here"
+    not hasattr(os, "getppid") or sys.platform == "win32", reason="orphans keep their parent on this platform"
 )
-def test_the_end_of_the_parent_ends_it(recipes):
-    """
-    A server whose parent is gone ends, also if its input is still held open.
-    """
-    folder = recipes(hang=HANG.format(how=SLEEPING))
+def test_server_stops_when_its_parent_dies(recipes):
+    """The server exits even if its input is held open."""
+    folder = recipes(hang=HANG.format(body=SLEEPING))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], **pipes) as parent:
-        said = {parent.stderr.readline() for _ in range(2)}
-        assert b"importing\n" in said
+        lines = {parent.stderr.readline() for _ in range(2)}
+        assert b"importing\n" in lines
         parent.kill()
 
-        assert parent.stdout.read() == b""  # at the end of which nobody writes any more
+        assert parent.stdout.read() == b""  # the end of the output: the server has exited

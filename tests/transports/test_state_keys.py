@@ -1,3 +1,5 @@
+"""Keys that protect the state of sessions: parsing, files, and the server's own key."""
+
 import base64
 import os
 import secrets
@@ -21,10 +23,8 @@ from promptkit.transports.secret_files import (
     state_keys,
 )
 
-posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are of POSIX")
-as_root = pytest.mark.skipif(
-    os.name != "posix" or os.geteuid() != 0, reason="only root gives folders to others"
-)
+posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes exist on POSIX only")
+as_root = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can change owners")
 
 FIRST, SECOND = bytes(range(32)), bytes(range(224, 256)) + b"?>"
 
@@ -37,68 +37,56 @@ ENCODINGS = {
 }
 
 
-def refusal(text):
-    """Why a text is refused."""
-    with pytest.raises(InvalidSecretsError) as refused:
+def error_of(text):
+    """Return the message of the error that *text* causes."""
+    with pytest.raises(InvalidSecretsError) as error:
         read_keys(text)
-    return str(refused.value)
+    return str(error.value)
 
 
-class TestReading:
+class TestParsing:
     @given(
         st.lists(st.tuples(st.binary(min_size=32, max_size=80), st.sampled_from(sorted(ENCODINGS)))),
         st.data(),
     )
-    def test_every_encoding_is_read(self, keys, data):
-        """
-        Keys in any encoding come back in their order, between lines, commas, blanks and comments.
-        """
-        between = st.sampled_from(["\n", ",", "\r\n", " , ", "\n\n# old, once\n", " # new\n", ",\n\t"])
-        text = "".join(ENCODINGS[name](key) + data.draw(between) for key, name in keys)
+    def test_every_encoding_is_parsed(self, keys, data):
+        """Keys in any encoding are returned in order, between lines, commas, blanks and comments."""
+        separators = st.sampled_from(["\n", ",", "\r\n", " , ", "\n\n# old, once\n", " # new\n", ",\n\t"])
+        text = "".join(ENCODINGS[name](key) + data.draw(separators) for key, name in keys)
 
         if keys:
             assert read_keys(text) == tuple(key for key, _ in keys)
         else:
-            assert refusal(text).startswith("there is no key")
+            assert error_of(text).startswith("there is no key")
 
-    def test_what_the_command_prints_is_read(self):
-        """
-        The command that the errors name prints a key that is taken.
-        """
+    def test_suggested_command_prints_a_valid_key(self):
         _, *arguments = shlex.split(MAKE_A_KEY)
-        ran = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
+        completed = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
 
-        (key,) = read_keys(ran.stdout)
+        (key,) = read_keys(completed.stdout)
 
         assert len(key) == 32
         assert KeyRing([key]).is_shared
 
     @pytest.mark.parametrize("size", range(32, 40))
-    def test_what_secrets_makes_is_read(self, size):
-        """
-        So is whatever else the standard library makes, of any length.
-        """
+    def test_keys_of_the_secrets_module_are_parsed(self, size):
         assert len(read_keys(secrets.token_urlsafe(size))[0]) == size
         assert len(read_keys(secrets.token_hex(size))[0]) == size
 
 
-class TestRefusals:
-    def test_no_key(self):
-        """
-        A file without keys is an error, and no reason to make one up.
-        """
+class TestInvalidKeys:
+    def test_file_without_keys_is_rejected(self):
+        """A file without keys is an error; no random key replaces it."""
         expected = f"there is no key; a command that prints one: {MAKE_A_KEY}"
 
-        assert {refusal(text) for text in ("", "\n", " , ,", "# later\n")} == {expected}
+        assert {error_of(text) for text in ("", "\n", " , ,", "# later\n")} == {expected}
 
     @pytest.mark.parametrize(
         "word", ["hello world", "ä" * 43, "z" * 45, "a" * 65, "A" * 43 + "===", "=", "\0"]
     )
-    def test_no_encoding(self, word):
-        """
-        What is neither base64 nor hexadecimal digits is named by its line.
-        """
-        assert refusal(f"# keys\n{FIRST.hex()}\n{word}\n") == (
+    def test_unknown_encoding_is_rejected(self, word):
+        """The error names the line."""
+        assert error_of(f"# keys\n{FIRST.hex()}\n{word}\n") == (
             f"line 3: this is neither base64 nor hexadecimal; a command that prints a key: {MAKE_A_KEY}"
         )
 
@@ -107,36 +95,29 @@ class TestRefusals:
         [("c2VjcmV0", 6), ("z" * 42, 31), (secrets.token_hex(16), 16), (secrets.token_hex(31), 31)],
         ids=["word", "base64", "half", "nearly"],
     )
-    def test_too_short(self, word, size):
-        """
-        A short key is named by its line and size; digits that are hexadecimal never count as base64.
-        """
-        assert refusal(f"{word}\n") == (
+    def test_short_key_is_rejected(self, word, size):
+        """The error names the line and the size. Hexadecimal digits are never decoded as base64."""
+        assert error_of(f"{word}\n") == (
             f"line 1: a key of {size} bytes can be guessed; a command that prints one of 32: {MAKE_A_KEY}"
         )
 
-    def test_several_in_a_line(self):
-        """
-        One of several keys in a line is refused as one that stands alone.
-        """
-        assert refusal(f"{FIRST.hex()},,oh no, {FIRST.hex()}").startswith("line 1: this is neither")
+    def test_invalid_key_among_several_in_a_line_is_rejected(self):
+        assert error_of(f"{FIRST.hex()},,oh no, {FIRST.hex()}").startswith("line 1: this is neither")
 
     @given(st.text(st.sampled_from("01aFzZ+/-_=!ä ,\n"), min_size=10) | st.text(min_size=10))
     @example("A" * 42)
     @example("p4ssw0rd!!!!!")
-    def test_keys_are_never_shown(self, text):
-        """
-        No error shows what was read, nor does one that it came of.
-        """
+    def test_errors_do_not_contain_keys(self, text):
+        """Neither the error nor its context contains the input."""
         errors = []
         try:
             read_keys(text)
-        except InvalidSecretsError as refused:
-            errors = [refused, refused.__context__]
+        except InvalidSecretsError as error:
+            errors = [error, error.__context__]
         words = [word.strip() for line in text.split("\n") for word in line.split(",")]
 
-        shown = repr(errors).replace(MAKE_A_KEY, "")
-        assert not any(word in shown for word in words if len(word) > 9)
+        output = repr(errors).replace(MAKE_A_KEY, "")
+        assert not any(word in output for word in words if len(word) > 9)
 
 
 @pytest.fixture
@@ -152,11 +133,9 @@ def key_file(tmp_path):
     return write
 
 
-class TestAFile:
-    def test_its_keys_are_read(self, key_file):
-        """
-        Also with a mark at its beginning, and with comments in whatever encoding.
-        """
+class TestKeyFile:
+    def test_keys_are_read(self, key_file):
+        """A byte order mark and comments in any encoding are skipped."""
         data = b"\xef\xbb\xbf# Schl\xfcssel\r\n%b\r\n%b\r\n" % (
             FIRST.hex().encode(),
             base64.b64encode(SECOND),
@@ -166,10 +145,8 @@ class TestAFile:
 
     @posix
     @pytest.mark.parametrize("mode", [0o600, 0o400, 0o440, 0o640])
-    def test_its_owner_and_group_may_read_it(self, key_file, mode):
-        """
-        That is how secrets are mounted into containers, too.
-        """
+    def test_group_readable_file_is_accepted(self, key_file, mode):
+        """Containers mount secrets with such modes."""
         assert read_key_file(key_file(FIRST.hex().encode(), mode)) == (FIRST,)
 
     @posix
@@ -185,18 +162,15 @@ class TestAFile:
         ],
         ids=str,
     )
-    def test_others_may_not(self, key_file, mode, can):
-        """
-        A key that others know, or have chosen, protects nothing.
-        """
+    def test_file_with_open_permissions_is_rejected(self, key_file, mode, can):
+        """A key that others can read or change protects nothing."""
         path = key_file(FIRST.hex().encode(), mode)
 
-        with pytest.raises(InvalidSecretsError) as refused:
+        with pytest.raises(InvalidSecretsError) as error:
             read_key_file(path)
 
         assert (
-            str(refused.value)
-            == f"{path}: {can} (mode {mode:04o}): make new keys, and chmod g-w,o-rwx {path}"
+            str(error.value) == f"{path}: {can} (mode {mode:04o}): make new keys, and chmod g-w,o-rwx {path}"
         )
 
     @pytest.mark.parametrize(
@@ -215,80 +189,67 @@ class TestAFile:
         ],
         ids=["none", "no key", "binary", "large"],
     )
-    def test_what_it_should_not_hold(self, key_file, data, reason):
-        """
-        The error names the file and the line.
-        """
+    def test_invalid_content_is_rejected(self, key_file, data, reason):
+        """The error names the file and the line."""
         path = key_file(data)
 
-        with pytest.raises(InvalidSecretsError) as refused:
+        with pytest.raises(InvalidSecretsError) as error:
             read_key_file(path)
 
-        assert str(refused.value).removesuffix(f": {MAKE_A_KEY}") == f"{path}: {reason}"
+        assert str(error.value).removesuffix(f": {MAKE_A_KEY}") == f"{path}: {reason}"
 
-    def test_one_that_cannot_be_opened(self, tmp_path):
-        """
-        The error says why.
-        """
+    def test_unreadable_file_is_rejected(self, tmp_path):
+        """The error contains the reason of the operating system."""
         missing = str(tmp_path / "none")
 
-        with pytest.raises(InvalidSecretsError) as refused:
+        with pytest.raises(InvalidSecretsError) as error:
             read_key_file(missing)
         with pytest.raises(
             InvalidSecretsError, match=r"cannot be read: Is a directory|cannot be read: Permission denied"
         ):
             read_key_file(str(tmp_path))
 
-        assert str(refused.value) == f"{missing}: cannot be read: No such file or directory"
+        assert str(error.value) == f"{missing}: cannot be read: No such file or directory"
 
 
-class TestWhereKeysComeFrom:
-    def test_the_file_comes_first(self, key_file):
-        """
-        What is said for one start counts more than the environment.
-        """
+class TestSources:
+    def test_file_takes_precedence_over_the_environment(self, key_file):
         environment = {"PROMPTKIT_STATE_KEYS": SECOND.hex()}
 
         assert state_keys(key_file(FIRST.hex().encode()), environment)() == (FIRST,)
         assert state_keys(None, environment) == (SECOND,)
 
-    def test_the_environment_of_the_process(self, monkeypatch):
-        """
-        The variable is that of the process unless others are given, with commas or lines.
-        """
-        for between in (",", "\n", " , "):
-            monkeypatch.setenv("PROMPTKIT_STATE_KEYS", f"{FIRST.hex()}{between}{SECOND.hex()}")
+    def test_environment_of_the_process_is_the_default(self, monkeypatch):
+        """Commas or line breaks separate the keys."""
+        for separator in (",", "\n", " , "):
+            monkeypatch.setenv("PROMPTKIT_STATE_KEYS", f"{FIRST.hex()}{separator}{SECOND.hex()}")
 
             assert state_keys(None) == (FIRST, SECOND)
 
-    def test_none(self):
-        """
-        Who is given no keys has none: the ring then makes one.
-        """
+    def test_no_keys_are_configured(self):
+        """Without keys, the key ring generates one."""
         assert state_keys(None, {}) == ()
         assert not KeyRing(state_keys(None, {})).is_shared
 
     @pytest.mark.parametrize("text", ["", "  ", "changeme"])
-    def test_an_empty_variable_is_an_error(self, text):
-        """
-        A deployment whose secret is empty is told so, and does not serve with a random key.
-        """
+    def test_empty_variable_is_rejected(self, text):
+        """A deployment with an empty secret fails instead of serving with a random key."""
         with pytest.raises(InvalidSecretsError, match=r"^PROMPTKIT_STATE_KEYS: (there is no key|line 1: )"):
             state_keys(None, {"PROMPTKIT_STATE_KEYS": text})
 
 
-class TestAKeyOfOnesOwn:
+class TestOwnKey:
     @pytest.fixture
     def cache(self, tmp_path, monkeypatch):
-        """The cache of a user, in which there is nothing yet."""
+        """An empty cache folder of the user."""
         cache = tmp_path / "cache"
         cache.mkdir()
         monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: cache / "promptkit")
         return cache
 
-    def test_it_outlives_the_server(self, cache, tmp_path, monkeypatch):
+    def test_own_key_depends_on_the_target(self, cache, tmp_path, monkeypatch):
         """
-        Servers of the same target have the same, however that is written; those of others have others.
+        Servers of the same target share a key, however its path is written; other targets have other keys.
         """
         monkeypatch.chdir(tmp_path)
         key = own_key("recipes")
@@ -300,20 +261,15 @@ class TestAKeyOfOnesOwn:
         assert own_key("recipes") != key
 
     @posix
-    def test_it_is_its_owners_alone(self, cache):
-        """
-        Nobody else can read it, nor what is derived from it; and nothing else is left there.
-        """
+    def test_own_key_is_private(self, cache):
+        """Only the owner can read the key file, which does not contain the derived key itself."""
         own_key("recipes")
 
         (file,) = (cache / "promptkit").iterdir()
         assert [path.stat().st_mode & 0o777 for path in (file, file.parent)] == [0o600, 0o700]
         assert own_key("recipes").hex() not in file.read_text()
 
-    def test_servers_that_start_at_once(self, cache):
-        """
-        All have the key of the one that was first.
-        """
+    def test_concurrent_servers_share_the_first_key(self, cache):
         barrier = Barrier(8)
 
         def start(_number):
@@ -325,49 +281,43 @@ class TestAKeyOfOnesOwn:
         assert len(list((cache / "promptkit").iterdir())) == 1
 
     @pytest.mark.parametrize("kind", ["a file", "no home"])
-    def test_a_cache_that_cannot_be_written(self, cache, kind, monkeypatch, capfd):
-        """
-        Each server has a key in memory then, of which nothing is said.
-        """
+    def test_unwritable_cache(self, cache, kind, monkeypatch, capfd):
+        """Each server silently uses a key in memory."""
         if kind == "a file":
             (cache / "promptkit").touch()
         else:
-            monkeypatch.setattr("platformdirs.user_cache_path", _homeless)
+            monkeypatch.setattr("platformdirs.user_cache_path", _raise_no_home)
 
         assert len({own_key("recipes"), own_key("recipes")}) == 2
         assert capfd.readouterr().err == ""
 
     @as_root
-    @pytest.mark.parametrize("made", [True, False])
-    def test_a_cache_of_somebody_else(self, cache, made):
-        """
-        It is not used, whether or not there is a key: neither to read nor to write.
-        """
-        if made:
+    @pytest.mark.parametrize("has_key", [True, False])
+    def test_cache_of_another_user_is_not_used(self, cache, has_key):
+        """A cache of another user is neither read nor written."""
+        if has_key:
             own_key("recipes")
             os.chown(cache / "promptkit", 1234, 1234)
         os.chown(cache, 1234, 1234)
 
         assert len({own_key("recipes"), own_key("recipes")}) == 2
-        assert (cache / "promptkit").exists() is made
+        assert (cache / "promptkit").exists() is has_key
 
     @posix
-    def test_a_key_that_others_can_read(self, cache, capfd):
-        """
-        It is not used, and that is said.
-        """
+    def test_readable_own_key_is_not_used(self, cache, capfd):
+        """The server reports it and uses a key in memory."""
         own_key("recipes")
         file = cache / "promptkit" / "state.key"
         file.chmod(0o644)
 
         assert len({own_key("recipes"), own_key("recipes")}) == 2
-        said = (
+        expected = (
             f"promptkit: {file}: every user can read it (mode 0644): make new keys, and chmod "
             f"g-w,o-rwx {file}"
         )
-        assert capfd.readouterr().err == f"{said}; until then, sessions end when the server stops\n" * 2
+        assert capfd.readouterr().err == f"{expected}; until then, sessions end when the server stops\n" * 2
 
 
-def _homeless(*_, **__):
+def _raise_no_home(*_, **__):
     msg = "could not determine the home directory"
     raise RuntimeError(msg)

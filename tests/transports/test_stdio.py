@@ -1,3 +1,5 @@
+"""The stdio transport, tested with real processes."""
+
 import json
 import os
 import signal
@@ -80,19 +82,19 @@ def serve(recipes):
 
 
 def talk(process, *messages):
-    """Send messages, end the input, and return the replies, what was logged, and the exit code."""
-    out, err = process.communicate(b"".join(map(line, messages)), timeout=50)
-    return [json.loads(reply) for reply in out.splitlines()], err.decode(), process.returncode
+    """Send messages, close the input, and return the replies, standard error and the exit code."""
+    stdout, stderr = process.communicate(b"".join(map(line, messages)), timeout=50)
+    return [json.loads(reply) for reply in stdout.splitlines()], stderr.decode(), process.returncode
 
 
-def ask(process, *messages):
-    """Send messages and return the next reply, the input staying open."""
+def exchange(process, *messages):
+    """Send messages and return the next reply; the input stays open."""
     process.stdin.write(b"".join(map(line, messages)))
     process.stdin.flush()
     return json.loads(process.stdout.readline())
 
 
-def get(number, name, /, **arguments):
+def get_prompt(number, name, /, **arguments):
     return request(number, "prompts/get", {"name": name, "arguments": arguments})
 
 
@@ -101,176 +103,162 @@ def text(answer):
 
 
 @pytest.mark.requirement("stdio/only-messages")
-def test_noise_never_reaches_the_wire(serve):
+def test_output_of_recipes_never_reaches_the_client(serve):
     """
-    Printing, raw writes and child processes disturb no byte of the wire, at import or inside a
-    prompt, and a child that reads eats nothing of it, whatever the revision.
+    Prints, raw writes and child processes do not disturb the protocol, at import or while rendering, and a
+    child that reads its input consumes none of it, in every revision.
     """
     process = serve(NOISY)
-    sessions = [message for revision in HANDSHAKES for message in (initialize(revision), get(1, "noisy"))]
-    asked = [*sessions, modern(2, "prompts/get", {"name": "noisy"}), request(3, "ping")]
+    sessions = [
+        message for revision in HANDSHAKES for message in (initialize(revision), get_prompt(1, "noisy"))
+    ]
+    messages = [*sessions, modern(2, "prompts/get", {"name": "noisy"}), request(3, "ping")]
 
-    replies = [ask(process, message) for message in asked]
-    out, err = process.communicate(timeout=50)
+    replies = [exchange(process, message) for message in messages]
+    stdout, stderr = process.communicate(timeout=50)
 
     assert [(reply["jsonrpc"], reply["id"]) for reply in replies] == [
-        ("2.0", message["id"]) for message in asked
+        ("2.0", message["id"]) for message in messages
     ]
-    assert out == b""
+    assert stdout == b""
     assert {text(reply) for reply in replies if reply["id"] in (1, 2)} == {"A child and the prompt read b''."}
     for noise in ("at import", "at import, by a child", "unfinished", "inside, raw", "inside, by a child"):
-        assert noise in err.decode()
+        assert noise in stderr.decode()
 
 
 @pytest.mark.requirement("stdio/utf-8")
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
-def test_the_wire_is_utf_8(serve, locale):
-    """
-    Text is read and written as UTF-8, whatever the locale is.
-    """
-    said = "日本語 🦊 ü"
+def test_encoding_is_utf_8(serve, locale):
+    """Messages are read and written as UTF-8 in every locale."""
+    name = "日本語 🦊 ü"
     process = serve(
         GREET, env={**os.environ, "LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     )
-    params = {"name": "greet", "arguments": {"name": said}}
-    asked = [
+    params = {"name": "greet", "arguments": {"name": name}}
+    messages = [
         message
         for revision in HANDSHAKES
         for message in (initialize(revision), request(1, "prompts/get", params))
     ]
-    asked.append(modern(2, "prompts/get", params))
+    messages.append(modern(2, "prompts/get", params))
 
-    out = []
-    for message in asked:
+    lines = []
+    for message in messages:
         process.stdin.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
         process.stdin.flush()
-        out.append(process.stdout.readline())
+        lines.append(process.stdout.readline())
 
-    replies = [json.loads(reply.decode("utf-8")) for reply in out]
-    assert [text(reply) for reply in replies if reply["id"]] == [f"Hello, {said}."] * 5
-    assert b"".join(out).count(said.encode()) == 5
+    replies = [json.loads(reply.decode("utf-8")) for reply in lines]
+    assert [text(reply) for reply in replies if reply["id"]] == [f"Hello, {name}."] * 5
+    assert b"".join(lines).count(name.encode()) == 5
 
 
 @pytest.mark.requirement("stdio/log")
-def test_what_went_wrong_is_told_on_standard_error(serve):
-    """
-    The traceback is there, under the number that the client got.
-    """
+def test_traceback_is_logged_to_standard_error(serve):
+    """The log contains the traceback under the error number that the client received."""
     broken = "from promptkit import prompt\n@prompt\ndef broken():\n    raise ValueError('password123')\n"
-    sessions = [message for revision in HANDSHAKES for message in (initialize(revision), get(1, "broken"))]
+    sessions = [
+        message for revision in HANDSHAKES for message in (initialize(revision), get_prompt(1, "broken"))
+    ]
     process = serve(broken)
 
-    replies = [ask(process, found) for found in [*sessions, modern(2, "prompts/get", {"name": "broken"})]]
+    replies = [
+        exchange(process, message) for message in [*sessions, modern(2, "prompts/get", {"name": "broken"})]
+    ]
     _, logged, _ = talk(process)
 
-    told = [reply["error"]["message"] for reply in replies if "error" in reply]
-    numbers = [message.removeprefix("prompt 'broken' failed (error ").removesuffix(")") for message in told]
+    errors = [reply["error"]["message"] for reply in replies if "error" in reply]
+    numbers = [message.removeprefix("prompt 'broken' failed (error ").removesuffix(")") for message in errors]
     assert len({number for number in numbers if f"error {number} in prompt 'broken'" in logged}) == 5
     assert logged.count("ValueError: password123") == 5
 
 
-def test_healthy_serving_is_silent(serve):
-    """
-    Nothing is printed while nothing is wrong, and the exit code is 0.
-    """
-    replies, logged, code = talk(serve(GREET), initialize("2025-06-18"), get(1, "greet", name="Ada"))
+def test_standard_error_is_empty_without_problems(serve):
+    replies, logged, code = talk(serve(GREET), initialize("2025-06-18"), get_prompt(1, "greet", name="Ada"))
 
     assert (text(replies[1]), logged, code) == ("Hello, Ada.", "", 0)
 
 
-def test_what_was_read_is_answered(serve):
-    """
-    Input that ends at once is answered whole, a last line without its end too.
-    """
+def test_all_input_is_answered_before_exit(serve):
+    """Input that ends early is fully answered, including a last line without a line break."""
     process = serve(GREET, "--grace", "30")
-    many = b"".join(line(get(number, "greet", name="x" * 1000)) for number in range(1, 500))
+    requests = b"".join(line(get_prompt(number, "greet", name="x" * 1000)) for number in range(1, 500))
 
-    out, _ = process.communicate(OPENING + many.rstrip(b"\n"), timeout=50)
+    stdout, _ = process.communicate(OPENING + requests.rstrip(b"\n"), timeout=50)
 
-    assert sorted(json.loads(reply)["id"] for reply in out.splitlines()) == [*range(500)]
+    assert sorted(json.loads(reply)["id"] for reply in stdout.splitlines()) == [*range(500)]
 
 
-def test_a_line_of_many_megabytes(serve):
-    """
-    A line may be far longer than a pipe holds, in both directions.
-    """
+def test_long_lines(serve):
+    """A message can be far longer than the buffer of a pipe, in both directions."""
     long = "ü" * 3_000_000
 
-    replies, _, _ = talk(serve(GREET), initialize("2025-06-18"), get(1, "greet", name=long))
+    replies, _, _ = talk(serve(GREET), initialize("2025-06-18"), get_prompt(1, "greet", name=long))
 
     assert text(replies[1]) == f"Hello, {long}."
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a pipe hold more")
 @pytest.mark.parametrize("before", [1 << 16, 1 << 20])
-def test_a_long_reply_has_a_wide_pipe(serve, before):
-    """
-    From the first reply on that a pipe does not hold; a pipe that holds more already is left as it is.
-    """
+def test_long_reply_enlarges_the_pipe(serve, before):
+    """The first reply that exceeds the buffer enlarges it; a larger buffer is kept."""
     import fcntl
 
     process = serve(GREET)
     fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, before)
-    ask(process, initialize("2025-06-18"))
+    exchange(process, initialize("2025-06-18"))
     sizes = []
     for length in (1, 1 << 17):
         name = "x" * length
-        assert text(ask(process, get(1, "greet", name=name))) == f"Hello, {name}."
+        assert text(exchange(process, get_prompt(1, "greet", name=name))) == f"Hello, {name}."
         sizes.append(fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ))
 
     assert sizes == [before, max(before, 1 << 19)]
 
 
-def test_a_long_reply_through_a_socket(recipes):
-    """
-    Some clients, such as those on Node, give a server a socket and not a pipe.
-    """
+def test_long_reply_through_a_socket(recipes):
+    """Some clients, such as those on Node.js, connect a socket instead of a pipe."""
     ours, theirs = socket.socketpair()
     name = "x" * 300_000
     command = [sys.executable, "-m", "promptkit", "serve", str(recipes(recipe=GREET))]
     with ours, subprocess.Popen(command, stdin=theirs, stdout=theirs) as process:
         theirs.close()
         with ours.makefile("rb") as replies:
-            ours.sendall(OPENING + line(get(1, "greet", name=name)))
-            replies.readline()  # of the handshake
+            ours.sendall(OPENING + line(get_prompt(1, "greet", name=name)))
+            replies.readline()  # the handshake
             assert text(json.loads(replies.readline())) == f"Hello, {name}."
         ours.shutdown(socket.SHUT_WR)
 
         assert process.wait(timeout=50) == 0
 
 
-def test_a_line_that_is_no_json(serve):
-    """
-    It is answered with -32700, and the next line is served.
-    """
+def test_invalid_json_is_rejected(serve):
+    """Invalid JSON is answered with -32700, and the next line is served."""
     process = serve(GREET)
 
-    out, _ = process.communicate(OPENING + b"no json\n\xff\n" + line(request(1, "ping")), timeout=50)
+    stdout, _ = process.communicate(OPENING + b"no json\n\xff\n" + line(request(1, "ping")), timeout=50)
 
-    _, first, second, pong = (json.loads(reply) for reply in out.splitlines())
+    _, first, second, pong = (json.loads(reply) for reply in stdout.splitlines())
     assert [first["error"]["code"], second["error"]["code"], pong["result"]] == [-32700, -32700, {}]
 
 
-def test_a_running_prompt_gets_its_grace(serve):
-    """
-    At the end of input an asynchronous prompt may finish within the grace.
-    """
+def test_running_prompt_completes_within_the_grace_period(serve):
     process = serve(GREET, "--grace", "30")
-    replies, _, code = talk(process, initialize("2025-06-18"), get(1, "waiting", seconds="0.2"))
+    replies, _, code = talk(process, initialize("2025-06-18"), get_prompt(1, "waiting", seconds="0.2"))
 
     assert (text(replies[1]), code) == ("done", 0)
 
 
-def test_a_prompt_that_sleeps_on_does_not_hold_the_process(serve):
+def test_process_exits_after_the_grace_period(serve):
     """
-    After the grace the process ends, whatever still runs, and says no more: the official Python client fails
-    at an error that it gets once it has hung up.
+    The process exits while a prompt still runs, without further output: the official Python client fails on
+    an error that arrives after it has disconnected.
     """
     process = serve(GREET, "--grace", "0.2")
-    ask(process, initialize("2025-06-18"))
+    exchange(process, initialize("2025-06-18"))
     started = time.monotonic()
 
-    replies, _, code = talk(process, get(1, "waiting", seconds="30"))
+    replies, _, code = talk(process, get_prompt(1, "waiting", seconds="30"))
 
     assert (replies, code) == ([], 0)
     assert time.monotonic() - started < 10
@@ -286,13 +274,13 @@ def test_a_prompt_that_sleeps_on_does_not_hold_the_process(serve):
         ("SIGTERM", "2025-11-25"),
     ],
 )
-def test_a_signal_ends_it_quietly(serve, name, revision):
+def test_signal_stops_the_server(serve, name, revision):
     """
-    Each signal that ends a process closes the output, the input being open, and gives exit code 0
-    and no word.
+    Each termination signal closes the output and leads to exit code 0, without output, while the input is
+    open.
     """
     process = serve(GREET)
-    ask(process, initialize(revision))
+    exchange(process, initialize(revision))
 
     process.send_signal(getattr(signal, name))
 
@@ -301,46 +289,40 @@ def test_a_signal_ends_it_quietly(serve, name, revision):
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_who_has_ended_a_line(ends):
-    """
-    A wire that is ended says that the client has not said so: it may have sent the rest of a line.
-    """
+def test_end_of_input_after_a_partial_line(ends):
+    """A line that the server itself cut off is marked, because the client could have sent the rest."""
     ours, theirs = os.pipe()
-    wire = StdioPipes(ours, theirs)
+    pipes = StdioPipes(ours, theirs)
     os.write(theirs, b'{"jso')
-    begun = wire.read()
+    first = pipes.read()
     if ends:
-        wire.end()
+        pipes.end()
     os.close(theirs)
-    ended = wire.read()
+    last = pipes.read()
     os.close(ours)
 
-    assert (begun, ended, type(ended)) == (b'{"jso', b"", CutOff if ends else bytes)
+    assert (first, last, type(last)) == (b'{"jso', b"", CutOff if ends else bytes)
 
 
 @pytest.mark.requirement("stdio/server-ends")
-def test_a_signal_ends_streams(serve):
-    """
-    A client of the modern era is notified of the end of its stream before the output is closed.
-    """
+def test_signal_ends_subscriptions(serve):
+    """A client of the modern era is notified of the end of its stream before the output is closed."""
     process = serve(GREET)
-    opened = ask(
+    opened = exchange(
         process, modern("s", "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
     )
 
     process.terminate()
 
-    result, cancelled = [json.loads(told) for told in process.stdout.read().splitlines()]
+    result, cancelled = [json.loads(message) for message in process.stdout.read().splitlines()]
     assert opened["method"] == "notifications/subscriptions/acknowledged"
     assert (result["id"], result["result"]["resultType"]) == ("s", "complete")
     assert (cancelled["method"], cancelled["params"]) == ("notifications/cancelled", {"requestId": "s"})
     assert process.wait(timeout=50) == 0
 
 
-def test_the_end_of_the_input_ends_it(serve):
-    """
-    What a client of the modern era has asked is answered, then the process ends, whatever waits.
-    """
+def test_end_of_input_stops_the_server(serve):
+    """Requests of the modern era are answered, then the process exits despite a waiting prompt."""
     process = serve(GREET, "--grace", "0.2")
     waiting = modern(1, "prompts/get", {"name": "waiting", "arguments": {"seconds": "30"}})
     started = time.monotonic()
@@ -351,14 +333,11 @@ def test_the_end_of_the_input_ends_it(serve):
     assert time.monotonic() - started < 10
 
 
-def test_a_signal_finds_a_prompt_at_work(serve):
-    """
-    A prompt that sleeps on does not hold the process after a signal either. Its client has not hung up, and
-    is told.
-    """
+def test_signal_during_a_running_prompt(serve):
+    """A sleeping prompt does not delay the exit, and the connected client gets an error."""
     process = serve(GREET, "--grace", "0.2")
-    ask(process, initialize("2025-06-18"))
-    ask(process, get(1, "sleepy", seconds="60"), request(2, "ping"))
+    exchange(process, initialize("2025-06-18"))
+    exchange(process, get_prompt(1, "sleepy", seconds="60"), request(2, "ping"))
 
     process.terminate()
 
@@ -367,12 +346,10 @@ def test_a_signal_finds_a_prompt_at_work(serve):
     assert process.wait(timeout=50) == 0
 
 
-def test_a_client_that_goes_away(serve):
-    """
-    When the output is no longer read the process ends by itself, without a traceback.
-    """
+def test_client_that_closes_its_output_pipe(serve):
+    """When no client reads the output, the process exits without a traceback."""
     process = serve(GREET)
-    ask(process, initialize("2025-06-18"))
+    exchange(process, initialize("2025-06-18"))
     process.stdout.close()
 
     process.stdin.write(line(request(1, "ping")))
@@ -381,13 +358,11 @@ def test_a_client_that_goes_away(serve):
     assert (process.wait(timeout=50), process.stderr.read()) == (0, b"")
 
 
-def test_a_client_that_goes_away_while_a_prompt_runs(serve):
-    """
-    The process ends by itself when a late reply finds no reader, though the input stays open.
-    """
+def test_client_that_disconnects_while_a_prompt_runs(serve):
+    """The process exits when a late reply cannot be delivered, even if the input is open."""
     process = serve(GREET)
-    ask(process, initialize("2025-06-18"))
-    process.stdin.write(line(get(1, "waiting", seconds="0.2")))
+    exchange(process, initialize("2025-06-18"))
+    process.stdin.write(line(get_prompt(1, "waiting", seconds="0.2")))
     process.stdin.flush()
     process.stdout.close()
 
@@ -395,11 +370,8 @@ def test_a_client_that_goes_away_while_a_prompt_runs(serve):
 
 
 @pytest.mark.parametrize("end", ["stdin", "stdout"])
-def test_descriptors_that_do_not_block(recipes, end):
-    """
-    A client that has set its pipes to non-blocking is served all the same.
-    """
-    requests = b"".join(line(get(number, "greet", name="x" * 9000)) for number in range(1, 101))
+def test_non_blocking_pipes_are_served(recipes, end):
+    requests = b"".join(line(get_prompt(number, "greet", name="x" * 9000)) for number in range(1, 101))
     ours, theirs = os.pipe()
     back_ours, back_theirs = os.pipe()
     os.set_blocking(ours if end == "stdin" else back_theirs, False)
@@ -420,70 +392,58 @@ def test_descriptors_that_do_not_block(recipes, end):
 
 
 def write_slowly(descriptor, data):
-    """Write after a pause, in which a reader finds nothing, and close."""
+    """Write *data* after a pause, in which a reader gets no data, and close."""
     time.sleep(0.3)
     with open(descriptor, "wb") as pipe:
         pipe.write(data)
 
 
-def test_threads_left_behind_do_not_hold_the_process(serve):
-    """
-    A thread that a recipe has started does not keep the process after its client is gone.
-    """
-    leaving = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
+def test_threads_of_recipes_do_not_delay_the_exit(serve):
+    source = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
 
-    _, _, code = talk(serve(leaving + GREET), initialize("2025-06-18"))
+    _, _, code = talk(serve(source + GREET), initialize("2025-06-18"))
 
     assert code == 0
 
 
-def test_diagnostics_go_to_stderr_and_the_rest_is_served(serve):
-    """
-    A fault is printed, and the other prompts are served.
-    """
+def test_invalid_prompt_is_reported_and_skipped(serve):
+    """The diagnostic is printed, and the other prompts are served."""
     replies, logged, code = talk(
         serve(GREET + "\n@prompt\ndef broken(a): return a\n"),
         initialize("2025-06-18"),
-        get(1, "greet", name="x"),
+        get_prompt(1, "greet", name="x"),
     )
 
     assert (text(replies[1]), code) == ("Hello, x.", 0)
     assert "error PK301: prompt 'broken': parameter 'a' has no annotation" in logged
 
 
-def test_strict_serving_refuses(serve):
-    """
-    With --strict a fault is enough not to serve.
-    """
+def test_strict_server_does_not_start_with_diagnostics(serve):
     replies, logged, code = talk(serve("@", "--strict"), initialize("2025-06-18"))
 
     assert (replies, code) == ([], 1)
     assert "PK101" in logged
 
 
-def test_a_closed_standard_error_does_no_harm(recipes):
-    """
-    Without a standard error, what prompts print is dropped and the wire stays clean.
-    """
+def test_closed_standard_error(recipes):
+    """Without standard error, the output of prompts is dropped and never reaches the client."""
     folder = recipes(recipe=NOISY)
 
-    ran = subprocess.run(
+    completed = subprocess.run(
         ["/bin/sh", "-c", f'exec "{sys.executable}" -m promptkit serve "{folder}" 2>&-'],
-        input=OPENING + line(get(1, "noisy")),
+        input=OPENING + line(get_prompt(1, "noisy")),
         capture_output=True,
         timeout=50,
         check=False,
     )
 
-    assert sorted(json.loads(reply)["id"] for reply in ran.stdout.splitlines()) == [0, 1]
+    assert sorted(json.loads(reply)["id"] for reply in completed.stdout.splitlines()) == [0, 1]
 
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-"])
-def test_a_closed_wire_is_wrong_usage(recipes, closed):
-    """
-    Without standard input or output there is nothing to serve on.
-    """
-    ran = subprocess.run(
+def test_closed_standard_streams_are_a_usage_error(recipes, closed):
+    """The server needs both standard input and output."""
+    completed = subprocess.run(
         ["/bin/sh", "-c", f'exec "{sys.executable}" -m promptkit serve "{recipes(recipe=GREET)}" {closed}'],
         input=OPENING,
         capture_output=True,
@@ -491,14 +451,12 @@ def test_a_closed_wire_is_wrong_usage(recipes, closed):
         check=False,
     )
 
-    assert ran.returncode == 2
-    assert ran.stderr.startswith(b"promptkit: standard input and output must be open: ")
+    assert completed.returncode == 2
+    assert completed.stderr.startswith(b"promptkit: standard input and output must be open: ")
 
 
-def test_on_a_terminal_it_says_what_to_do(recipes):
-    """
-    A person who starts the server by hand sees one line on what it waits for.
-    """
+def test_message_on_a_terminal(recipes):
+    """A server that is started in a terminal prints a line about what it waits for."""
     keyboard, terminal = os.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "promptkit", "serve", str(recipes(recipe=GREET))],
@@ -507,20 +465,18 @@ def test_on_a_terminal_it_says_what_to_do(recipes):
         stderr=subprocess.PIPE,
     )
     os.close(terminal)
-    said = process.stderr.readline().decode()
+    stderr = process.stderr.readline().decode()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=50)
     os.close(keyboard)
 
-    assert said.startswith("promptkit: waiting for an MCP client on standard input; to see a prompt, run: ")
+    assert stderr.startswith("promptkit: waiting for an MCP client on standard input; to see a prompt, run: ")
     assert process.returncode == 0
 
 
-@pytest.mark.skipif(os.name != "posix", reason="elsewhere a process keeps its dead parent")
-def test_a_parent_that_dies(recipes):
-    """
-    A server whose client dies ends by itself, also if its input is still held open.
-    """
+@pytest.mark.skipif(os.name != "posix", reason="orphans keep their parent on this platform")
+def test_server_stops_when_its_parent_dies(recipes):
+    """The server exits even if its input is held open."""
     program = (
         "import subprocess, sys, time; "
         "subprocess.Popen([sys.executable, '-m', 'promptkit', 'serve', sys.argv[1]]); "
@@ -533,7 +489,7 @@ def test_a_parent_that_dies(recipes):
         os.write(theirs, OPENING)
         parent.stdout.readline()  # the server has started
         parent.kill()
-        output = parent.stdout.read()  # which ends with the server
+        output = parent.stdout.read()  # ends when the server exits
 
     os.close(theirs)
     assert output == b""

@@ -1,4 +1,4 @@
-"""Tools as the command line serves them, and over HTTP."""
+"""Prompts as tools, over stdio and HTTP."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ def hidden():
     return "For people."
 '''
 CALL = {"name": "double", "arguments": {"n": 4}}
-GOT = {"name": "get_prompt", "arguments": CALL}
+SEARCH_CALL = {"name": "get_prompt", "arguments": CALL}
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ def folder(recipes):
 
 
 def serve(folder, *options, messages=()):
-    """The replies of a server that has read these messages, by id."""
+    """Return the replies of a server to *messages*, by id."""
     command = [sys.executable, "-m", "promptkit", "serve", str(folder), *options]
-    sent = b"".join(map(line, messages))
-    ran = subprocess.run(command, input=sent, capture_output=True, timeout=30, check=True)
-    assert ran.stderr == b""
-    return {found.get("id"): found for found in map(json.loads, ran.stdout.splitlines())}
+    stdin = b"".join(map(line, messages))
+    completed = subprocess.run(command, input=stdin, capture_output=True, timeout=30, check=True)
+    assert completed.stderr == b""
+    return {reply.get("id"): reply for reply in map(json.loads, completed.stdout.splitlines())}
 
 
 SESSION = [
@@ -52,50 +52,48 @@ SESSION = [
 
 
 class TestStdio:
-    def test_each_way_of_serving(self, folder):
-        """
-        With tools, with search, and without: each lists its own tools, and calls them.
-        """
-        every = {
+    def test_tools_of_each_option(self, folder):
+        """With tools, with search, and without tools, the server lists and calls the matching tools."""
+        sessions = {
             option: serve(folder, *option.split(), messages=SESSION)
             for option in ("", "--tools", "--tools-search")
         }
 
-        listed = {
-            option: [tool["name"] for tool in found[1]["result"]["tools"]] for option, found in every.items()
+        names = {
+            option: [tool["name"] for tool in replies[1]["result"]["tools"]]
+            for option, replies in sessions.items()
         }
-        assert listed == {
+        assert names == {
             "": [],
             "--tools": ["double"],
             "--tools-search": ["find_prompts", "get_prompt"],
         }
-        assert every["--tools"][0]["result"]["capabilities"]["tools"] == {"listChanged": True}
-        called = [every["--tools"][number]["result"]["content"][0]["text"] for number in (3, 4)]
-        assert called == ["8", "8"]
-        assert every[""][3]["error"]["code"] == -32601
-        assert "tools" not in every[""][0]["result"]["capabilities"]
+        assert sessions["--tools"][0]["result"]["capabilities"]["tools"] == {"listChanged": True}
+        texts = [sessions["--tools"][number]["result"]["content"][0]["text"] for number in (3, 4)]
+        assert texts == ["8", "8"]
+        assert sessions[""][3]["error"]["code"] == -32601
+        assert "tools" not in sessions[""][0]["result"]["capabilities"]
 
-    def test_a_search(self, folder):
-        """
-        A search finds prompts, and gets one.
-        """
-        find = {"name": "find_prompts", "arguments": {"query": "double"}}
-        asked = [initialize("2025-11-25"), request(1, "tools/call", GOT), request(2, "tools/call", find)]
+    def test_search_and_get(self, folder):
+        """The search tool finds a prompt, and the other renders it."""
+        search = {"name": "find_prompts", "arguments": {"query": "double"}}
+        messages = [
+            initialize("2025-11-25"),
+            request(1, "tools/call", SEARCH_CALL),
+            request(2, "tools/call", search),
+        ]
 
-        replies = serve(folder, "--tools-search", messages=asked)
+        replies = serve(folder, "--tools-search", messages=messages)
 
         assert replies[1]["result"]["content"][0]["text"] == "8"
-        found = json.loads(replies[2]["result"]["content"][0]["text"])
-        assert [one["name"] for one in found["prompts"]] == ["double"]
+        matches = json.loads(replies[2]["result"]["content"][0]["text"])
+        assert [match["name"] for match in matches["prompts"]] == ["double"]
 
 
 class TestHttp:
     @pytest.mark.parametrize("tools", [True, "search"])
-    def test_an_application(self, folder, tools):
-        """
-        `app` has the option, too.
-        """
-        params = CALL if tools is True else GOT
+    def test_application_has_the_tools_option(self, folder, tools):
+        params = CALL if tools is True else SEARCH_CALL
         answer = answer_to(app(folder, tools=tools, watch=False), modern(1, "tools/call", params))
 
         assert (answer.status, answer.json["result"]["content"]) == (200, [{"type": "text", "text": "8"}])

@@ -159,9 +159,7 @@ class TestHeads:
         ],
     )
     def test_huge_ones(self, server, attack):
-        """
-        10,000 fields, or one of a MiB, are refused.
-        """
+        """10,000 fields, or one of a MiB, are refused."""
         assert server.exchange(attack)[0] in {0, 400, 431}
 
     @pytest.mark.parametrize(
@@ -183,9 +181,7 @@ class TestHeads:
         ],
     )
     def test_ambiguous_ones(self, server, attack):
-        """
-        Both length headers, two hosts, two origins: what two readers read differently is not served.
-        """
+        """Both length headers, two hosts, two origins: what two readers read differently is not served."""
         status, body = server.exchange(attack)
 
         assert status in {0, 400, 403, 408, 415, 421}
@@ -208,9 +204,7 @@ class TestHeads:
         ],
     )
     def test_foreign_hosts(self, server, host):
-        """
-        A page that was rebound to this machine reads nothing.
-        """
+        """A page that was rebound to this machine reads nothing."""
         assert server.exchange(posted(LIST, host=host))[0] in {400, 421}
         assert server.exchange(posted(LIST, host="LocalHost:1"))[0] == 200
 
@@ -219,9 +213,7 @@ class TestHeads:
         ["null", "https://evil.example", "http://localhost.evil.example", "http://localhost@evil", "x"],
     )
     def test_foreign_origins(self, server, origin):
-        """
-        No page of another site is served.
-        """
+        """No page of another site is served."""
         assert server.exchange(posted(LIST, origin=origin))[0] == 403
         assert server.exchange(posted(LIST, origin="http://LOCALHOST:1"))[0] == 200
 
@@ -257,16 +249,12 @@ class TestBodies:
         ],
     )
     def test_four_mib(self, server, body):
-        """
-        The longest body is refused soon, whatever it holds, in either era.
-        """
+        """The longest body is refused soon, whatever it holds, in either era."""
         for fields in ({}, {"mcp-protocol-version": "2026-07-28"}):
             assert server.exchange(posted(body, **fields))[0] in {200, 400, 404}
 
     def test_endless_ones(self, server):
-        """
-        A body without an end is refused, and the connection closed.
-        """
+        """A body without an end is refused, and the connection closed."""
         piece = b"%x\r\n" % MIB + b"x" * MIB + b"\r\n"
         with server.connect() as connection:
             connection.sendall(posted(b"", b"transfer-encoding: chunked", length=0))
@@ -276,9 +264,7 @@ class TestBodies:
             assert response(connection)[0] in {0, 413}
 
     def test_too_long_but_sent_whole(self, server):
-        """
-        The client sees why.
-        """
+        """The client sees why."""
         assert server.exchange(posted(b"x" * (5 * MIB)))[0] == 413
 
     def test_many_that_stop(self, server):
@@ -302,18 +288,14 @@ class TestBodies:
 
 class TestConnections:
     def test_thousands_that_close_at_once(self, server):
-        """
-        Before, within and after a request.
-        """
+        """Before, within and after a request."""
         whole = posted(modern(1, "prompts/get", {"name": "greet"}))
         for number in range(3000):
             with server.connect() as connection:
                 connection.sendall(whole[: [0, 10, len(whole) - 5, len(whole)][number % 4]])
 
     def test_all_streams(self, server):
-        """
-        1,024 streams are open at once, and not one more, until one of them ends.
-        """
+        """1,024 streams are open at once, and not one more, until one of them ends."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft < 2048:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
@@ -336,9 +318,7 @@ class TestConnections:
         assert time.monotonic() < end
 
     def test_readers_that_do_not_read(self, server):
-        """
-        Replies to clients that do not read take bounded memory.
-        """
+        """Replies to clients that do not read take bounded memory."""
         message = posted(modern(1, "prompts/get", {"name": "long"}))
         before = server.resident
         with contextlib.ExitStack() as stack:
@@ -351,9 +331,7 @@ class TestConnections:
             assert server.resident - before < 20 * 6 * 3
 
     def test_pipelined_requests(self, server):
-        """
-        Several requests on one connection are answered in their order.
-        """
+        """Several requests on one connection are answered in their order."""
         with server.connect() as connection:
             connection.sendall(b"".join(posted(modern(number, "prompts/list")) for number in range(20)))
             received = b""
@@ -365,9 +343,7 @@ class TestConnections:
 
 class TestTokens:
     def test_forged_sessions(self, server):
-        """
-        Nothing that this process has not sealed opens a session, and a change of one character is seen.
-        """
+        """Nothing that this process has not sealed opens a session, and a change of one character is seen."""
         opened = posted(
             request(
                 0,

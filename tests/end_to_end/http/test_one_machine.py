@@ -67,17 +67,13 @@ def test_the_socket_is_for_nginx_alone(seen):
 
 
 def test_clients_need_a_token(seen):
-    """
-    Through nginx, who has none is refused, and so is who has a wrong one; the others get their prompt.
-    """
+    """Through nginx, who has none is refused, and so is who has a wrong one; the others get their prompt."""
     assert (seen["around"]["statuses"], seen["around"]["prompt"]) == ([401, 401, 200], True)
     assert seen["around"]["subjects"] == ["ada"]
 
 
 def test_secrets_and_the_audit_are_read_by_few(seen):
-    """
-    The server may read the secrets and not change them; others may not even read them, nor the audit.
-    """
+    """The server may read the secrets and not change them; others may not even read them, nor the audit."""
     assert seen["around"]["secrets"] == {
         "state.keys": ["640", "root", "promptkit"],
         "tokens": ["640", "root", "promptkit"],
@@ -87,16 +83,12 @@ def test_secrets_and_the_audit_are_read_by_few(seen):
 
 
 def test_probes_are_for_this_machine(seen):
-    """
-    They are answered at a port of their own, where nothing else is.
-    """
+    """They are answered at a port of their own, where nothing else is."""
     assert seen["around"]["probes"] == [200, 200, 404]
 
 
 def test_a_token_is_replaced(seen):
-    """
-    By the page's commands, both are taken, and then the new one alone, without a restart.
-    """
+    """By the page's commands, both are taken, and then the new one alone, without a restart."""
     assert seen["token"] == [True, True, True, True]
 
 

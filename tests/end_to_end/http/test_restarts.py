@@ -134,9 +134,7 @@ def test_a_key_is_replaced_while_it_serves(start, keys, workers):
     ],
 )
 def test_a_bad_file_of_keys_keeps_the_old_ones(start, keys, tmp_path, fault, said):
-    """
-    Standard error says what is wrong with it, once for each worker, until it is mended.
-    """
+    """Standard error says what is wrong with it, once for each worker, until it is mended."""
     keys(OLD)
     served = start("recipes", "--workers", "2", "--state-keys", "keys")
     _, session = post(served, initialize("2025-11-25"))

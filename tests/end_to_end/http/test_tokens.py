@@ -92,9 +92,7 @@ def ask(port, token=None, path="/mcp", method="prompts/get", **params):
 
 @pytest.mark.parametrize("options", [(), ("--token-file", "tokens")], ids=["nobody-is-asked", "token-file"])
 def test_cryptography_is_loaded_only_for_an_issuer(folder, options):
-    """
-    The extra `auth` is needed only where signatures are verified.
-    """
+    """The extra `auth` is needed only where signatures are verified."""
     with serving(folder, *options) as (port, _):
         assert '"text":"loaded:"' in ask(port, ADA if options else None)[2]
 
@@ -118,9 +116,7 @@ def test_a_file_of_tokens(folder, workers):
 
 @pytest.mark.parametrize("option", ["--token-file", "--state-keys"])
 def test_a_pipe_in_the_place_of_secrets(folder, option):
-    """
-    The start is refused, and does not wait for somebody who writes into it.
-    """
+    """The start is refused, and does not wait for somebody who writes into it."""
     os.mkfifo(folder / "pipe", 0o600)
     command = [sys.executable, "-m", "promptkit", "serve", "recipes", "--http", "0", option, "pipe"]
     ran = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE)
@@ -130,9 +126,7 @@ def test_a_pipe_in_the_place_of_secrets(folder, option):
 
 
 def test_a_pipe_that_takes_the_place_of_tokens(folder):
-    """
-    Neither requests nor probes wait for it; standard error says what lies there.
-    """
+    """Neither requests nor probes wait for it; standard error says what lies there."""
     with serving(folder, "--token-file", "tokens") as (port, said):
         assert ask(port, ADA)[0] == 200
         os.mkfifo(folder / "pipe", 0o600)
@@ -149,9 +143,7 @@ def test_a_pipe_that_takes_the_place_of_tokens(folder):
 
 
 def test_a_token_of_megabytes(folder):
-    """
-    The server answers as soon as the head is longer than one may be, and asks nobody.
-    """
+    """The server answers as soon as the head is longer than one may be, and asks nobody."""
     beginning = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer "
     with serving(folder, "--token-file", "tokens") as (port, _):
         with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:

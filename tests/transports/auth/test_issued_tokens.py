@@ -1,4 +1,4 @@
-"""Tokens of an issuer: which are taken, which are refused, and how often the issuer is asked."""
+"""Tokens of an issuer: which are accepted, which are rejected, and when the issuer is contacted."""
 
 import asyncio
 import json
@@ -32,65 +32,65 @@ METADATA = "https://prompts.example/.well-known/oauth-protected-resource/mcp"
 
 
 class Clock:
-    """A time that passes when the test says so."""
+    """A clock that the test advances."""
 
     def __init__(self):
         self.now = time.time()
 
     def __call__(self):
-        """The time, in seconds."""
+        """Return the time, in seconds."""
         return self.now
 
 
 @pytest.fixture
 def issuer():
     """An issuer with one key."""
-    with issuing() as one:
-        yield one
+    with issuing() as issuer:
+        yield issuer
 
 
 @pytest.fixture
 def clock():
-    """The time of the server."""
+    """The clock of the server."""
     return Clock()
 
 
-def server_of(issuer, clock=time.time, scopes=(), resource=RESOURCE):
-    """What asks for tokens of an issuer."""
+def make_authorizer(issuer, clock=time.time, scopes=(), resource=RESOURCE):
+    """Return an authorizer that accepts tokens of *issuer*."""
     scheme = BearerScheme(resource, issuer.url, scopes)
     return Authorizer(scheme, JwtVerifier(Issuer(issuer.url, clock=clock), resource, clock), clock)
 
 
-def check(server, token, query=b"", prefix="Bearer "):
-    """Who sends a request with a token, or the response that refuses it."""
-    values = [f"{prefix}{one}" for one in token] if isinstance(token, list) else f"{prefix}{token}"
-    return asyncio.run(server.check(head(authorization=values), query))
+def check(authorizer, token, query=b"", prefix="Bearer "):
+    """Return the principal of a request with *token*, or the response that rejects it."""
+    values = [f"{prefix}{value}" for value in token] if isinstance(token, list) else f"{prefix}{token}"
+    return asyncio.run(authorizer.check(head(authorization=values), query))
 
 
 def challenge(response):
-    """The status and the challenge of a refusal, of which nothing else is sent."""
+    """Return the status and the challenge of a response, which must contain exactly one."""
     assert isinstance(response, HttpResponse), response
     (value,) = [value.decode() for name, value in response.headers if name == b"www-authenticate"]
     return response.status, value
 
 
 def unsigned(header, claims):
-    """A token without a signature."""
+    """Return a token without a signature."""
     parts = [urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in (header, claims)]
     return ".".join([*parts, ""])
 
 
-class TestTaken:
+class TestAcceptedTokens:
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
-    def test_every_algorithm_with_a_public_key(self, issuer, algorithm, recwarn):
-        """
-        A token names its key and says who bears it and what it allows.
-        """
+    def test_every_asymmetric_algorithm_is_accepted(self, issuer, algorithm, recwarn):
+        """A token names its key, its subject and its scopes."""
         issuer.list_key(algorithm, "second")
 
-        found = check(server_of(issuer), issuer.token(RESOURCE, algorithm, "second", scope="read write"))
+        principal = check(
+            make_authorizer(issuer), issuer.token(RESOURCE, algorithm, "second", scope="read write")
+        )
 
-        assert (found.subject, found.scopes) == ("ada", {"read", "write"})
+        assert (principal.subject, principal.scopes) == ("ada", {"read", "write"})
         assert not recwarn
 
     @pytest.mark.parametrize(
@@ -111,82 +111,81 @@ class TestTaken:
             "scp, a list",
             "scp",
             "no scope",
-            "odd scope",
+            "invalid scope",
             "exact text",
-            "a program for somebody",
+            "a program on behalf of a user",
             "a program",
             "a program, by OpenID Connect",
         ],
     )
-    def test_claims_as_issuers_write_them(self, issuer, changed, principal):
+    def test_variants_of_claims(self, issuer, changed, principal):
         """
-        Scopes are in `scope` or `scp`; a program that acts for itself may have no subject but its own id.
-        It is nobody's who has that id as subject.
+        Scopes are in `scope` or `scp`. Without a subject, the client id identifies a program, which is
+        distinct from a user whose subject is the same string.
         """
-        found = check(server_of(issuer), issuer.token(RESOURCE, **changed))
+        authenticated = check(make_authorizer(issuer), issuer.token(RESOURCE, **changed))
 
-        assert (found.identity, found.scopes) == (principal.identity, principal.scopes)
+        assert (authenticated.identity, authenticated.scopes) == (principal.identity, principal.scopes)
 
     @pytest.mark.parametrize("typ", [None, "JWT", "jwt", "at+jwt", "application/at+jwt"])
-    def test_types(self, issuer, typ):
-        """
-        A token may say that it is an access token, or nothing.
-        """
-        assert check(server_of(issuer), issuer.token(RESOURCE, header={"typ": typ})).subject == "ada"
+    def test_accepted_token_types(self, issuer, typ):
+        """The `typ` header names an access token, a generic JWT, or is missing."""
+        assert check(make_authorizer(issuer), issuer.token(RESOURCE, header={"typ": typ})).subject == "ada"
 
-    def test_a_header_with_more_than_is_needed(self, issuer):
-        """
-        What a header holds besides is ignored, above all keys that it brings along.
-        """
-        other = key_for("ES256", 1)
-        brought = {"jwk": other.as_dict(private=False), "jku": "https://evil.example", "x5t": "x" * 700}
-        server = server_of(issuer)
+    def test_unused_header_parameters_are_ignored(self, issuer):
+        """Parameters that bring or locate a key have no effect."""
+        foreign_key = key_for("ES256", 1)
+        parameters = {
+            "jwk": foreign_key.as_dict(private=False),
+            "jku": "https://evil.example",
+            "x5t": "x" * 700,
+        }
+        authorizer = make_authorizer(issuer)
 
-        assert check(server, issuer.token(RESOURCE, header=brought)).subject == "ada"
-        assert challenge(check(server, issuer.token(RESOURCE, header=brought, key=other)))[0] == 401
+        assert check(authorizer, issuer.token(RESOURCE, header=parameters)).subject == "ada"
+        assert (
+            challenge(check(authorizer, issuer.token(RESOURCE, header=parameters, key=foreign_key)))[0] == 401
+        )
 
-    def test_a_token_without_a_key_id(self, issuer):
-        """
-        Without a name, the only key for the algorithm is meant; among several, none is.
-        """
+    def test_token_without_a_key_id(self, issuer):
+        """A token without a key id is accepted only if one key fits its algorithm."""
         issuer.list_key("RS256", "other kind")
         token = issuer.token(RESOURCE, kid=None)
 
-        assert check(server_of(issuer), token).subject == "ada"
+        assert check(make_authorizer(issuer), token).subject == "ada"
         issuer.list_key("ES256", "second", 1)
-        assert challenge(check(server_of(issuer), token))[0] == 401
+        assert challenge(check(make_authorizer(issuer), token))[0] == 401
 
     @pytest.mark.parametrize("path", ["", "/tenant"])
     @pytest.mark.parametrize("missing", [False, True])
-    def test_where_the_metadata_is(self, path, missing):
-        """
-        It is where RFC 8414 says, or where OpenID Connect does.
-        """
+    def test_metadata_locations(self, path, missing):
+        """The metadata is found at the path of RFC 8414 or at that of OpenID Connect."""
         with issuing(path) as issuer:
             if missing:
                 issuer.answers[f"/.well-known/oauth-authorization-server{path}"] = (404, {})
-            assert check(server_of(issuer), issuer.token(RESOURCE)).subject == "ada"
+            assert check(make_authorizer(issuer), issuer.token(RESOURCE)).subject == "ada"
 
-    def test_the_clocks_differ(self, issuer, clock):
-        """
-        By half a minute they may.
-        """
+    def test_clock_skew_is_tolerated(self, issuer, clock):
+        """Clocks of the issuer and the server can differ by half a minute."""
         now = int(clock.now)
         late = issuer.token(RESOURCE, exp=now - LEEWAY_S + 5)
         early = issuer.token(RESOURCE, nbf=now + LEEWAY_S - 5, iat=now + LEEWAY_S - 5)
 
-        assert [check(server_of(issuer, clock), token).subject for token in (late, early)] == ["ada", "ada"]
+        assert [check(make_authorizer(issuer, clock), token).subject for token in (late, early)] == [
+            "ada",
+            "ada",
+        ]
 
 
-class TestRefused:
+class TestRejectedTokens:
     @pytest.fixture
-    def wrong(self, issuer):
-        """Tokens that are each wrong in one way, and what standard error says of it."""
+    def invalid_tokens(self, issuer):
+        """Tokens that are each invalid in one way, with the reason that standard error reports."""
         now = int(time.time())
         public = key_for("ES256").as_pem(private=False)
-        shared = OctKey.import_key(public.replace(b"-----BEGIN", b"-----begin"))
-        right = issuer.token(RESOURCE)
-        beginning, _, signature = right.rpartition(".")
+        shared_key = OctKey.import_key(public.replace(b"-----BEGIN", b"-----begin"))
+        valid = issuer.token(RESOURCE)
+        signed_part, _, signature = valid.rpartition(".")
         claims = issuer.claims(RESOURCE)
         is_ec = {"alg": "ES256", "kid": "first"}
         return {
@@ -196,9 +195,9 @@ class TestRefused:
                 "its algorithm is not allowed",
             ),
             "no algorithm": (unsigned({"kid": "first"}, claims), "its header cannot be read"),
-            "no signature": (f"{beginning}.", "its signature is wrong"),
+            "no signature": (f"{signed_part}.", "its signature is wrong"),
             "a shared key": (
-                signed({"alg": "HS256", "kid": "first"}, claims, shared),
+                signed({"alg": "HS256", "kid": "first"}, claims, shared_key),
                 "its algorithm is not allowed",
             ),
             "another key": (issuer.token(RESOURCE, key=key_for("ES256", 1)), "its signature is wrong"),
@@ -206,7 +205,7 @@ class TestRefused:
                 issuer.token(RESOURCE, "RS256"),
                 "the issuer has no such key",
             ),
-            "changed": (f"{beginning}.{signature[::-1]}", "its signature is wrong"),
+            "changed": (f"{signed_part}.{signature[::-1]}", "its signature is wrong"),
             "another audience": (
                 issuer.token("https://other.example/mcp"),
                 "it is for another server (aud)",
@@ -220,15 +219,15 @@ class TestRefused:
             ),
             "no issuer": (issuer.token(RESOURCE, iss=None), "it is of another issuer (iss)"),
             "expired": (issuer.token(RESOURCE, exp=now - LEEWAY_S - 1), "it has expired"),
-            "for ever": (issuer.token(RESOURCE, exp=None), "it has no expiry (exp)"),
-            "odd end": (issuer.token(RESOURCE, exp="tomorrow"), "it has no expiry (exp)"),
+            "no expiry": (issuer.token(RESOURCE, exp=None), "it has no expiry (exp)"),
+            "invalid expiry": (issuer.token(RESOURCE, exp="tomorrow"), "it has no expiry (exp)"),
             "not yet": (issuer.token(RESOURCE, nbf=now + LEEWAY_S + 60), "it is not valid yet (nbf)"),
             "from the future": (
                 issuer.token(RESOURCE, iat=now + LEEWAY_S + 60),
                 "it was issued in the future (iat)",
             ),
-            "nobody's": (issuer.token(RESOURCE, sub=None), "it has no subject (sub)"),
-            "a number's": (
+            "no subject": (issuer.token(RESOURCE, sub=None), "it has no subject (sub)"),
+            "numeric client id": (
                 issuer.token(RESOURCE, sub=None, client_id=5),
                 "it has no subject (sub)",
             ),
@@ -255,116 +254,105 @@ class TestRefused:
                 urlsafe_b64encode(b'{"alg":' + b"[" * 5000).decode() + ".e30.e30",
                 "its header cannot be read",
             ),
-            "odd key id": (unsigned({"alg": "ES256", "kid": 5}, claims), "its header cannot be read"),
+            "invalid key id": (unsigned({"alg": "ES256", "kid": 5}, claims), "its header cannot be read"),
             "a list": (
                 signed(is_ec, claims, key_for("ES256")).split(".")[0] + ".W10.e30",
                 "its signature is wrong",
             ),
         }
 
-    def test_tokens_that_are_wrong_in_each_way(self, issuer, wrong, capfd):
+    def test_invalid_tokens_are_rejected(self, issuer, invalid_tokens, capfd):
         """
-        401 with one challenge for all: clients learn nothing, and standard error says why, without the token.
+        The client gets 401 with the same challenge for every reason; standard error reports the reason
+        without the token.
         """
-        for way, (token, reason) in wrong.items():
-            status, said = challenge(check(server_of(issuer, scopes=["read", "list"]), token))
+        for kind, (token, reason) in invalid_tokens.items():
+            status, header = challenge(check(make_authorizer(issuer, scopes=["read", "list"]), token))
 
-            assert (way, status) == (way, 401)
-            assert said == (
+            assert (kind, status) == (kind, 401)
+            assert header == (
                 'Bearer realm="mcp", error="invalid_token", error_description="this token is not valid here: '
                 'it is unknown, has expired, or is for another server", scope="read list", '
                 f'resource_metadata="{METADATA}"'
             )
-            shown = capfd.readouterr().err
-            assert shown == f"promptkit: a token was refused: {reason}. This is reported once\n", way
-            assert all(part not in shown for part in token.split(".") if len(part) > 8), way
+            stderr = capfd.readouterr().err
+            assert stderr == f"promptkit: a token was refused: {reason}. This is reported once\n", kind
+            assert all(part not in stderr for part in token.split(".") if len(part) > 8), kind
 
-    def test_a_reason_is_said_once(self, issuer, capfd):
-        """
-        Clients may send as many wrong tokens as they like.
-        """
-        server = server_of(issuer)
+    def test_rejection_is_reported_once(self, issuer, capfd):
+        """Repeated invalid tokens do not fill the log."""
+        authorizer = make_authorizer(issuer)
         for _ in range(3):
-            check(server, "opaque")
+            check(authorizer, "opaque")
         assert capfd.readouterr().err.count("\n") == 1
 
-    @pytest.mark.parametrize("wrong", ["", "a b", "a,b", 'a"b', "ä", "a\x7f", "x\x00"])
-    def test_what_is_no_token(self, issuer, wrong):
-        """
-        400: the request is malformed, whatever the issuer may think of it.
-        """
-        status, said = challenge(check(server_of(issuer), wrong))
+    @pytest.mark.parametrize("token", ["", "a b", "a,b", 'a"b', "ä", "a\x7f", "x\x00"])
+    def test_malformed_token_is_rejected(self, issuer, token):
+        """A malformed token is rejected with 400 before the issuer is contacted."""
+        status, header = challenge(check(make_authorizer(issuer), token))
 
-        assert (status, 'error="invalid_request"' in said) == (400, True)
+        assert (status, 'error="invalid_request"' in header) == (400, True)
         assert issuer.asked_for_keys == 0
 
-    def test_a_token_that_is_sent_twice(self, issuer):
-        """
-        400, even if it is the same.
-        """
-        status, said = challenge(check(server_of(issuer), [issuer.token(RESOURCE)] * 2))
+    def test_repeated_authorization_header_is_rejected(self, issuer):
+        """Two Authorization headers are rejected with 400, even if they are equal."""
+        status, header = challenge(check(make_authorizer(issuer), [issuer.token(RESOURCE)] * 2))
 
         assert status == 400
-        assert 'error_description="Authorization was sent more than once"' in said
+        assert 'error_description="Authorization was sent more than once"' in header
 
     @pytest.mark.parametrize("query", [b"access_token=%b", b"a=1&access%%5ftoken=%b", b"access_token=%b&a"])
-    def test_a_token_in_the_url(self, issuer, query):
-        """
-        400, whether or not there is one in the header: logs keep URLs.
-        """
+    def test_token_in_the_url_is_rejected(self, issuer, query):
+        """A token in the URL is rejected with 400 even with a valid header, because URLs are logged."""
         token = issuer.token(RESOURCE).encode()
-        server = server_of(issuer)
-        alone = asyncio.run(server.check(head(), query % token))
-        both = check(server, token.decode(), query % token)
+        authorizer = make_authorizer(issuer)
+        without_header = asyncio.run(authorizer.check(head(), query % token))
+        with_header = check(authorizer, token.decode(), query % token)
 
-        for refused in (alone, both):
-            status, said = challenge(refused)
-            assert (status, 'error="invalid_request"' in said) == (400, True)
-            assert token not in refused.body + said.encode()
+        for response in (without_header, with_header):
+            status, header = challenge(response)
+            assert (status, 'error="invalid_request"' in header) == (400, True)
+            assert token not in response.body + header.encode()
 
-    @pytest.mark.parametrize("sent", [None, "Basic YTpi", "", "Token x"])
-    def test_no_token(self, issuer, sent):
-        """
-        401 without an error: nothing is wrong with a token. The metadata and the scopes are named.
-        """
-        refused = asyncio.run(server_of(issuer, scopes=["read"]).check(head(authorization=sent), b""))
+    @pytest.mark.parametrize("value", [None, "Basic YTpi", "", "Token x"])
+    def test_missing_token_is_rejected(self, issuer, value):
+        """Without a token, the challenge has no error, but the metadata and the scopes."""
+        response = asyncio.run(make_authorizer(issuer, scopes=["read"]).check(head(authorization=value), b""))
 
-        assert challenge(refused) == (
+        assert challenge(response) == (
             401,
             f'Bearer realm="mcp", scope="read", resource_metadata="{METADATA}"',
         )
 
-    def test_a_scope_is_lacking(self, issuer):
-        """
-        403 with all scopes of the operation, so that the client can ask for them at once.
-        """
-        server = server_of(issuer, scopes=["read", "write"])
-        status, said = challenge(check(server, issuer.token(RESOURCE, scope="read other")))
+    def test_missing_scope_is_rejected(self, issuer):
+        """A missing scope is rejected with 403, and the challenge names all scopes of the operation."""
+        authorizer = make_authorizer(issuer, scopes=["read", "write"])
+        status, header = challenge(check(authorizer, issuer.token(RESOURCE, scope="read other")))
 
         assert status == 403
-        assert said == (
+        assert header == (
             'Bearer realm="mcp", error="insufficient_scope", error_description="this token lacks a scope: '
             f'needed are read write", scope="read write", resource_metadata="{METADATA}"'
         )
-        assert check(server, issuer.token(RESOURCE, scope="other write read")).subject == "ada"
+        assert check(authorizer, issuer.token(RESOURCE, scope="other write read")).subject == "ada"
 
 
 class TestKeys:
     @pytest.mark.filterwarnings("ignore:Key size should be")
     @pytest.mark.parametrize("bits", [1024, 1536, 2040])
-    def test_a_weak_key_in_a_long_spelling(self, issuer, bits):
-        """
-        A key of RSA has the size of its number, however many zeros are written in front of that.
-        """
+    def test_weak_rsa_key_with_leading_zeros_is_rejected(self, issuer, bits):
+        """Leading zeros do not count towards the size of an RSA key."""
         weak = RSAKey.generate_key(bits)
         modulus = weak.public_key.public_numbers().n.to_bytes(300)
-        listed = {**weak.as_dict(private=False), "n": urlsafe_b64encode(modulus).decode(), "kid": "weak"}
-        issuer.keys.append(listed)
+        jwk = {**weak.as_dict(private=False), "n": urlsafe_b64encode(modulus).decode(), "kid": "weak"}
+        issuer.keys.append(jwk)
 
-        assert import_key(listed).public_key.key_size == bits
-        assert challenge(check(server_of(issuer), issuer.token(RESOURCE, "RS256", "weak", weak)))[0] == 401
+        assert import_key(jwk).public_key.key_size == bits
+        assert (
+            challenge(check(make_authorizer(issuer), issuer.token(RESOURCE, "RS256", "weak", weak)))[0] == 401
+        )
         issuer.list_key("RS256", "strong")
-        assert check(server_of(issuer), issuer.token(RESOURCE, "RS256", "strong")).subject == "ada"
+        assert check(make_authorizer(issuer), issuer.token(RESOURCE, "RS256", "strong")).subject == "ada"
 
     @pytest.mark.parametrize(
         ("algorithm", "key"),
@@ -375,146 +363,130 @@ class TestKeys:
         ],
         ids=["another curve", "a smaller curve", "another curve of Edwards"],
     )
-    def test_a_key_of_another_curve(self, issuer, algorithm, key, capfd):
-        """
-        An algorithm names its curve, and with it the size: a key of any other verifies nothing.
-        """
+    def test_key_of_another_curve_is_rejected(self, issuer, algorithm, key, capfd):
+        """An algorithm implies its curve; a key of another curve verifies nothing."""
         issuer.keys.append({**key.as_dict(private=False), "kid": "other"})
         token = issuer.token(RESOURCE, algorithm, "other")
 
-        assert challenge(check(server_of(issuer), token))[0] == 401
+        assert challenge(check(make_authorizer(issuer), token))[0] == 401
         assert "a token was refused: the issuer has no such key" in capfd.readouterr().err
 
 
-class TestAsking:
-    def test_a_known_token_is_not_verified_again(self, issuer, clock, monkeypatch):
-        """
-        Until five minutes are over, or it expires.
-        """
-        server = server_of(issuer, clock)
+class TestRequestsToTheIssuer:
+    def test_verified_token_is_cached(self, issuer, clock, monkeypatch):
+        """A token is cached for five minutes or until it expires."""
+        authorizer = make_authorizer(issuer, clock)
         token, short = issuer.token(RESOURCE), issuer.token(RESOURCE, exp=int(clock.now) + 10)
-        assert [check(server, one).subject for one in (token, short)] == ["ada", "ada"]
-        monkeypatch.setattr(server, "_verifier", None)
+        assert [check(authorizer, each).subject for each in (token, short)] == ["ada", "ada"]
+        monkeypatch.setattr(authorizer, "_verifier", None)
 
         clock.now += 9
-        assert [check(server, one).subject for one in (token, short)] == ["ada", "ada"]
+        assert [check(authorizer, each).subject for each in (token, short)] == ["ada", "ada"]
         clock.now += LEEWAY_S + 1
-        assert check(server, token).subject == "ada"
-        assert check(server, short).status == 503
+        assert check(authorizer, token).subject == "ada"
+        assert check(authorizer, short).status == 503
         clock.now += KNOWN_S
-        assert check(server, token).status == 503
+        assert check(authorizer, token).status == 503
 
-    def test_a_known_token_costs_little(self, issuer):
-        """
-        A request pays for one digest, and for few calls besides.
-        """
-        server = server_of(issuer)
-        asked = head(authorization=f"Bearer {issuer.token(RESOURCE)}")
-        asyncio.run(server.check(asked, b""))
+    def test_cached_token_is_cheap_to_check(self, issuer):
+        """A request with a cached token takes at most sixteen calls."""
+        authorizer = make_authorizer(issuer)
+        request = head(authorization=f"Bearer {issuer.token(RESOURCE)}")
+        asyncio.run(authorizer.check(request, b""))
         calls = []
-        checking = server.check(asked, b"")
+        checking = authorizer.check(request, b"")
         sys.setprofile(lambda _frame, event, _argument: calls.append(event) if "call" in event else None)
         try:
             checking.send(None)
-        except StopIteration as found:
-            principal = found.value
+        except StopIteration as stop:
+            principal = stop.value
         finally:
             sys.setprofile(None)
 
         assert principal.subject == "ada"
         assert len(calls) <= 16
 
-    def test_known_tokens_are_bounded(self, issuer, monkeypatch):
-        """
-        The oldest one is forgotten, and verified again.
-        """
+    def test_token_cache_is_bounded(self, issuer, monkeypatch):
+        """The oldest token is evicted, and verified again when it returns."""
         monkeypatch.setattr("promptkit.transports.auth.authorizer._MOST_KNOWN", 3)
-        server = server_of(issuer)
+        authorizer = make_authorizer(issuer)
         for number in range(10):
-            assert check(server, issuer.token(RESOURCE, jti=str(number))).subject == "ada"
-        assert len(server._known) == 3
+            assert check(authorizer, issuer.token(RESOURCE, jti=str(number))).subject == "ada"
+        assert len(authorizer._known) == 3
 
-    def test_a_flood_of_key_ids(self, issuer, clock):
-        """
-        The issuer is asked once a cool-down, whatever tokens name.
-        """
-        server = server_of(issuer, clock)
+    def test_unknown_key_ids_do_not_flood_the_issuer(self, issuer, clock):
+        """The issuer is contacted at most once per cool-down."""
+        authorizer = make_authorizer(issuer, clock)
         tokens = [issuer.token(RESOURCE, kid=f"k{number}") for number in range(50)]
 
         for cool_downs in range(1, 4):
             for token in tokens:
-                assert challenge(check(server, token))[0] == 401
+                assert challenge(check(authorizer, token))[0] == 401
             assert issuer.asked_for_keys == cool_downs
             clock.now += COOL_DOWN_S
 
-    def test_many_requests_wait_for_one_answer(self, issuer):
-        """
-        They come at the same time, in several event loops, while the first keys are fetched.
-        """
-        server = server_of(issuer)
+    def test_concurrent_requests_share_one_fetch(self, issuer):
+        """Requests on several event loops wait for the same first fetch of the keys."""
+        authorizer = make_authorizer(issuer)
         token = issuer.token(RESOURCE)
 
-        async def ask():
+        async def authenticate_many():
             return await asyncio.gather(
-                *(server.check(head(authorization=f"Bearer {token}"), b"") for _ in range(20))
+                *(authorizer.check(head(authorization=f"Bearer {token}"), b"") for _ in range(20))
             )
 
-        async def everywhere():
-            return await asyncio.gather(*(asyncio.to_thread(asyncio.run, ask()) for _ in range(4)))
+        async def run_loops():
+            return await asyncio.gather(
+                *(asyncio.to_thread(asyncio.run, authenticate_many()) for _ in range(4))
+            )
 
-        found = [one.subject for answers in asyncio.run(everywhere()) for one in answers]
-        assert (found, issuer.asked_for_keys) == (["ada"] * 80, 1)
+        subjects = [principal.subject for principals in asyncio.run(run_loops()) for principal in principals]
+        assert (subjects, issuer.asked_for_keys) == (["ada"] * 80, 1)
 
-    def test_a_client_that_leaves_ends_the_wait_of_no_other(self, issuer):
-        """
-        What it waited for goes on.
-        """
-        server = server_of(issuer)
+    def test_cancelled_request_does_not_cancel_the_shared_fetch(self, issuer):
+        authorizer = make_authorizer(issuer)
         token = issuer.token(RESOURCE)
 
-        async def ask():
-            asked = head(authorization=f"Bearer {token}")
-            tasks = [asyncio.ensure_future(server.check(asked, b"")) for _ in range(2)]
+        async def authenticate_two():
+            request = head(authorization=f"Bearer {token}")
+            tasks = [asyncio.ensure_future(authorizer.check(request, b"")) for _ in range(2)]
             await asyncio.sleep(0)
             tasks[0].cancel()
             return (await asyncio.gather(*tasks, return_exceptions=True))[1]
 
-        assert asyncio.run(ask()).subject == "ada"
+        assert asyncio.run(authenticate_two()).subject == "ada"
 
-    def test_a_new_key(self, issuer, clock):
-        """
-        It is fetched for the first token that names it.
-        """
-        server = server_of(issuer, clock)
-        assert check(server, issuer.token(RESOURCE)).subject == "ada"
+    def test_new_key_is_fetched(self, issuer, clock):
+        """Keys are fetched again for the first token with a new key id."""
+        authorizer = make_authorizer(issuer, clock)
+        assert check(authorizer, issuer.token(RESOURCE)).subject == "ada"
         issuer.list_key("ES256", "second", 1)
         clock.now += COOL_DOWN_S
 
-        found = check(server, issuer.token(RESOURCE, kid="second", key=key_for("ES256", 1)))
+        principal = check(authorizer, issuer.token(RESOURCE, kid="second", key=key_for("ES256", 1)))
 
-        assert (found.subject, issuer.asked_for_keys) == ("ada", 2)
+        assert (principal.subject, issuer.asked_for_keys) == ("ada", 2)
 
-    def test_a_key_is_withdrawn(self, issuer, clock):
-        """
-        After five minutes the keys are fetched again, and after five more no token of it is known.
-        """
-        server = server_of(issuer, clock)
-        token, other = issuer.token(RESOURCE), issuer.token(RESOURCE, jti="2")
-        check(server, token)
+    def test_tokens_of_a_withdrawn_key_are_rejected(self, issuer, clock):
+        """The keys are fetched again after five minutes, and cached tokens expire within five more."""
+        authorizer = make_authorizer(issuer, clock)
+        token, uncached = issuer.token(RESOURCE), issuer.token(RESOURCE, jti="2")
+        check(authorizer, token)
         issuer.keys.clear()
         issuer.list_key("ES256", "second", 1)
         clock.now += FRESH_S + 1
 
-        assert [check(server, one).status for one in (other, token)] == [401, 401]
+        assert [check(authorizer, each).status for each in (uncached, token)] == [401, 401]
 
-    def test_the_issuer_is_away(self, issuer, clock, capfd):
+    def test_unavailable_issuer(self, issuer, clock, capfd):
         """
-        503 before its keys are known. After that, they are used for an hour without it.
+        Before the first fetch of the keys, requests are rejected with 503; fetched keys are trusted for an
+        hour.
         """
-        server = server_of(issuer, clock)
+        authorizer = make_authorizer(issuer, clock)
         token = issuer.token(RESOURCE, exp=int(clock.now) + 10**6)
         issuer.answers["/jwks"] = (500, {})
-        assert [check(server, token).status for _ in range(3)] == [503] * 3
+        assert [check(authorizer, token).status for _ in range(3)] == [503] * 3
         assert issuer.asked_for_keys == 1
         assert capfd.readouterr().err == (
             f"promptkit: the keys of {issuer.url} cannot be fetched: {issuer.origin}/jwks: HTTP Error 500: "
@@ -522,43 +494,39 @@ class TestAsking:
         )
         clock.now += COOL_DOWN_S
         del issuer.answers["/jwks"]
-        assert check(server, token).subject == "ada"
+        assert check(authorizer, token).subject == "ada"
 
         issuer.answers["/jwks"] = (500, {})
         clock.now += TRUSTED_S - 1
-        assert check(server, token).subject == "ada"
-        assert check(server, issuer.token(RESOURCE, kid="new", exp=int(clock.now) + 600)).status == 503
+        assert check(authorizer, token).subject == "ada"
+        assert check(authorizer, issuer.token(RESOURCE, kid="new", exp=int(clock.now) + 600)).status == 503
         clock.now += KNOWN_S + 2
-        assert check(server, token).status == 503
+        assert check(authorizer, token).status == 503
 
-    def test_a_stream_while_the_issuer_is_away(self, issuer, clock):
-        """
-        Nobody can say whether its token is still valid: it is, until it expires.
-        """
-        server = server_of(issuer, clock)
-        end = int(clock.now + TRUSTED_S + 600)
-        sent = head(authorization=f"Bearer {issuer.token(RESOURCE, exp=end)}")
-        principal = asyncio.run(server.check(sent, b""))
+    def test_stream_stays_open_while_the_issuer_is_unavailable(self, issuer, clock):
+        """A stream whose token cannot be verified again stays open until the token expires."""
+        authorizer = make_authorizer(issuer, clock)
+        expiry = int(clock.now + TRUSTED_S + 600)
+        request = head(authorization=f"Bearer {issuer.token(RESOURCE, exp=expiry)}")
+        principal = asyncio.run(authorizer.check(request, b""))
         issuer.answers["/jwks"] = (500, {})
 
         clock.now += TRUSTED_S + 1
-        assert asyncio.run(server.check(sent, b"")).status == 503
-        assert asyncio.run(server.still_admits(sent, principal))
-        clock.now = end + LEEWAY_S
-        assert not asyncio.run(server.still_admits(sent, principal))
+        assert asyncio.run(authorizer.check(request, b"")).status == 503
+        assert asyncio.run(authorizer.still_admits(request, principal))
+        clock.now = expiry + LEEWAY_S
+        assert not asyncio.run(authorizer.still_admits(request, principal))
 
-    def test_503_says_when_to_try_again(self, issuer):
-        """
-        No client takes it for a refusal of its token.
-        """
+    def test_503_has_a_retry_after_header(self, issuer):
+        """The response has no challenge, so the client keeps its token."""
         issuer.answers["/jwks"] = (500, {})
-        refused = check(server_of(issuer), issuer.token(RESOURCE))
+        response = check(make_authorizer(issuer), issuer.token(RESOURCE))
 
-        assert (b"retry-after", b"1") in refused.headers
-        assert b"www-authenticate" not in dict(refused.headers)
+        assert (b"retry-after", b"1") in response.headers
+        assert b"www-authenticate" not in dict(response.headers)
 
     @pytest.mark.parametrize(
-        ("path", "answer", "said"),
+        ("path", "answer", "expected"),
         [
             ("/jwks", (200, b"{"), "Input data was truncated"),
             ("/jwks", (200, []), "Expected `object`, got `array`"),
@@ -583,10 +551,8 @@ class TestAsking:
             ("meta", (404, {}), "HTTP Error 404"),
         ],
     )
-    def test_answers_of_an_issuer_that_cannot_be_used(self, issuer, path, answer, said, capfd):
-        """
-        503, and standard error says what is wrong with them.
-        """
+    def test_unusable_documents_of_the_issuer(self, issuer, path, answer, expected, capfd):
+        """Requests are rejected with 503, and standard error reports the reason."""
         paths = [path]
         if path == "meta":
             paths = [
@@ -594,38 +560,32 @@ class TestAsking:
             ]
         issuer.answers.update(dict.fromkeys(paths, answer))
 
-        assert check(server_of(issuer), issuer.token(RESOURCE)).status == 503
-        assert said in capfd.readouterr().err
+        assert check(make_authorizer(issuer), issuer.token(RESOURCE)).status == 503
+        assert expected in capfd.readouterr().err
 
     @pytest.mark.parametrize(
         "answer", [(404, b"none"), (302, b"", {"location": "/jwks"}), (500, b"x" * 100_000)]
     )
-    def test_an_answer_that_is_an_error_is_closed(self, issuer, answer):
-        """
-        Nothing of it is left open, whoever keeps the exception.
-        """
+    def test_error_response_is_closed(self, issuer, answer):
+        """The response of a failed fetch is closed, even while the exception is referenced."""
         issuer.answers["/keys"] = answer
         with pytest.raises(DocumentUnavailableError, match=f"HTTP Error {answer[0]}") as caught:
             fetch_document(f"{issuer.origin}/keys")
         assert caught.value.__context__.closed
 
     @pytest.mark.parametrize("url", ["http://keys.example/jwks", "file:///etc/passwd", 5, None])
-    def test_keys_elsewhere(self, issuer, url, capfd):
-        """
-        They are fetched over https, or from this machine.
-        """
+    def test_insecure_key_locations_are_rejected(self, issuer, url, capfd):
+        """Keys are fetched over HTTPS or from this machine only."""
         metadata = {**issuer.metadata(), "jwks_uri": url}
         issuer.answers["/.well-known/oauth-authorization-server"] = (200, metadata)
 
-        assert check(server_of(issuer), issuer.token(RESOURCE)).status == 503
+        assert check(make_authorizer(issuer), issuer.token(RESOURCE)).status == 503
         assert (
             "cannot be used: write an https" if isinstance(url, str) else "it has no jwks_uri"
         ) in capfd.readouterr().err
 
-    def test_an_issuer_that_never_ends_its_answer(self, issuer, monkeypatch):
-        """
-        Requests wait for a bounded time; what is fetched after it serves later ones.
-        """
+    def test_wait_for_the_issuer_is_bounded(self, issuer, monkeypatch):
+        """A request stops waiting after a timeout; the fetch continues and serves later requests."""
         monkeypatch.setattr(issuers, "_WAIT_S", 0.05)
         released = Event()
 
@@ -655,9 +615,7 @@ class TestAsking:
         "https://u:p@a",
     ],
 )
-def test_what_is_no_issuer(url):
-    """
-    An issuer has a URL of https, without a query.
-    """
+def test_invalid_issuer_url_is_rejected(url):
+    """The URL of an issuer has the scheme HTTPS and no query."""
     with pytest.raises(ValueError, match="cannot be used: write an https"):
         Issuer(url)

@@ -1,4 +1,4 @@
-"""Documents of an issuer that is slow: how long they are waited for, and what is left then."""
+"""Fetching documents from a slow issuer: the deadline, and the cleanup afterwards."""
 
 import socket
 import threading
@@ -8,20 +8,20 @@ import pytest
 
 from promptkit.transports.auth.issuer import DocumentUnavailableError, fetch_document
 
-#: How long a document may take here, in seconds, and how long a test waits for the end.
-SECONDS, PATIENCE = 0.4, 10.0
+#: The deadline of a fetch, and how long a test waits for anything, in seconds.
+DEADLINE_S, WAIT_S = 0.4, 10.0
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
-#: What a server sends at once, and what it sends again and again after that.
-TRICKLES = {
+#: What the server sends first, and what it then repeats.
+RESPONSES = {
     "status line": (b"HTTP/1.1 200 ", b"O"),
     "one header": (OK + b"x: ", b"y"),
     "headers": (OK, b"x: y\r\n"),
     "interim responses": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
     "body": (OK + b"content-length: 9999\r\n\r\n{", b" "),
     "body without a length": (OK + b"\r\n{", b" "),
-    "a whole document without a length": (OK + b"\r\n{}", b" "),
+    "complete document without a length": (OK + b"\r\n{}", b" "),
     "chunks": (OK + b"transfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
     "line of a chunk": (OK + b"transfer-encoding: chunked\r\n\r\n1;", b"x"),
     "body of an error": (b"HTTP/1.1 500 No\r\n\r\n", b"x"),
@@ -30,61 +30,56 @@ TRICKLES = {
 }
 
 
-class Slow:
-    """A server that has one client, never comes to an end, and notes when the client leaves."""
+class TricklingServer:
+    """A server for one client that never completes its response and notes when the client disconnects."""
 
-    def __init__(self, first, then):
-        self.left = threading.Event()
-        self._first, self._then = first, then
+    def __init__(self, first, repeated):
+        self.disconnected = threading.Event()
+        self._first, self._then = first, repeated
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self.listening.getsockname()[1]}"
 
     def serve(self):
-        """Trickle, until the client has left, or has not for long."""
+        """Send the repeated part until the client disconnects or the time is up."""
         with self.listening, self.listening.accept()[0] as client:
             client.settimeout(0.02)
             client.sendall(self._first)
-            until = time.monotonic() + PATIENCE
-            while not self.left.is_set() and time.monotonic() < until:
+            deadline = time.monotonic() + WAIT_S
+            while not self.disconnected.is_set() and time.monotonic() < deadline:
                 try:
                     client.sendall(self._then)
                     if not client.recv(4096):
-                        self.left.set()
+                        self.disconnected.set()
                 except TimeoutError:
                     continue
                 except OSError:
-                    self.left.set()
+                    self.disconnected.set()
 
 
-@pytest.mark.parametrize("kind", TRICKLES)
-def test_an_issuer_that_trickles(kind, monkeypatch):
-    """
-    Wherever it does so, the fetch is over in time, and so is the connection.
-    """
-    slow = Slow(*TRICKLES[kind])
-    thread = threading.Thread(target=slow.serve, daemon=True)
+@pytest.mark.parametrize("kind", RESPONSES)
+def test_trickling_response_times_out(kind, monkeypatch):
+    """A fetch meets its deadline and closes its connection, wherever the response trickles."""
+    server = TricklingServer(*RESPONSES[kind])
+    thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
-    url = f"http://{slow.address}/keys"
+    url = f"http://{server.address}/keys"
     if kind == "TLS":
-        url = f"https://{slow.address}/keys"
+        url = f"https://{server.address}/keys"
     elif kind == "proxy":
-        monkeypatch.setenv("HTTPS_PROXY", f"http://{slow.address}")
+        monkeypatch.setenv("HTTPS_PROXY", f"http://{server.address}")
         url = "https://issuer.example/keys"
-    begun = time.monotonic()
-    with pytest.raises(DocumentUnavailableError) as refused:
-        fetch_document(url, SECONDS)
+    started = time.monotonic()
+    with pytest.raises(DocumentUnavailableError) as error:
+        fetch_document(url, DEADLINE_S)
 
-    assert time.monotonic() - begun < PATIENCE / 2
-    assert slow.left.wait(PATIENCE / 2)
-    thread.join(PATIENCE)
+    assert time.monotonic() - started < WAIT_S / 2
+    assert server.disconnected.wait(WAIT_S / 2)
+    thread.join(WAIT_S)
     expected = "HTTP Error 500: No" if kind == "body of an error" else "it did not arrive within 0.4 s"
-    assert str(refused.value) == f"{url}: {expected}"
+    assert str(error.value) == f"{url}: {expected}"
 
 
-def test_nothing_is_left_of_a_fetch():
-    """
-    What is fetched in time leaves neither a thread nor a connection.
-    """
+def test_fetch_leaves_no_thread_behind():
     listening = socket.create_server(("127.0.0.1", 0))
 
     def serve():
@@ -95,8 +90,8 @@ def test_nothing_is_left_of_a_fetch():
     thread = threading.Thread(target=serve)
     thread.start()
     before = set(threading.enumerate())
-    assert fetch_document(f"http://127.0.0.1:{listening.getsockname()[1]}/keys", PATIENCE) == {}
-    thread.join(PATIENCE)
-    for other in set(threading.enumerate()) - before:
-        other.join(PATIENCE)
-        assert not other.is_alive()
+    assert fetch_document(f"http://127.0.0.1:{listening.getsockname()[1]}/keys", WAIT_S) == {}
+    thread.join(WAIT_S)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(WAIT_S)
+        assert not thread.is_alive()

@@ -1,4 +1,4 @@
-"""A file of tokens: what is read, what is refused, and when it is read again."""
+"""The token file: parsing, rejected files and lines, and reloading."""
 
 import asyncio
 import os
@@ -33,34 +33,34 @@ def file(tmp_path):
     return path
 
 
-def refusal(text):
-    """Why a text is refused."""
-    with pytest.raises(InvalidSecretsError) as refused:
+def error_of(text):
+    """Return the message of the error that *text* causes."""
+    with pytest.raises(InvalidSecretsError) as error:
         read_tokens(text)
-    return str(refused.value)
+    return str(error.value)
 
 
-class TestReading:
+class TestParsing:
     @given(st.dictionaries(TOKENS, st.tuples(NAMES, st.lists(NAMES)), min_size=1), st.data())
-    def test_every_token_is_read(self, tmp_path_factory, entries, data):
-        """
-        Each token in a file, and no other text, is its bearer's, whatever blanks and comments are between.
-        """
-        blank = data.draw(st.sampled_from([" ", "\t", "   "]))
-        end = data.draw(st.sampled_from(["\n", "\r\n", "\n\n# bob's\n", " # new\n"]))
+    def test_every_token_is_parsed(self, tmp_path_factory, entries, data):
+        """Each token belongs to its principal, whatever blanks and comments separate the entries."""
+        separator = data.draw(st.sampled_from([" ", "\t", "   "]))
+        line_end = data.draw(st.sampled_from(["\n", "\r\n", "\n\n# bob's\n", " # new\n"]))
         path = tmp_path_factory.mktemp("tokens") / "tokens"
-        text = "".join(blank.join([name, token, *scopes]) + end for token, (name, scopes) in entries.items())
+        text = "".join(
+            separator.join([name, token, *scopes]) + line_end for token, (name, scopes) in entries.items()
+        )
         path.write_bytes(text.encode())
         path.chmod(0o600)
         tokens = TokenFile(str(path))
 
         for token, (name, scopes) in entries.items():
             assert tokens.verify(token) == Principal(name, scopes)
-            for other in (token[:-1], token + "x", token.swapcase(), name):
-                assert tokens.verify(other) is None or other in entries
+            for unknown in (token[:-1], token + "x", token.swapcase(), name):
+                assert tokens.verify(unknown) is None or unknown in entries
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "expected"),
         [
             (
                 f"\n{ADA}\n",
@@ -79,60 +79,47 @@ class TestReading:
             ),
         ],
     )
-    def test_what_is_no_token(self, text, said):
-        """
-        The line is named, and no token is shown.
-        """
-        assert refusal(text) == said
-        assert ADA not in said
+    def test_invalid_line_is_rejected(self, text, expected):
+        """The error names the line and does not contain the token."""
+        assert error_of(text) == expected
+        assert ADA not in expected
 
-    def test_a_name_may_have_several(self):
-        """
-        So a token can be replaced while both are in use.
-        """
+    def test_principal_with_several_tokens(self):
+        """A token can be rotated while the old one is in use."""
         assert [principal.subject for _, principal in read_tokens(f"ada {ADA}\nada {BOB}")] == ["ada", "ada"]
 
-    def test_names_are_exact(self, file):
-        """
-        A name is taken as UTF-8 writes it, to the last character. Comments may be in any encoding.
-        """
+    def test_names_are_not_normalized(self, file):
+        """A name is compared by its code points. Comments can have any encoding."""
         names = ["张三", "李四", "é", "e\u0301", "ada\u200b"]
         tokens = [f"{number}" * 32 for number in range(len(names))]
         lines = [f"{name} {token}\n".encode() for name, token in zip(names, tokens, strict=True)]
         file.write_bytes(b"\xef\xbb\xbf" + b"".join(lines) + b"# Schl\xfcssel\n")
-        held = TokenFile(str(file))
+        token_file = TokenFile(str(file))
 
-        assert [held.verify(token).subject for token in tokens] == names
+        assert [token_file.verify(token).subject for token in tokens] == names
 
     @pytest.mark.parametrize("text", ["", "# ada\n"])
-    def test_no_token_at_the_start(self, file, text):
-        """
-        Nothing is served that nobody could use.
-        """
+    def test_file_without_tokens_is_rejected_at_start(self, file, text):
         file.write_text(text)
-        with pytest.raises(InvalidSecretsError) as refused:
+        with pytest.raises(InvalidSecretsError) as error:
             TokenFile(str(file))
-        assert str(refused.value) == f"{file}: there is no token: write a name and a token on each line"
+        assert str(error.value) == f"{file}: there is no token: write a name and a token on each line"
 
     @pytest.mark.skipif(sys.platform == "win32", reason="a mode says nothing there")
     @pytest.mark.parametrize(
         ("mode", "can"),
         [(0o644, "everybody can read it"), (0o604, "everybody can read it"), (0o620, "others can change it")],
     )
-    def test_a_file_of_everybody(self, file, mode, can):
-        """
-        It is refused, as its tokens may be known by now.
-        """
+    def test_file_with_open_permissions_is_rejected(self, file, mode, can):
+        """Tokens that others could read or change are not trusted."""
         file.chmod(mode)
-        with pytest.raises(InvalidSecretsError) as refused:
+        with pytest.raises(InvalidSecretsError) as error:
             TokenFile(str(file))
-        said = f"{file}: {can} (mode {mode:04o}): make new tokens, and chmod g-w,o-rwx {file}"
-        assert str(refused.value) == said
+        expected = f"{file}: {can} (mode {mode:04o}): make new tokens, and chmod g-w,o-rwx {file}"
+        assert str(error.value) == expected
 
-    def test_the_error_names_the_file(self, file):
-        """
-        And the line, or the reason of the system.
-        """
+    def test_error_names_the_file(self, file):
+        """The error names the file, and the line or the reason of the operating system."""
         file.write_text("ada secret")
         with pytest.raises(InvalidSecretsError, match=f"^{file}: line 1: the token has 6 characters"):
             TokenFile(str(file))
@@ -143,17 +130,15 @@ class TestReading:
             TokenFile(f"{file}x")
 
 
-class TestChanges:
+class TestReloading:
     @pytest.fixture
     def tokens(self, file):
-        """The file, and a clock that the test moves on."""
+        """The token file, with a clock that the test advances."""
         self.now = 0.0
         return TokenFile(str(file), lambda: self.now)
 
-    def test_the_file_is_read_again(self, file, tokens):
-        """
-        Who is taken out is refused a second later, and who is new is let in.
-        """
+    def test_changed_file_is_reloaded(self, file, tokens):
+        """Removed tokens are rejected a second later, and new ones accepted."""
         new = secrets.token_urlsafe(32)
         replacement = file.with_name("new")
         replacement.write_text(f"bob {BOB}\ncleo {new} read\n")
@@ -166,10 +151,8 @@ class TestChanges:
         assert (tokens.verify(BOB), tokens.verify(new)) == (Principal("bob"), Principal("cleo", "read"))
 
     @pytest.mark.parametrize("text", ["", "# ada is gone\n"])
-    def test_a_file_that_is_emptied(self, file, tokens, text):
-        """
-        Nobody is let in, from the next second on.
-        """
+    def test_emptied_file_revokes_all_tokens(self, file, tokens, text):
+        """All tokens are rejected after a second."""
         file.write_text(text)
         self.now += 1
 
@@ -179,7 +162,7 @@ class TestChanges:
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob"))
 
     @pytest.mark.parametrize(
-        ("fault", "said"),
+        ("damage", "expected"),
         [
             ("half", "line 1: there is one word: write a name, a token and any scopes, with blanks between"),
             ("mode", "every user can read it (mode 0644): make new tokens, and chmod g-w,o-rwx"),
@@ -188,11 +171,12 @@ class TestChanges:
             pytest.param("pipe", "cannot be read: it is not a regular file", marks=posix),
         ],
     )
-    def test_a_file_that_cannot_be_read(self, file, tokens, fault, said, capfd):
+    def test_unreadable_file(self, file, tokens, damage, expected, capfd):
         """
-        Its tokens are valid for some seconds, and then nobody's until it is mended. That is said once.
+        Its tokens stay valid for some seconds; then all requests fail until the file is fixed. Both are
+        reported once.
         """
-        break_file(file, fault)
+        break_file(file, damage)
         for _ in range(int(VALID_S)):
             self.now += 1
             assert tokens.verify(ADA).subject == "ada"
@@ -200,74 +184,68 @@ class TestChanges:
             self.now += 1
             with pytest.raises(VerifierUnavailableError):
                 tokens.verify(ADA)
-        shown = capfd.readouterr().err
+        stderr = capfd.readouterr().err
 
-        assert shown.startswith(f"promptkit: {file}: {said}")
-        assert shown.endswith("; 5 s after it was last read, all requests are refused until this is fixed\n")
-        assert shown.count("\n") == 1
-        mended = file.with_name("mended")
-        mended.write_text(f"bob {BOB}\n")
-        mended.chmod(0o600)
+        assert stderr.startswith(f"promptkit: {file}: {expected}")
+        assert stderr.endswith("; 5 s after it was last read, all requests are refused until this is fixed\n")
+        assert stderr.count("\n") == 1
+        replacement = file.with_name("mended")
+        replacement.write_text(f"bob {BOB}\n")
+        replacement.chmod(0o600)
         if file.is_dir():
             file.rmdir()
-        mended.replace(file)
+        replacement.replace(file)
         self.now += 1
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob"))
         assert capfd.readouterr().err == f"promptkit: {file}: this is fixed: all tokens in it count\n"
 
     @pytest.mark.parametrize("slip", ["cleo", "cleo short", f"cleo {BOB}", f"; ada {ADA}", f"ada{ADA}"])
-    def test_a_wrong_line(self, file, tokens, slip, capfd):
-        """
-        It lets nobody in, and keeps nobody else out, however long. Who was taken out with it is out at once.
-        """
-        file.write_text(f"bob {BOB} read\n{slip}\n")
+    def test_invalid_line_is_skipped(self, file, tokens, line, capfd):
+        """An invalid line admits no principal; the other lines stay valid, and removed ones are revoked."""
+        file.write_text(f"bob {BOB} read\n{line}\n")
         for _ in range(int(VALID_S) + 2):
             self.now += 1
             assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob", "read"))
-        said, rest = capfd.readouterr().err.split("\n")
+        reported, remainder = capfd.readouterr().err.split("\n")
 
-        assert said.startswith(f"promptkit: {file}: line 2: ")
-        assert said.endswith("; the other lines are used")
-        assert rest == ""
+        assert reported.startswith(f"promptkit: {file}: line 2: ")
+        assert reported.endswith("; the other lines are used")
+        assert remainder == ""
         file.write_text(f"bob {BOB}\nada {ADA}\n")
         self.now += 1
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (Principal("ada"), Principal("bob"))
         assert capfd.readouterr().err == f"promptkit: {file}: this is fixed: all tokens in it count\n"
 
-    def test_a_file_that_goes_while_nobody_asks(self, file, tokens):
-        """
-        However late the first one comes, nobody has more than those seconds.
-        """
+    def test_file_that_was_removed_while_idle(self, file, tokens):
+        """The grace period starts with the last successful read, not with the next request."""
         file.unlink()
         self.now += 3600
 
         with pytest.raises(VerifierUnavailableError):
             tokens.verify(ADA)
 
-    def test_a_stream_ends_once_its_token_is_nobodys(self, file, tokens):
-        """
-        What was opened with a token of the file is not open for longer than the token is valid.
-        """
-        asked = Authorizer(BearerScheme(), tokens, lambda: self.now)
-        sent = head(authorization=f"Bearer {ADA}")
-        ada = asyncio.run(asked.check(sent, b""))
+    def test_stream_ends_when_its_token_expires(self, file, tokens):
+        """A stream does not outlive the validity of its token."""
+        authorizer = Authorizer(BearerScheme(), tokens, lambda: self.now)
+        request = head(authorization=f"Bearer {ADA}")
+        ada = asyncio.run(authorizer.check(request, b""))
         file.unlink()
 
         self.now += VALID_S
-        assert asyncio.run(asked.still_admits(sent, ada))
+        assert asyncio.run(authorizer.still_admits(request, ada))
         self.now += 1
-        assert not asyncio.run(asked.still_admits(sent, ada))
+        assert not asyncio.run(authorizer.still_admits(request, ada))
 
 
-def break_file(file, fault):
-    """Put something in the place of a file that cannot be read as tokens."""
-    if fault == "half":
+def break_file(file, damage):
+    """Make *file* unreadable as a token file."""
+    if damage == "half":
         file.write_text("ada")
-    elif fault == "mode":
+    elif damage == "mode":
         file.chmod(0o644)
     else:
         file.unlink()
-    if fault == "folder":
+    if damage == "folder":
         file.mkdir()
-    elif fault == "pipe":
+    elif damage == "pipe":
         os.mkfifo(file)

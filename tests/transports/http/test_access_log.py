@@ -102,9 +102,7 @@ def test_each_request_is_a_line(serving, workers):
 
 
 def test_a_request_over_a_limit(serving):
-    """
-    Its line has the code of the error, because the status is 200.
-    """
+    """Its line has the code of the error, because the status is 200."""
     served = serving("--access-log", "--rate", "0.01")
     ask(served)
     ask(served)
@@ -113,9 +111,7 @@ def test_a_request_over_a_limit(serving):
 
 
 def test_a_client_that_leaves(serving):
-    """
-    Its request has a line, with the status that nginx gives to such ones.
-    """
+    """Its request has a line, with the status that nginx gives to such ones."""
     served = serving("--access-log")
     message = modern(1, "prompts/get", {"name": "wait"})
     connection = HTTPConnection(*served.address, timeout=PATIENCE)
@@ -131,9 +127,7 @@ def test_a_client_that_leaves(serving):
 
 
 def test_each_line_has_the_time(serving):
-    """
-    With --timestamps, also what recipes print; without either option, there is no line for a request.
-    """
+    """With --timestamps, also what recipes print; without either option, there is no line for a request."""
     stamped, plain = serving("--timestamps"), serving()
     ask(stamped)
     ask(plain)
@@ -149,9 +143,7 @@ def test_each_line_has_the_time(serving):
 
 
 def test_each_line_has_the_time_over_stdio(recipes):
-    """
-    There, too, and each line of a traceback as well.
-    """
+    """There, too, and each line of a traceback as well."""
     source = "from promptkit import prompt\n\n@prompt\ndef fails() -> str:\n    raise ValueError('no')\n"
     command = [sys.executable, "-m", "promptkit", "serve", str(recipes(fails=source)), "--timestamps"]
     asked = line_of(modern(1, "prompts/get", {"name": "fails"}))

@@ -64,9 +64,7 @@ def rendered(app, name, revision=MODERN, arguments=None, **members):
 class TestServed:
     @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
     def test_every_list_and_a_prompt(self, app, revision):
-        """
-        200 and JSON, of a known length, in every revision.
-        """
+        """200 and JSON, of a known length, in every revision."""
         for method in ("prompts/list", "resources/list", "resources/templates/list", "tools/list"):
             assert reply_to(app, method, revision=revision).status == 200
         answer = rendered(app, "greet", revision, {"name": "Ada"})
@@ -79,30 +77,22 @@ class TestServed:
     @pytest.mark.parametrize("revision", ERAS)
     @pytest.mark.parametrize("number", [0, "", "x" * 1000, "\u00df", 2**63, -5])
     def test_any_id(self, app, revision, number):
-        """
-        It comes back as it was sent.
-        """
+        """It comes back as it was sent."""
         assert reply_to(app, "prompts/list", None, number, revision).json["id"] == number
 
     @pytest.mark.parametrize("revision", ERAS)
     @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
     def test_both_paths(self, app, revision, path):
-        """
-        With a slash and without.
-        """
+        """With a slash and without."""
         assert reply_to(app, "prompts/list", revision=revision, fields={"path": path}).status == 200
 
     def test_a_name_in_base64(self, app):
-        """
-        A name may be sent so, though it need not.
-        """
+        """A name may be sent so, though it need not."""
         assert rendered(app, "greet", fields={"mcp_name": encoded("greet")}).status == 200
         assert rendered(app, "greet", fields={"mcp_name": encoded("Greet")}).code == -32020
 
     def test_a_question(self, app):
-        """
-        What is missing is asked for with an ordinary 200, and answered by another request.
-        """
+        """What is missing is asked for with an ordinary 200, and answered by another request."""
         forms = {"elicitation": {"form": {}}}
         first = rendered(app, "asks", capabilities=forms)
         assert (first.status, first.json["result"]["resultType"]) == (200, "input_required")
@@ -120,9 +110,7 @@ class TestServed:
 
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_nobody_with_a_session_is_asked(self, app, revision):
-        """
-        There is no stream for a question, so what is missing is an error.
-        """
+        """There is no stream for a question, so what is missing is an error."""
         opened = answer_to(app, initialize(revision, capabilities={"elicitation": {"form": {}}}))
         sealed = opened.header("mcp-session-id")
 
@@ -130,9 +118,7 @@ class TestServed:
         assert (answer.status, answer.code) == (200, -32602)
 
     def test_a_batch(self, app):
-        """
-        An array for an array, in the order in which the replies came.
-        """
+        """An array for an array, in the order in which the replies came."""
         get = request("g", "prompts/get", {"name": "greet"})
         answer = answer_to(app, [get, request(2, "ping"), notification("x"), 5])
 
@@ -188,9 +174,7 @@ class TestNotServed:
         ],
     )
     def test_rows_of_the_table(self, app, message, fields, status, code):
-        """
-        One status, one code, and the length of the body, which may be empty.
-        """
+        """One status, one code, and the length of the body, which may be empty."""
         answer = answer_to(app, message, **fields)
 
         assert (answer.status, answer.code) == (status, code)
@@ -224,17 +208,13 @@ class TestNotServed:
         ],
     )
     def test_errors_of_handlers(self, app, revision, method, params):
-        """
-        200 with -32602: clients of the older era take other statuses for a broken connection.
-        """
+        """200 with -32602: clients of the older era take other statuses for a broken connection."""
         answer = reply_to(app, method, params, 1, revision)
 
         assert (answer.status, answer.code) == (200, -32602)
 
     def test_a_resource_that_does_not_exist(self, app):
-        """
-        200, with the code of its era.
-        """
+        """200, with the code of its era."""
         for revision, code in ("2025-11-25", -32002), (MODERN, -32602):
             answer = reply_to(app, "resources/read", {"uri": "note://none"}, 1, revision)
             assert (answer.status, answer.code) == (200, code)
@@ -253,17 +233,13 @@ class TestNotServed:
 
     @pytest.mark.parametrize("revision", ERAS)
     def test_a_session_has_no_stream(self, app, revision):
-        """
-        Subscribing needs one, so there is none.
-        """
+        """Subscribing needs one, so there is none."""
         answer = reply_to(app, "resources/subscribe", {"uri": "note://one"}, 1, revision)
 
         assert (answer.status, answer.code) == (404 if revision == MODERN else 200, -32601)
 
     def test_a_preflight(self, app):
-        """
-        204 without a body or its length, and the headers for an allowed page.
-        """
+        """204 without a body or its length, and the headers for an allowed page."""
         answer = answer_to(app, b"", method="OPTIONS", origin="https://chat.example", content_type=None)
 
         assert (answer.status, answer.body, answer.header("content-length")) == (204, b"", None)
@@ -272,9 +248,7 @@ class TestNotServed:
         assert (foreign.status, foreign.header("access-control-allow-origin")) == (403, None)
 
     def test_pages_read_what_they_may(self, app):
-        """
-        Replies, refusals and streams carry the headers for an allowed page, and for no other.
-        """
+        """Replies, refusals and streams carry the headers for an allowed page, and for no other."""
         for message in (
             modern(1, "prompts/list"),
             b"{",
@@ -293,9 +267,7 @@ class TestTokensOfOthers:
         ids=["another key", "another name", "a ring that knows the key"],
     )
     def test_they_are_replayed(self, app, other):
-        """
-        What one server has sealed opens nothing at one with other keys, or with another name.
-        """
+        """What one server has sealed opens nothing at one with other keys, or with another name."""
         trusts = other.pop("trusts", False)
         strange = application(recipes.catalog(), **other)
         sealed = answer_to(app, initialize("2025-11-25")).header("mcp-session-id")
@@ -316,9 +288,7 @@ class TestTokensOfOthers:
 
 class TestLimits:
     def test_the_rate(self):
-        """
-        More requests a second than the rate get an error with status 200 and Retry-After, in both eras.
-        """
+        """More requests a second than the rate get an error with status 200 and Retry-After, in both eras."""
         app = application(recipes.catalog(), rate=1)
         answers = [reply_to(app, "prompts/list", revision=revision) for revision in ERAS * 2]
 
@@ -331,9 +301,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("method", ["prompts/list", "completion/complete"])
     def test_the_rate_is_that_of_an_address(self, method):
-        """
-        Who asks too often is refused until a time that Retry-After tells. Other addresses are served.
-        """
+        """Who asks too often is refused until a time that Retry-After tells. Other addresses are served."""
         app = application(recipes.catalog(), rate=0.01, completions=0.01)
         given = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": ""}}
         message = modern(1, method, given if method == "completion/complete" else None)
@@ -354,9 +322,7 @@ class TestLimits:
         app.close(0)
 
     def test_what_runs_at_once(self):
-        """
-        More prompts than may run at the same time wait, and more than may wait are refused.
-        """
+        """More prompts than may run at the same time wait, and more than may wait are refused."""
         app = application(recipes.catalog(), renders=1, waiting=1)
 
         async def ask():
@@ -380,9 +346,7 @@ class TestLimits:
 class TestBodies:
     @pytest.mark.parametrize("sizes", [[101], [50, 51], [1] * 101, [100, 1, 0], [0, 0, 101], [100, 1000]])
     def test_one_that_is_too_long(self, sizes):
-        """
-        413, after the rest was read and dropped, so that the client sees the reply.
-        """
+        """413, after the rest was read and dropped, so that the client sees the reply."""
         app = application(recipes.catalog(), body=100)
 
         async def ask():
@@ -396,9 +360,7 @@ class TestBodies:
         assert "100 bytes" in answer.json["error"]["message"]
 
     def test_the_longest(self):
-        """
-        A body of the limit's length is served.
-        """
+        """A body of the limit's length is served."""
         app = application(recipes.catalog(), body=200)
         body = body_of(request(1, "ping")).ljust(200)
 
@@ -407,9 +369,7 @@ class TestBodies:
         app.close(0)
 
     def test_one_that_does_not_end(self):
-        """
-        It is not read for ever, and the connection is closed.
-        """
+        """It is not read for ever, and the connection is closed."""
         app = application(recipes.catalog(), body=100)
 
         async def ask():
@@ -422,9 +382,7 @@ class TestBodies:
         assert (answer.status, answer.header("connection")) == (413, "close")
 
     def test_a_refused_body_is_read(self, app):
-        """
-        The client reads the response, and can use the connection for the next request.
-        """
+        """The client reads the response, and can use the connection for the next request."""
 
         async def ask():
             caller = Caller(app, [b"x" * 2**20] * 8, path="/nowhere")
@@ -456,9 +414,7 @@ class TestBodies:
 
     @pytest.mark.parametrize(("path", "status"), [("/mcp", 400), ("/nowhere", 404)])
     def test_the_server_cannot_read_a_body(self, app, path, status):
-        """
-        400 if it is needed, for any exception that the server raises; the connection is closed.
-        """
+        """400 if it is needed, for any exception that the server raises; the connection is closed."""
 
         async def broken():
             raise OSError
@@ -469,18 +425,14 @@ class TestBodies:
     @pytest.mark.parametrize("path", ["/mcp", "/healthz"])
     @pytest.mark.parametrize("encoding", ["gzip, chunked", "identity", ["chunked", "chunked"], ""])
     def test_an_encoded_body(self, app, path, encoding):
-        """
-        400, because some servers pass it on as it was sent. In chunks, a body is served.
-        """
+        """400, because some servers pass it on as it was sent. In chunks, a body is served."""
         answer = answer_to(app, request(1, "ping"), path=path, transfer_encoding=encoding)
 
         assert (answer.status, answer.code, answer.header("connection")) == (400, -32600, "close")
         assert answer_to(app, request(1, "ping"), transfer_encoding="Chunked").status == 200
 
     def test_in_any_pieces(self, app):
-        """
-        It does not matter how a body arrives.
-        """
+        """It does not matter how a body arrives."""
         message = modern(1, "prompts/list")
         body = body_of(message)
 
@@ -493,9 +445,7 @@ class TestBodies:
             assert asyncio.run(ask(list(pieces))).status == 200
 
     def test_a_client_that_leaves_while_it_sends(self, app):
-        """
-        Nobody is answered.
-        """
+        """Nobody is answered."""
 
         async def ask():
             caller = Caller(app, [])
@@ -529,9 +479,7 @@ def ready_of(catalog, settings):
 
 class TestHealth:
     def test_it_is_asked_by_anybody(self, app):
-        """
-        A probe names no host that is known, and needs none.
-        """
+        """A probe names no host that is known, and needs none."""
         for path in ("/healthz", "/readyz"):
             assert answer_to(app, b"", method="GET", path=path, host="10.0.0.1").status == 200
 
@@ -550,9 +498,7 @@ class TestHealth:
         app.close(0)
 
     def test_a_large_catalog_holds_up_nobody(self, app, monkeypatch):
-        """
-        What takes long to say of a catalog is found beside the event loop.
-        """
+        """What takes long to say of a catalog is found beside the event loop."""
         threads = []
 
         def digest(_snapshot):
@@ -570,17 +516,13 @@ class TestHealth:
 
     @pytest.mark.parametrize("settings", [Settings(), Settings(own_key=b"o" * 32)], ids=["random", "own"])
     def test_without_keys_it_tells_nothing_of_the_catalog(self, settings):
-        """
-        A client could guess what is hidden, and compare: so all catalogs look alike.
-        """
+        """A client could guess what is hidden, and compare: so all catalogs look alike."""
         assert {ready_of(catalog, settings) for catalog in (recipes.catalog(), hiding("a"), hiding("b"))} == {
             '{"status":"ready","errors":0}'
         }
 
     def test_with_keys_replicas_can_be_compared(self):
-        """
-        Those of the same recipes, keys and name say the same; without the keys nobody can compute it.
-        """
+        """Those of the same recipes, keys and name say the same; without the keys nobody can compute it."""
         own = Settings(keys=[KEY, b"n" * 32])
         said = ready_of(hiding("a"), own)
 
@@ -592,9 +534,7 @@ class TestHealth:
         assert known not in said
 
     def test_nobody_reads(self):
-        """
-        A process in which no thread reads requests any more is alive, but not ready.
-        """
+        """A process in which no thread reads requests any more is alive, but not ready."""
         app = application(recipes.catalog())
         server = app.start()
         assert answer_to(app, b"", method="GET", path="/readyz").status == 200
@@ -625,17 +565,13 @@ class TestMounted:
         ],
     )
     def test_paths(self, app, root, path, status):
-        """
-        It answers at the path of the mount, and at the endpoint below it.
-        """
+        """It answers at the path of the mount, and at the endpoint below it."""
         assert answer_to(app, modern(1, "prompts/list"), root=root, path=path).status == status
 
 
 class TestTheEnd:
     def test_requests_after_it(self):
-        """
-        Once it is closed nothing is served, and nobody waits.
-        """
+        """Once it is closed nothing is served, and nobody waits."""
         app = application(recipes.catalog())
         assert answer_to(app, modern(1, "prompts/list")).status == 200
         app.close(0)
@@ -644,9 +580,7 @@ class TestTheEnd:
         assert (answer.status, answer.code, answer.header("connection")) == (503, -32603, "close")
 
     def test_lifespan(self):
-        """
-        With a lifespan it starts before the first request, and ends with it.
-        """
+        """With a lifespan it starts before the first request, and ends with it."""
         app = application(recipes.catalog())
         sent = []
 
@@ -666,9 +600,7 @@ class TestTheEnd:
         assert answer_to(app, modern(1, "prompts/list")).status == 503
 
     def test_a_socket_is_refused(self, app):
-        """
-        There are no web sockets.
-        """
+        """There are no web sockets."""
         sent = []
 
         async def open_socket():
@@ -685,9 +617,7 @@ class TestTheEnd:
 
 
 def test_several_loops(app):
-    """
-    Each event loop gets its own replies, one after the other and side by side.
-    """
+    """Each event loop gets its own replies, one after the other and side by side."""
 
     async def ask(number):
         answers = [

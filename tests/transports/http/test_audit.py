@@ -39,9 +39,7 @@ def ask(port, client):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 @pytest.mark.timeout(120)
 def test_the_lines_of_several_workers_are_whole(recipes, tmp_path):
-    """
-    Under load, the workers write into one file. Each line is whole, and each request has exactly one.
-    """
+    """Under load, the workers write into one file. Each line is whole, and each request has exactly one."""
     audit = tmp_path / "audit"
     command = [sys.executable, "-m", "promptkit", "serve", str(recipes(greet=GREET)), "--http", "0"]
     served = Served([*command, "--workers", str(WORKERS), "--audit", str(audit)], tmp_path / "log")
@@ -115,9 +113,7 @@ def test_who_shakes_hands_over_http(audited, revision):
 
 
 def test_a_time_limit_that_was_hit(audited):
-    """
-    The client, the audit and standard error have one id for it, and standard error names the request.
-    """
+    """The client, the audit and standard error have one id for it, and standard error names the request."""
     served, lines = audited("--http", "0", slow=SLOW)
     connection = HTTPConnection(*served.address, timeout=PATIENCE)
     message = modern("asked", "prompts/get", {"name": "slow"})
@@ -133,9 +129,7 @@ def test_a_time_limit_that_was_hit(audited):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
 def test_a_unix_socket_has_no_address(audited, tmp_path):
-    """
-    All who connect there look alike, so none is made up.
-    """
+    """All who connect there look alike, so none is made up."""
     _, lines = audited("--uds", str(tmp_path / "socket"), greet=GREET)
     connection = HTTPConnection("localhost")
     connection.sock = socket.socket(socket.AF_UNIX)

@@ -102,9 +102,7 @@ def ask(application, token=None, message=None, **fields):
 class TestVerifiers:
     @pytest.mark.parametrize("kind", [Verifier, AsyncVerifier])
     def test_who_bears_a_token(self, made, kind):
-        """
-        A verifier is asked, with the token alone; without a token nobody is.
-        """
+        """A verifier is asked, with the token alone; without a token nobody is."""
         verifier = kind()
         application = made(verifier=verifier)
 
@@ -127,18 +125,14 @@ class TestVerifiers:
         assert "what a token" not in "".join(said)
 
     def test_what_needs_no_token(self, made):
-        """
-        Probes, and what tells clients where to get one.
-        """
+        """Probes, and what tells clients where to get one."""
         application = made(verifier=Verifier(), issuer=ISSUER, public_url=RESOURCE)
 
         for path in ("/healthz", "/readyz", WELL_KNOWN, f"{WELL_KNOWN}/mcp"):
             assert get(application, path).status == 200
 
     def test_what_comes_first(self, made):
-        """
-        A request that is refused for its host, path or form is not asked for a token.
-        """
+        """A request that is refused for its host, path or form is not asked for a token."""
         verifier = Verifier()
         application = made(verifier=verifier)
         refused = [
@@ -152,17 +146,13 @@ class TestVerifiers:
         assert verifier.seen == []
 
     def test_a_long_token(self, made):
-        """
-        What fits into a head is a token like any other.
-        """
+        """What fits into a head is a token like any other."""
         application = made(verifier=Verifier())
 
         assert ask(application, "x" * 30_000).status == 401
 
     def test_requests_know_their_principal(self, made, monkeypatch):
-        """
-        Each request, and each of a batch, has that of its own token, also at the same time.
-        """
+        """Each request, and each of a batch, has that of its own token, also at the same time."""
         application = made(verifier=_Echo())
         seen, receive = {}, application._endpoint.receive
 
@@ -187,9 +177,7 @@ class TestVerifiers:
         assert seen == {"bob": ["bob"], "cleo": ["cleo"], "ada": ["ada0", "ada1"]}
 
     def test_every_era(self, made):
-        """
-        A handshake needs a token, too, and so does each request after it: a session id is none.
-        """
+        """A handshake needs a token, too, and so does each request after it: a session id is none."""
         application = made(verifier=Verifier())
         opened = ask(application, TOKEN, initialize("2025-11-25"))
         session = {"mcp_session_id": opened.header("mcp-session-id"), "mcp_protocol_version": "2025-11-25"}
@@ -200,9 +188,7 @@ class TestVerifiers:
         assert ask(application, None, listing, **session).status == 401
 
     def test_the_audit_names_the_subject(self, made, tmp_path):
-        """
-        Of every request, by every way of an answer: in every era, in batches, and if it is refused.
-        """
+        """Of every request, by every way of an answer: in every era, in batches, and if it is refused."""
         catalog = compile(Recipes())
         settings = Settings(authorizer=protect(verifier=_Echo()), audit=str(tmp_path / "audit"))
         application = Application(catalog, settings)
@@ -260,9 +246,7 @@ class _Empty:
 
 class TestTwoSenders:
     def test_a_session_is_that_of_its_opener(self, made, pair):
-        """
-        To another one it has ended, so that its client opens one of its own.
-        """
+        """To another one it has ended, so that its client opens one of its own."""
         asks, (one, other) = pair
         application = made(**asks)
         opened = ask(application, one, initialize("2025-11-25")).header("mcp-session-id")
@@ -274,9 +258,7 @@ class TestTwoSenders:
         assert statuses == [200, 404, 200]
 
     def test_a_question_is_answered_by_the_one_asked(self, made, pair):
-        """
-        The state that comes back with the answer is that of one sender. Another one's is refused.
-        """
+        """The state that comes back with the answer is that of one sender. Another one's is refused."""
         asks, (one, other) = pair
         application = made(**asks, source=ASKING)
         capable = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
@@ -294,18 +276,14 @@ class TestTwoSenders:
         assert ask(application, one, again).json["result"]["messages"][0]["content"]["text"] == "To Rome."
 
     def test_a_rate_is_one_senders(self, made, pair):
-        """
-        Nobody uses up what another one may ask for.
-        """
+        """Nobody uses up what another one may ask for."""
         asks, (one, other) = pair
         application = made(**asks, limits=Limits(rate=0.01))
 
         assert [ask(application, token).code for token in (one, one, other)] == [None, 429, None]
 
     def test_a_session_without_tokens_is_nobodys(self, made):
-        """
-        Not even theirs whose subject is empty, where another server with the same keys asks for tokens.
-        """
+        """Not even theirs whose subject is empty, where another server with the same keys asks for tokens."""
         key = secrets.token_bytes(32)
         opened = ask(made(keys=[key]), None, initialize("2025-11-25")).header("mcp-session-id")
         listing = {"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}
@@ -314,9 +292,7 @@ class TestTwoSenders:
         assert ask(application, "nobody", listing, mcp_session_id=opened).status == 404
 
     def test_the_audit_tells_them_apart(self, tmp_path, pair):
-        """
-        A subject is written whole, as it is, and a program as one.
-        """
+        """A subject is written whole, as it is, and a program as one."""
         asks, tokens = pair
         settings = Settings(authorizer=protect(**asks), audit=str(tmp_path / "audit"))
         application = Application(compile(Recipes()), settings)
@@ -331,9 +307,7 @@ class TestTwoSenders:
         assert len(set(senders)) == 2
 
     def test_the_audit_tells_long_subjects_apart(self, tmp_path):
-        """
-        Two that begin alike for hundreds of characters are two.
-        """
+        """Two that begin alike for hundreds of characters are two."""
         settings = Settings(authorizer=protect(verifier=_Echo()), audit=str(tmp_path / "audit"))
         application = Application(compile(Recipes()), settings)
         subjects = [f"{'a' * 300}{number}" for number in range(2)]
@@ -347,9 +321,7 @@ class TestTwoSenders:
 
 @pytest.mark.parametrize("subject", ["\ud800", "ada\udfff"])
 def test_a_subject_that_is_no_text(made, subject, capfd):
-    """
-    A verifier that hands on half of a surrogate pair has failed, and says so; nobody is let in by it.
-    """
+    """A verifier that hands on half of a surrogate pair has failed, and says so; nobody is let in by it."""
 
     class Careless:
         def verify(self, _token):
@@ -371,9 +343,7 @@ class TestMetadata:
         ],
     )
     def test_the_document(self, made, url, path_of_url):
-        """
-        It is at the root, and at the path of the endpoint, with the URL exactly as clients use it.
-        """
+        """It is at the root, and at the path of the endpoint, with the URL exactly as clients use it."""
         application = made(verifier=Verifier(), issuer=ISSUER, public_url=url, required_scopes=["read", "a"])
 
         for path in ("", "/mcp", path_of_url):
@@ -406,9 +376,7 @@ class TestMetadata:
         assert get(application, WELL_KNOWN, origin="https://evil.example").status == 403
 
     def test_it_is_only_read(self, made):
-        """
-        Other methods are refused, and other hosts.
-        """
+        """Other methods are refused, and other hosts."""
         application = made(verifier=Verifier(), issuer=ISSUER, public_url=RESOURCE)
 
         answer = get(application, WELL_KNOWN, "POST")
@@ -416,9 +384,7 @@ class TestMetadata:
         assert get(application, WELL_KNOWN, host="evil.example").status == 421
 
     def test_without_an_issuer_there_is_none(self, made):
-        """
-        Nor is it named: a client cannot get a token by itself.
-        """
+        """Nor is it named: a client cannot get a token by itself."""
         application = made(verifier=Verifier(), public_url=RESOURCE)
 
         assert get(application, WELL_KNOWN).status == 404
@@ -445,14 +411,10 @@ class TestPuttingTogether:
         ],
     )
     def test_what_does_not_go_together(self, options, said):
-        """
-        The error says what is missing.
-        """
+        """The error says what is missing."""
         with pytest.raises(ValueError, match=said):
             protect(**options)
 
     def test_nobody_asks(self):
-        """
-        Without any of them, there is nothing to ask for.
-        """
+        """Without any of them, there is nothing to ask for."""
         assert protect(resource=RESOURCE) is None

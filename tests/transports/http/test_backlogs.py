@@ -55,9 +55,7 @@ def held(backlogs, *sizes, now=0.0):
 
 class TestTheBound:
     def test_the_slowest_is_given_up(self):
-        """
-        Beyond the bound, that is the client that has read least, and no more of them than needed.
-        """
+        """Beyond the bound, that is the client that has read least, and no more of them than needed."""
         backlogs = Backlogs(300_000, 10.0)
         fast, slow, slower = held(backlogs, 100_000, 100_000, 100_000)
         fast.waits, slow.waits, slower.waits = 10_000, 90_000, 95_000
@@ -66,9 +64,7 @@ class TestTheBound:
         assert [one.is_aborted for one in (fast, slow, slower, latest)] == [False, False, True, False]
 
     def test_of_those_that_read_nothing_the_first_is(self):
-        """
-        Who has come lately has had no time to read.
-        """
+        """Who has come lately has had no time to read."""
         backlogs = Backlogs(300_000, 10.0)
         early = held(backlogs, 100_000, 100_000)
         late = held(backlogs, 100_000, 100_000, now=3.0)
@@ -76,9 +72,7 @@ class TestTheBound:
         assert [one.is_aborted for one in (*early, *late)] == [True, False, False, False]
 
     def test_what_was_read_partly_counts_whole(self):
-        """
-        A reply is kept as long as a part of it waits.
-        """
+        """A reply is kept as long as a part of it waits."""
         backlogs = Backlogs(300_000, 10.0)
         first, second = held(backlogs, 200_000, 100_000)
         first.waits = second.waits = 20_000
@@ -87,9 +81,7 @@ class TestTheBound:
         assert first.is_aborted != second.is_aborted
 
     def test_a_single_one_may_be_larger(self):
-        """
-        Else nobody could ever be sent such a reply; what was read, or given up, makes room again.
-        """
+        """Else nobody could ever be sent such a reply; what was read, or given up, makes room again."""
         backlogs = Backlogs(300_000, 10.0)
         (first,) = held(backlogs, 900_000)
         assert not first.is_aborted
@@ -129,17 +121,13 @@ class TestLittleThatWaits:
         return [one.is_aborted for one in transports]
 
     def test_it_counts_together(self):
-        """
-        Many small replies that nobody reads are bounded as large ones are.
-        """
+        """Many small replies that nobody reads are bounded as large ones are."""
         transports = [Transport(60_000) for _ in range(8)]
 
         assert self.swept(Backlogs(300_000, 10.0), 0.0, *transports) == [True] * 3 + [False] * 5
 
     def test_what_was_read_makes_room(self):
-        """
-        So it does if the event loop has said nothing of it.
-        """
+        """So it does if the event loop has said nothing of it."""
         backlogs = Backlogs(300_000, 10.0)
         first, second = [Transport(60_000) for _ in range(4)], [Transport(60_000) for _ in range(4)]
         self.swept(backlogs, 0.0, *first)
@@ -149,9 +137,7 @@ class TestLittleThatWaits:
         assert self.swept(backlogs, 1.0, *first, *second) == [False] * 8
 
     def test_what_comes_later_counts(self):
-        """
-        A reply behind another one waits as well.
-        """
+        """A reply behind another one waits as well."""
         backlogs = Backlogs(300_000, 10.0)
         transports = [Transport(10) for _ in range(8)]
         assert self.swept(backlogs, 0.0, *transports) == [False] * 8
@@ -161,9 +147,7 @@ class TestLittleThatWaits:
         assert self.swept(backlogs, 1.0, *transports) == [True] * 3 + [False] * 5
 
     def test_it_is_read_or_given_up(self):
-        """
-        A client that reads nothing of it has ten seconds.
-        """
+        """A client that reads nothing of it has ten seconds."""
         backlogs = Backlogs(300 * MIB, 10.0)
         transport = Transport(60_000)
         found = [self.swept(backlogs, float(second), transport) for second in range(12)]
@@ -176,9 +160,7 @@ class TestTheRate:
         ("read", "is_aborted"), [(0, True), (680, True), (4_000, True), (4_200, False), (100_000, False)]
     )
     def test_of_a_steady_client(self, read, is_aborted):
-        """
-        Who reads less than 4 KiB a second is given up, however steadily.
-        """
+        """Who reads less than 4 KiB a second is given up, however steadily."""
         backlogs = Backlogs(300 * MIB, 10.0)
         (transport,) = held(backlogs, 10_000_000)
         for second in range(1, 40):
@@ -247,9 +229,7 @@ def test_memory_during_and_after_a_load(tmp_path):
 
 
 def test_memory_after_a_large_reply(monkeypatch):
-    """
-    The application returns free memory to the system, once for all large replies of some seconds.
-    """
+    """The application returns free memory to the system, once for all large replies of some seconds."""
     returned = []
     monkeypatch.setattr(channel, "_TRIM_AFTER_S", 0.05)
     monkeypatch.setattr(channel, "return_free_memory", lambda: returned.append(1))

@@ -118,9 +118,7 @@ class TestHeads:
         ids=["100 with those of the request", "one more", "10,000"],
     )
     def test_too_many_fields(self, shared, fields, status):
-        """
-        A request may have a hundred fields.
-        """
+        """A request may have a hundred fields."""
         data = (
             HEAD
             + b"content-length: 0\r\n"
@@ -136,22 +134,16 @@ class TestHeads:
 
     @pytest.mark.parametrize("size", [33_000, 100_000, 1_000_000])
     def test_a_head_that_is_too_large(self, shared, size):
-        """
-        A head may have 32 KiB, be it in one field or in a path.
-        """
+        """A head may have 32 KiB, be it in one field or in a path."""
         assert refused(shared, HEAD + b"x: " + b"y" * size + b"\r\n\r\n") == 431
         assert refused(shared, b"POST /" + b"y" * size + b" HTTP/1.1\r\nhost: localhost\r\n\r\n") == 431
 
     def test_a_large_head_within_the_bound(self, shared):
-        """
-        Up to the bound, all of it arrives.
-        """
+        """Up to the bound, all of it arrives."""
         assert len(dict(shared.get(x="y" * 30_000)["headers"])["x"]) == 30_000
 
     def test_a_header_without_an_end(self, shared):
-        """
-        It is refused once it is too large, however long it would go on.
-        """
+        """It is refused once it is too large, however long it would go on."""
         with shared.connect() as connection:
             connection.send(HEAD + b"x: ")
             sent = 0
@@ -168,9 +160,7 @@ class TestHeads:
             assert connection.reply().status == 431
 
     def test_a_slow_head(self, quick):
-        """
-        However steadily a byte comes, the head must be complete in time.
-        """
+        """However steadily a byte comes, the head must be complete in time."""
         started = time.monotonic()
         with quick.connect() as connection:
             connection.send(HEAD)
@@ -186,18 +176,14 @@ class TestHeads:
             assert connection.reply().status == 408
 
     def test_half_a_head(self, quick):
-        """
-        A head that does not go on is answered with 408, and the connection ends.
-        """
+        """A head that does not go on is answered with 408, and the connection ends."""
         with quick.connect() as connection:
             connection.send(HEAD)
             assert connection.reply().status == 408
             assert connection.ended() < PATIENCE
 
     def test_a_second_head_that_does_not_end(self, quick):
-        """
-        On a connection that was of use, too.
-        """
+        """On a connection that was of use, too."""
         with quick.connect() as connection:
             assert connection.ask().status == 200
             connection.send(HEAD)
@@ -205,9 +191,7 @@ class TestHeads:
 
     @pytest.mark.parametrize("said", [b"", b"\r\n" * 100], ids=["nothing", "blank lines"])
     def test_a_connection_without_a_request(self, quick, said):
-        """
-        It is closed without a word.
-        """
+        """It is closed without a word."""
         with quick.connect() as connection:
             connection.send(said)
             assert connection.ended() < PATIENCE
@@ -264,9 +248,7 @@ class TestHeads:
         assert refused(shared, data) == 400
 
     def test_a_client_of_http_1_0(self, shared):
-        """
-        It is not told to go on, as it knows no such reply, whatever it says that it expects.
-        """
+        """It is not told to go on, as it knows no such reply, whatever it says that it expects."""
         with shared.connect() as connection:
             head = HEAD.replace(b"1.1", b"1.0") + b"expect: 100-continue\r\ncontent-length: 2\r\n\r\n"
             connection.send(head)
@@ -286,9 +268,7 @@ class TestHeads:
     )
     @pytest.mark.parametrize("pieces", [1, 4], ids=["at once", "in pieces"])
     def test_another_protocol_is_not_spoken(self, shared, framing, body, pieces):
-        """
-        A wish for another protocol, as Java's client sends it, is ignored, again and again.
-        """
+        """A wish for another protocol, as Java's client sends it, is ignored, again and again."""
         wish = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQC\r\n"
         data = (HEAD + wish + framing + b"\r\n" + body) * 2 + HEAD + b"content-length: 3\r\n\r\nabc"
         size = -(-len(data) // pieces)
@@ -302,9 +282,7 @@ class TestHeads:
         assert [reply.json["length"] for reply in replies] == [2 if body else 0, 2 if body else 0, 3]
 
     def test_wishes_that_came_together(self):
-        """
-        However many requests of one read ask for another protocol, no call leads to the next.
-        """
+        """However many requests of one read ask for another protocol, no call leads to the next."""
         wish = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
         done, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
@@ -324,9 +302,7 @@ class TestHeads:
 
 class TestBodies:
     def test_a_chunked_body(self, shared):
-        """
-        It arrives whole; what follows it is no header.
-        """
+        """It arrives whole; what follows it is no header."""
         with shared.connect() as connection:
             connection.send(
                 HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n"
@@ -338,9 +314,7 @@ class TestBodies:
 
     @pytest.mark.parametrize("endless", [b"0\r\nx: ", b"2;x="], ids=["a trailer", "a chunk extension"])
     def test_what_leads_to_nothing(self, shared, endless):
-        """
-        Bytes that are neither head nor body are bounded, too.
-        """
+        """Bytes that are neither head nor body are bounded, too."""
         with shared.connect() as connection:
             connection.send(HEAD + b"transfer-encoding: chunked\r\n\r\n" + endless)
             for _ in range(3):
@@ -349,16 +323,12 @@ class TestBodies:
             assert connection.reply().status == 400
 
     def test_a_large_body(self, shared):
-        """
-        How large a body may be is the application's business.
-        """
+        """How large a body may be is the application's business."""
         with shared.connect() as connection:
             assert connection.ask(body=b"x" * 3_000_000).json["length"] == 3_000_000
 
     def test_requests_one_after_the_other(self, shared):
-        """
-        Requests that are sent before the reply are answered in their order.
-        """
+        """Requests that are sent before the reply are answered in their order."""
         with shared.connect() as connection:
             for number in range(50):
                 connection.request(f"/{number}")
@@ -367,9 +337,7 @@ class TestBodies:
         assert paths == [f"/{number}" for number in range(50)]
 
     def test_nonsense_behind_a_request(self, shared):
-        """
-        The request before it is answered, and no half reply is mixed into its own.
-        """
+        """The request before it is answered, and no half reply is mixed into its own."""
         with shared.connect() as connection:
             connection.request("/slow?0.5")
             connection.send(b"nonsense\r\n\r\n")
@@ -447,9 +415,7 @@ class TestRequestsThatWait:
         assert done == [b"200"] * 65 + [b"close"]
 
     def test_a_piece_costs_the_same_behind_many(self):
-        """
-        What is done for a piece of a body does not grow with what waits: the client chooses both.
-        """
+        """What is done for a piece of a body does not grow with what waits: the client chooses both."""
 
         async def calls_of_a_piece(waiting):
             connection = await self.slow([])
@@ -465,9 +431,7 @@ class TestRequestsThatWait:
         assert asyncio.run(calls_of_a_piece(60)) == asyncio.run(calls_of_a_piece(1))
 
     def test_what_was_begun_makes_room(self):
-        """
-        All that waited may wait again, once it was answered, and once half a request was forgotten.
-        """
+        """All that waited may wait again, once it was answered, and once half a request was forgotten."""
         tasks = []
         loop = SimpleNamespace(create_task=tasks.append)
         connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
@@ -512,9 +476,7 @@ class TestRequestsThatWait:
     )
     @pytest.mark.parametrize("how", ["end", "reset"])
     def test_a_client_that_leaves(self, version, behind, how):
-        """
-        It is seen, whatever it has sent behind a request that is worked on.
-        """
+        """It is seen, whatever it has sent behind a request that is worked on."""
 
         async def leave():
             told, begun = asyncio.Event(), asyncio.Event()
@@ -551,9 +513,7 @@ class TestRequestsThatWait:
 
 class TestReaders:
     def test_a_client_that_reads_nothing(self, quick):
-        """
-        It is dropped, and what waited for it is forgotten.
-        """
+        """It is dropped, and what waited for it is forgotten."""
         with quick.connect() as connection:
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.request("/flood")
@@ -563,9 +523,7 @@ class TestReaders:
             assert quick.get()["memory"] < before + 16 * 1024 * 1024
 
     def test_a_client_that_reads_slowly(self, quick):
-        """
-        It is served for as long as it reads at all.
-        """
+        """It is served for as long as it reads at all."""
         with quick.connect() as connection:
             connection.request("/flood")
             until, read = time.monotonic() + 2.5, 0
@@ -577,9 +535,7 @@ class TestReaders:
 
     @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="there are no Unix sockets")
     def test_a_client_that_reads_slowly_from_a_unix_socket(self, serve, tmp_path):
-        """
-        It is served as well: what it reads is seen before most of what the kernel keeps is read.
-        """
+        """It is served as well: what it reads is seen before most of what the kernel keeps is read."""
         served = serve("--http", "0", "--uds", str(tmp_path / "socket"), limits=QUICK)
         served.wait_for("serving at")
         with socket.socket(socket.AF_UNIX) as made:
@@ -592,9 +548,7 @@ class TestReaders:
             assert served.get()["flooding"] == 1
 
     def test_many_clients_that_read_nothing(self, serve):
-        """
-        What waits for all of them has a bound, beyond which they are dropped; others are served.
-        """
+        """What waits for all of them has a bound, beyond which they are dropped; others are served."""
         served = serve("--http", "0", limits={"unread": 1_000_000})
         with ExitStack() as stack:
             for _ in range(30):
@@ -603,9 +557,7 @@ class TestReaders:
             wait_until(lambda: 0 < served.get()["flooding"] < 20)
 
     def test_a_reply_counts_to_its_end(self):
-        """
-        Event loops keep all of it until then: a client that leaves its last bytes unread is counted on.
-        """
+        """Event loops keep all of it until then: a client that leaves its last bytes unread is counted on."""
         limits = []
         full = transport([])
         full.set_write_buffer_limits = lambda high, low: limits.append((high > 0, low))
@@ -614,9 +566,7 @@ class TestReaders:
         assert limits == [(True, 0)]
 
     def test_small_replies_that_nobody_reads(self):
-        """
-        What waits for all clients is looked at once a second, also where event loops say nothing of it.
-        """
+        """What waits for all clients is looked at once a second, also where event loops say nothing of it."""
         done = []
         connections = Connections(ConnectionLimits(unread=300_000), bool)
         for number in range(8):
@@ -629,9 +579,7 @@ class TestReaders:
         assert len(done) == 3
 
     def test_what_waits_behind_an_unread_reply(self):
-        """
-        The next request is not begun: nobody would read its reply, either.
-        """
+        """The next request is not begun: nobody would read its reply, either."""
         done, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
         connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
@@ -651,9 +599,7 @@ class TestReaders:
         tasks[2].close()
 
     def test_too_many_connections(self, serve):
-        """
-        One client too many reads the whole refusal, whatever it has sent, and the others stay.
-        """
+        """One client too many reads the whole refusal, whatever it has sent, and the others stay."""
         served = serve("--http", "0", "--max-connections", "3")
         connections = [served.connect() for _ in range(3)]
         assert [connection.ask().status for connection in connections] == [200] * 3
@@ -671,9 +617,7 @@ class TestReaders:
             connection.socket.close()
 
     def test_few_refused_connections_stay_open(self):
-        """
-        More are closed without a wait for their clients, because the next clients need the descriptors.
-        """
+        """More are closed without a wait for their clients, because the next clients need the descriptors."""
         done = []
         connections = Connections(ConnectionLimits(connections=0, refused=1), bool)
         for _ in range(2):
@@ -684,9 +628,7 @@ class TestReaders:
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
     def test_clients_beyond_the_limit_do_not_end_it(self, serve):
-        """
-        Many who stay and go on to send something take no descriptors: the server goes on to answer.
-        """
+        """Many who stay and go on to send something take no descriptors: the server goes on to answer."""
         import resource
 
         limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (60, 60))
@@ -730,9 +672,7 @@ class TestReaders:
         assert again == [200] * 12
 
     def test_a_client_that_leaves_cancels_its_work(self, shared):
-        """
-        The application is told when the connection ends.
-        """
+        """The application is told when the connection ends."""
         with shared.connect() as connection:
             connection.request("/flood")
             connection.read_until(b"\r\n\r\n")
@@ -742,9 +682,7 @@ class TestReaders:
             assert time.monotonic() < until
 
     def test_the_request_that_runs_is_told(self, shared):
-        """
-        So it is if others wait behind it, and nothing is written for nobody.
-        """
+        """So it is if others wait behind it, and nothing is written for nobody."""
         with shared.connect() as connection:
             connection.send(FLOOD + FLOOD)
             connection.read_until(b"\r\n\r\n")
@@ -761,9 +699,7 @@ class TestRefusals:
         ids=["a body", "a head"],
     )
     def test_a_refused_client_that_stays(self, rest):
-        """
-        It has two seconds to read why. Then the connection ends, whatever of the request was there.
-        """
+        """It has two seconds to read why. Then the connection ends, whatever of the request was there."""
 
         async def waiting(_scope, receive, _send):
             while (await receive())["type"] != "http.disconnect":
@@ -819,9 +755,7 @@ class TestTheLastReply:
 
 class TestCosts:
     def test_a_request_takes_few_calls(self):
-        """
-        From the bytes of a request to those of its response, beside what the application does.
-        """
+        """From the bytes of a request to those of its response, beside what the application does."""
         done, tasks, calls = [], [], []
         loop = SimpleNamespace(create_task=tasks.append)
         connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)

@@ -116,9 +116,7 @@ class TestLeaving:
 
     @pytest.mark.parametrize("how", ["close", "cancel"])
     def test_of_a_prompt_in_place(self, how):
-        """
-        A prompt that runs on the leader at that moment ends where it reports progress.
-        """
+        """A prompt that runs on the leader at that moment ends where it reports progress."""
 
         async def run():
             async with serving() as app:
@@ -131,9 +129,7 @@ class TestLeaving:
         asyncio.run(run())
 
     def test_of_a_batch(self):
-        """
-        All of its requests end.
-        """
+        """All of its requests end."""
 
         async def run():
             async with serving() as app:
@@ -154,9 +150,7 @@ class TestLeaving:
 
     @pytest.mark.parametrize("message", [get("works"), get("waits"), LISTEN])
     def test_of_what_has_not_begun(self, message):
-        """
-        What waits behind another request is never begun, and no stream is opened for nobody.
-        """
+        """What waits behind another request is never begun, and no stream is opened for nobody."""
 
         async def run():
             async with serving() as app:
@@ -184,9 +178,7 @@ class TestLeaving:
         ("step", "message"), [("call_on_loop", get("waits")), ("hold", LISTEN)], ids=["prompt", "stream"]
     )
     def test_while_a_request_starts(self, is_aside, step, message):
-        """
-        A request whose client leaves just before its task starts, or its stream opens, ends.
-        """
+        """A request whose client leaves just before its task starts, or its stream opens, ends."""
 
         async def run():
             async with serving() as app:
@@ -214,9 +206,7 @@ class TestLeaving:
 
     @pytest.mark.parametrize("message", [LISTEN, get("greet"), modern(1, "prompts/list")])
     def test_a_stream_closes_with_its_client(self, message):
-        """
-        Many that come and go leave nothing, however early they go.
-        """
+        """Many that come and go leave nothing, however early they go."""
 
         async def run():
             async with serving() as app:
@@ -236,9 +226,7 @@ class TestLeaving:
         asyncio.run(run())
 
     def test_memory_of_large_requests(self):
-        """
-        A large request whose client leaves makes room for the next.
-        """
+        """A large request whose client leaves makes room for the next."""
 
         async def run():
             async with serving(held=200_000) as app:
@@ -316,9 +304,7 @@ class TestGarbage:
 
 class TestHeldBodies:
     def test_they_are_bounded_together(self):
-        """
-        Bodies that are not whole yet take so much memory together, and no more; 503 with Retry-After.
-        """
+        """Bodies that are not whole yet take so much memory together, and no more; 503 with Retry-After."""
 
         async def run():
             async with serving(held=1_000_000) as app:
@@ -389,9 +375,7 @@ class TestInterleavings:
         )
     )
     def test_any_of_them(self, callers):
-        """
-        Whatever is asked, and whenever clients leave, each gets one response at most, and all ends.
-        """
+        """Whatever is asked, and whenever clients leave, each gets one response at most, and all ends."""
 
         async def run():
             async with serving() as app:

@@ -58,9 +58,7 @@ def served(tmp_path_factory):
     ids=["404", "405", "healthz"],
 )
 def test_no_body_becomes_a_request(served, request_):
-    """
-    A reply in place of a body says that it is the last one, and what comes of the body is not answered.
-    """
+    """A reply in place of a body says that it is the last one, and what comes of the body is not answered."""
     received = all_of(served, request_, then=SMUGGLED)
 
     assert received.count(b"HTTP/1.1 ") == 1, received
@@ -78,9 +76,7 @@ def test_no_body_becomes_a_request(served, request_):
     ids=["404", "chunks", "415"],
 )
 def test_the_connection_is_used_after_a_refusal(served, request_):
-    """
-    A refused body is read, is not answered as a request, and the next request is.
-    """
+    """A refused body is read, is not answered as a request, and the next request is."""
     received = all_of(served, request_ + head("GET", "/readyz", "connection: close"))
 
     assert received.count(b"HTTP/1.1 4") == received.count(b"HTTP/1.1 200 ") == 1, received
@@ -89,9 +85,7 @@ def test_the_connection_is_used_after_a_refusal(served, request_):
 
 @pytest.mark.parametrize("path", ["/nowhere", "/mcp"])
 def test_a_refusal_is_read_by_who_still_sends(served, path):
-    """
-    A client that sends 30 MB before it reads finds the reply, and no reset.
-    """
+    """A client that sends 30 MB before it reads finds the reply, and no reset."""
     size = 30_000_000
     with served.connect() as connection:
         sock = connection.socket
@@ -108,18 +102,14 @@ def test_a_refusal_is_read_by_who_still_sends(served, path):
 
 
 def test_a_half_closed_client_is_answered(served):
-    """
-    Who says that nothing more comes, and reads on, gets all replies.
-    """
+    """Who says that nothing more comes, and reads on, gets all replies."""
     received = all_of(served, head("GET", "/healthz") * 2, half_closed=True)
 
     assert received.count(b" 200 OK") == 2
 
 
 def test_a_half_closed_client_of_few_words(served):
-    """
-    What shows whether it still reads is an interim response that every client passes over.
-    """
+    """What shows whether it still reads is an interim response that every client passes over."""
     with served.connect() as connection:
         connection.socket.settimeout(PATIENCE)
         connection.send(head("GET", "/readyz"))
@@ -134,9 +124,7 @@ def test_a_half_closed_client_of_few_words(served):
     "first", [b"GET /healthz\r\n\r\n", head("GET", "/healthz").replace(b"/1.1", b"/2.0")]
 )
 def test_other_versions_are_refused(served, first):
-    """
-    HTTP/0.9 has no head, and HTTP/2 none of this form.
-    """
+    """HTTP/0.9 has no head, and HTTP/2 none of this form."""
     received = all_of(served, first)
 
     assert received.startswith((b"HTTP/1.1 505 ", b"HTTP/1.1 400 "))

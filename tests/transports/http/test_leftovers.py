@@ -92,9 +92,7 @@ def application(tmp_path):
 
 @pytest.mark.parametrize("message", [GET, BATCH], ids=["get", "batch"])
 def test_an_answered_request_leaves_nothing(application, message):
-    """
-    Not even for the garbage collector, which would hold up everybody.
-    """
+    """Not even for the garbage collector, which would hold up everybody."""
 
     async def ask():
         return [await post(application, message) for _ in range(20)]
@@ -108,9 +106,7 @@ def test_an_answered_request_leaves_nothing(application, message):
 
 @pytest.mark.parametrize("message", [FOREVER, LISTEN], ids=["get", "listen"])
 def test_a_client_that_leaves_takes_everything_along(application, message):
-    """
-    Whatever was done for it, at once or with the next collection of garbage.
-    """
+    """Whatever was done for it, at once or with the next collection of garbage."""
 
     async def ask():
         leave = asyncio.Event()

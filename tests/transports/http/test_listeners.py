@@ -54,9 +54,7 @@ def listen():
 
 class TestTcp:
     def test_the_system_chooses_a_port(self, listen):
-        """
-        With port 0, the URL names the one that was chosen.
-        """
+        """With port 0, the URL names the one that was chosen."""
         (listener,) = listen("127.0.0.1", 0)
         port = listener.of(0).getsockname()[1]
 
@@ -65,9 +63,7 @@ class TestTcp:
 
     @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
     def test_ipv6(self, listen):
-        """
-        An IPv6 address stands in brackets, and takes no IPv4 connections.
-        """
+        """An IPv6 address stands in brackets, and takes no IPv4 connections."""
         (listener,) = listen("::1", 0)
         port = listener.of(0).getsockname()[1]
 
@@ -77,9 +73,7 @@ class TestTcp:
             socket.create_connection(("127.0.0.1", port), 1)
 
     def test_a_name_stands_for_all_its_addresses(self, listen):
-        """
-        The port is the same at each of them.
-        """
+        """The port is the same at each of them."""
         listeners = listen("localhost", 0)
 
         assert all(listener.is_local for listener in listeners)
@@ -87,9 +81,7 @@ class TestTcp:
 
     @unix
     def test_each_worker_has_a_socket(self, listen):
-        """
-        They share a port.
-        """
+        """They share a port."""
         (listener,) = listen("127.0.0.1", 0, 3)
 
         assert len({listener.of(number) for number in range(3)}) == 3
@@ -99,9 +91,7 @@ class TestTcp:
     @pytest.mark.parametrize("before", [1, 2])
     @unix
     def test_a_port_that_is_taken(self, listen, before, workers):
-        """
-        Two servers never share a port by mistake, not even those with several workers.
-        """
+        """Two servers never share a port by mistake, not even those with several workers."""
         (first,) = listen("127.0.0.1", 0, before)
         port = first.of(0).getsockname()[1]
 
@@ -120,18 +110,14 @@ class TestTcp:
         ],
     )
     def test_an_address_of_another_machine(self, listen, host, reason):
-        """
-        What cannot be listened at is named.
-        """
+        """What cannot be listened at is named."""
         with pytest.raises(ListenError) as refused:
             listen(host, 0)
         assert str(refused.value).startswith(reason)
 
     @pytest.mark.parametrize("others", [["203.0.113.7"], ["203.0.113.7", "127.0.0.2"]])
     def test_an_address_that_is_in_use_among_others(self, listen, monkeypatch, others):
-        """
-        It is the reason that is told, whatever the other addresses of the name are.
-        """
+        """It is the reason that is told, whatever the other addresses of the name are."""
         (first,) = listen("127.0.0.1", 0)
         port = first.of(0).getsockname()[1]
         found = [(socket.AF_INET, address) for address in ("127.0.0.1", *others)]
@@ -146,18 +132,14 @@ class TestTcp:
     )
     @linux
     def test_what_is_local(self, listen, host, local):
-        """
-        Only what no other machine can reach.
-        """
+        """Only what no other machine can reach."""
         (listener,) = listen(host, 0)
 
         assert listener.is_local is local
 
     @linux
     def test_nobody_connects_any_more(self, listen):
-        """
-        Who has connected is still accepted; who tries it then is not reset, but finds nobody.
-        """
+        """Who has connected is still accepted; who tries it then is not reset, but finds nobody."""
         (listener,) = listen("127.0.0.1", 0)
         address = listener.of(0).getsockname()
         with socket.create_connection(address, 5) as early:
@@ -173,9 +155,7 @@ class TestTcp:
 @unix
 class TestUnix:
     def test_a_path(self, tmp_path):
-        """
-        It is there while somebody listens, and gone afterwards.
-        """
+        """It is there while somebody listens, and gone afterwards."""
         path = tmp_path / "socket"
         listener = listen_unix(str(path))
 
@@ -185,9 +165,7 @@ class TestUnix:
         assert not path.exists()
 
     def test_a_stale_one_is_replaced(self, tmp_path):
-        """
-        Nobody listens to what a server has left that was killed.
-        """
+        """Nobody listens to what a server has left that was killed."""
         path = tmp_path / "socket"
         with socket.socket(socket.AF_UNIX) as left:
             left.bind(str(path))
@@ -198,9 +176,7 @@ class TestUnix:
         listener.close()
 
     def test_one_that_is_in_use_is_not(self, tmp_path):
-        """
-        A server that runs goes on to run.
-        """
+        """A server that runs goes on to run."""
         path = tmp_path / "socket"
         listener = listen_unix(str(path))
 
@@ -214,9 +190,7 @@ class TestUnix:
         listener.close()
 
     def test_a_file_is_not_removed(self, tmp_path):
-        """
-        What is no socket belongs to somebody else.
-        """
+        """What is no socket belongs to somebody else."""
         path = tmp_path / "file"
         path.write_text("mine")
 
@@ -230,16 +204,12 @@ class TestUnix:
 
     @pytest.mark.parametrize("path", ["", "x" * 200, "no/such/folder/socket"])
     def test_a_path_that_cannot_be(self, path):
-        """
-        It is refused with a reason.
-        """
+        """It is refused with a reason."""
         with pytest.raises(ListenError, match="cannot listen at"):
             listen_unix(path)
 
     def test_that_of_a_successor_stays(self, tmp_path):
-        """
-        If another server has taken the path meanwhile, it keeps it.
-        """
+        """If another server has taken the path meanwhile, it keeps it."""
         path = tmp_path / "socket"
         first = listen_unix(str(path))
         path.unlink()
@@ -272,9 +242,7 @@ class TestWhoMayConnect:
         ("asked", "mode"), [({}, 0o600), ({"mode": 0o660}, 0o660), ({"mode": 0o666}, 0o666)]
     )
     def test_the_mode(self, tmp_path, asked, mode):
-        """
-        It is what was asked for, whatever the umask is; by default its user alone may connect.
-        """
+        """It is what was asked for, whatever the umask is; by default its user alone may connect."""
         path = tmp_path / "socket"
         listener = listen_unix(str(path), **asked)
 
@@ -329,9 +297,7 @@ class TestWhoMayConnect:
         assert seen == [("bind", 0o600, own), ("chown", 0o600, GROUP), ("chmod", 0o660, GROUP)]
 
     def test_a_group_that_does_not_exist(self, tmp_path):
-        """
-        It is named, and nothing is left behind.
-        """
+        """It is named, and nothing is left behind."""
         path = tmp_path / "socket"
 
         with pytest.raises(ListenError) as refused:
@@ -362,9 +328,7 @@ class TestWhoMayConnect:
             assert list(folder.iterdir()) == []
 
     def test_a_link_in_its_place(self, tmp_path, monkeypatch):
-        """
-        What somebody puts into its place is not opened to others.
-        """
+        """What somebody puts into its place is not opened to others."""
         path, secret = tmp_path / "socket", tmp_path / "secret"
         secret.touch(mode=0o600)
         listen = socket.socket.listen
@@ -405,9 +369,7 @@ def as_a_user(path, group):
 @unix
 class TestInherited:
     def test_what_is_no_listening_socket(self, tmp_path):
-        """
-        A file, a socket that does not listen, and nothing at all are refused.
-        """
+        """A file, a socket that does not listen, and nothing at all are refused."""
         with (tmp_path / "file").open("w") as file, pytest.raises(ListenError, match="is no socket"):
             listen_inherited(file.fileno())
         with pytest.raises(ListenError, match="descriptor 999 is no socket"):
@@ -419,9 +381,7 @@ class TestInherited:
         "said", [{}, {"LISTEN_FDS": "1", "LISTEN_PID": "1"}, {"LISTEN_FDS": "0"}, {"LISTEN_FDS": "x"}]
     )
     def test_systemd_has_passed_nothing(self, monkeypatch, said):
-        """
-        What was meant for another process is not taken.
-        """
+        """What was meant for another process is not taken."""
         for name, value in {"LISTEN_PID": str(os.getpid()), **said}.items():
             monkeypatch.setenv(name, value)
         if not said:
@@ -432,9 +392,7 @@ class TestInherited:
         assert str(refused.value) == "systemd has passed no socket: start this service by its .socket unit"
 
     def test_systemd_has_passed_two(self, monkeypatch):
-        """
-        They begin at 3. Child processes are not told.
-        """
+        """They begin at 3. Child processes are not told."""
         monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
         monkeypatch.setenv("LISTEN_FDS", "2")
 

@@ -183,9 +183,7 @@ def test_counters_never_fall_while_workers_are_killed(serving, tmp_path):
 
 
 def test_requests_that_wait(serving, tmp_path):
-    """
-    Requests beyond `--max-renders` are counted while they wait.
-    """
+    """Requests beyond `--max-renders` are counted while they wait."""
     served = serving("--metrics", "--max-renders", "1", waits=WAITING)
     path = tmp_path / "released"
     get = partial(ask, served, "waits", path=str(path))
@@ -201,9 +199,7 @@ def test_requests_that_wait(serving, tmp_path):
 
 
 def test_without_the_option_nothing_is_counted(serving):
-    """
-    There is nothing to be read, and what counts is not even loaded.
-    """
+    """There is nothing to be read, and what counts is not even loaded."""
     served = serving(loaded=LOADED)
 
     assert read(served)[0].status == 404
@@ -211,9 +207,7 @@ def test_without_the_option_nothing_is_counted(serving):
 
 
 def test_who_may_read(serving, tmp_path):
-    """
-    What clients are asked for: a known host, no foreign page, and a token. Refusals are counted.
-    """
+    """What clients are asked for: a known host, no foreign page, and a token. Refusals are counted."""
     tokens = tmp_path / "tokens"
     tokens.write_text(f"prometheus {TOKEN}\n")
     tokens.chmod(0o600)
@@ -240,9 +234,7 @@ def test_who_may_read(serving, tmp_path):
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_reloads_and_faults(serving, tmp_path, workers):
-    """
-    An edit counts once, however many workers serve; a recipe with a fault shows until it is mended.
-    """
+    """An edit counts once, however many workers serve; a recipe with a fault shows until it is mended."""
     served = serving("--metrics", "--workers", workers, greet=GREET)
     recipe = tmp_path / "recipes" / "greet.py"
     (tmp_path / "recipes" / "more.py").write_text(GREET.replace("greet", "more"))
@@ -262,9 +254,7 @@ def test_reloads_and_faults(serving, tmp_path, workers):
 
 
 def test_a_start_that_fails_leaves_nothing(recipes, tmp_path):
-    """
-    Where nothing is served in the end, the folder is gone as well.
-    """
+    """Where nothing is served in the end, the folder is gone as well."""
     (tmp_path / "tmp").mkdir()
     said = refused(recipes(greet=GREET), "--public-url", "nowhere", TMPDIR=str(tmp_path / "tmp"))
 
@@ -273,9 +263,7 @@ def test_a_start_that_fails_leaves_nothing(recipes, tmp_path):
 
 
 def test_the_extra_is_missing(recipes, tmp_path):
-    """
-    Without the library, the error says what to install.
-    """
+    """Without the library, the error says what to install."""
     (tmp_path / "missing").mkdir()
     (tmp_path / "missing" / "sitecustomize.py").write_text(
         "import sys\nsys.modules['prometheus_client'] = None\n", encoding="utf-8"

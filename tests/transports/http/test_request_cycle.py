@@ -77,9 +77,7 @@ def head(*lines):
 
 
 def test_a_head_is_written_together_with_its_body():
-    """
-    One piece is one call of the system.
-    """
+    """One piece is one call of the system."""
     written = Written(b"one", headers=SIZED)
 
     assert written.parts == [head(b"content-length: 3") + b"one"]
@@ -87,9 +85,7 @@ def test_a_head_is_written_together_with_its_body():
 
 
 def test_what_has_no_length_is_written_in_chunks():
-    """
-    The first with the head, each other one as it comes, and then an empty one.
-    """
+    """The first with the head, each other one as it comes, and then an empty one."""
     written = Written(b"one", b"", b"three")
 
     assert written.parts == [
@@ -100,18 +96,14 @@ def test_what_has_no_length_is_written_in_chunks():
 
 
 def test_a_client_that_knows_no_chunks():
-    """
-    The end of what has no length is that of the connection.
-    """
+    """The end of what has no length is that of the connection."""
     written = Written(b"one", b"two", keep_alive=False, version="1.0")
 
     assert written.parts == [head(b"connection: close") + b"one", b"two"]
 
 
 def test_a_long_body_is_not_copied():
-    """
-    The very bytes are written.
-    """
+    """The very bytes are written."""
     body = b"x" * (JOINED_BYTES + 1)
 
     _, same = Written(body, headers=[(b"content-length", b"%d" % len(body))]).parts
@@ -120,9 +112,7 @@ def test_a_long_body_is_not_copied():
 
 
 def test_what_has_no_body_has_its_head_written():
-    """
-    A status that allows none, and the answer to HEAD, which names the length all the same.
-    """
+    """A status that allows none, and the answer to HEAD, which names the length all the same."""
     assert Written(b"", status=204).parts == [head().replace(b"200 OK", b"204 No Content")]
     assert Written(b"one", headers=SIZED, method="HEAD").parts == [head(b"content-length: 3")]
 
@@ -131,9 +121,7 @@ def test_what_has_no_body_has_its_head_written():
     ("headers", "keep_alive"), [(SIZED, False), ([*SIZED, (b"connection", b"close")], True)]
 )
 def test_the_last_response_says_so(headers, keep_alive):
-    """
-    Once, by whatever decides it.
-    """
+    """Once, by whatever decides it."""
     written = Written(b"one", headers=headers, keep_alive=keep_alive)
 
     assert written.parts == [head(b"content-length: 3", b"connection: close") + b"one"]
@@ -141,9 +129,7 @@ def test_the_last_response_says_so(headers, keep_alive):
 
 
 def test_a_response_that_comes_before_the_body_is_the_last():
-    """
-    What comes of the body later is never taken for another request.
-    """
+    """What comes of the body later is never taken for another request."""
     written = Written(b"one", headers=SIZED, whole=False)
 
     assert written.parts == [head(b"content-length: 3", b"connection: close") + b"one"]
@@ -152,27 +138,21 @@ def test_a_response_that_comes_before_the_body_is_the_last():
 @pytest.mark.parametrize("name", [b"x", b"content-length"])
 @pytest.mark.parametrize("value", [b"1\r\nset-cookie: b", b"1\n", b"a\nb", b"a\rb"])
 def test_no_header_becomes_two(name, value):
-    """
-    A value with a line break is an error, and nothing of the response is written.
-    """
+    """A value with a line break is an error, and nothing of the response is written."""
     for _ in range(2):
         with pytest.raises(RuntimeError, match="a header has a line break"):
             Written(b"one", headers=[(name, value)])
 
 
 def test_each_response_has_its_own_headers():
-    """
-    One name with another value, and another name with the same value, though lines are kept.
-    """
+    """One name with another value, and another name with the same value, though lines are kept."""
     for field in ((b"x", b"1"), (b"x", b"2"), (b"y", b"1"), (b"x", b"1")):
         written = Written(b"one", headers=[*SIZED, field])
         assert written.parts == [head(b"content-length: 3", b": ".join(field)) + b"one"]
 
 
 def test_nothing_follows_the_end():
-    """
-    To send more is an error.
-    """
+    """To send more is an error."""
     written = Written(b"one", headers=SIZED)
 
     with pytest.raises(RuntimeError, match="the response is sent already"):
@@ -181,9 +161,7 @@ def test_nothing_follows_the_end():
 
 
 def test_nothing_is_written_to_a_client_that_is_gone():
-    """
-    The application may go on.
-    """
+    """The application may go on."""
     written = Written()
     written.cycle.leave()
     written.send({"type": "http.response.body", "body": b"one"})
@@ -193,9 +171,7 @@ def test_nothing_is_written_to_a_client_that_is_gone():
 
 class TestReceiving:
     def test_pieces_that_came_together(self):
-        """
-        What has arrived is read at once, and said to be all of it, or not.
-        """
+        """What has arrived is read at once, and said to be all of it, or not."""
 
         async def receive():
             cycle = cycle_of(parts := [])
@@ -213,9 +189,7 @@ class TestReceiving:
         assert parts == []
 
     def test_waiting_reads_on(self):
-        """
-        An application that waits has the connection read.
-        """
+        """An application that waits has the connection read."""
 
         async def receive():
             cycle = cycle_of(parts := [])
@@ -229,9 +203,7 @@ class TestReceiving:
 
     @pytest.mark.parametrize("end", [RequestCycle.leave, lambda cycle: cycle._write(b"", more=False)])
     def test_who_waits_longer_learns_of_the_end(self, end):
-        """
-        That the client is gone, or has its response.
-        """
+        """That the client is gone, or has its response."""
 
         async def receive():
             cycle = cycle_of([])
@@ -245,9 +217,7 @@ class TestReceiving:
         assert asyncio.run(receive()) == ({"type": "http.disconnect"},) * 2
 
     def test_a_body_that_is_not_read(self):
-        """
-        It is kept no longer than until the response is sent.
-        """
+        """It is kept no longer than until the response is sent."""
 
         async def answer():
             cycle = cycle_of([])
@@ -260,9 +230,7 @@ class TestReceiving:
         assert asyncio.run(answer()) == (b"a", b"")
 
     def test_a_client_that_asks_first(self):
-        """
-        It is told to send the body once the application wants it, and only once.
-        """
+        """It is told to send the body once the application wants it, and only once."""
 
         async def receive():
             cycle = cycle_of(parts := [], awaits_continue=True)
@@ -290,9 +258,7 @@ class TestReceiving:
 
 class TestApplications:
     def test_one_that_fails(self, capsys):
-        """
-        The client gets a response all the same, and the log what happened.
-        """
+        """The client gets a response all the same, and the log what happened."""
 
         async def fail(_scope, _receive, _send):
             raise ValueError("it broke")
@@ -310,9 +276,7 @@ class TestApplications:
         assert "ValueError: it broke" in capsys.readouterr().err
 
     def test_one_that_fails_in_the_middle(self, capsys):
-        """
-        The connection ends, as the response cannot.
-        """
+        """The connection ends, as the response cannot."""
 
         async def fail(_scope, _receive, send):
             await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -327,9 +291,7 @@ class TestApplications:
         assert "ValueError: it broke" in capsys.readouterr().err
 
     def test_one_that_says_nothing(self):
-        """
-        That is a failure, too, unless the client has left.
-        """
+        """That is a failure, too, unless the client has left."""
 
         async def silent(_scope, _receive, _send):
             pass

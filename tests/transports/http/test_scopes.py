@@ -76,9 +76,7 @@ OPERATIONS = [
 class TestStepUp:
     @pytest.mark.parametrize(("method", "params", "scopes"), OPERATIONS)
     def test_who_can_get_scopes_is_told_which(self, made, method, params, scopes):
-        """
-        403 with all scopes of the operation, and where to get them; then it works.
-        """
+        """403 with all scopes of the operation, and where to get them; then it works."""
         application = made(tools=True, required_scopes=["base"])
         refused = ask(application, "ada.base", method, params)
 
@@ -95,26 +93,20 @@ class TestStepUp:
         assert ask(application, granted, method, params).status == 200
 
     def test_who_has_one_of_two_is_told_both(self, made):
-        """
-        A client that asks for what the challenge names does not lose what it had.
-        """
+        """A client that asks for what the challenge names does not lose what it had."""
         refused = ask(made(), "ada.team", "prompts/get", {"name": "rotate"})
 
         assert 'scope="admin team"' in refused.header("www-authenticate")
 
     def test_older_clients(self, made):
-        """
-        Whatever the revision.
-        """
+        """Whatever the revision."""
         message = request(1, "prompts/get", {"name": "rotate"})
         answer = answer_to(made(), message, authorization="Bearer ada", mcp_protocol_version="2025-11-25")
 
         assert answer.status == 403
 
     def test_a_batch(self, made):
-        """
-        One that holds anything that needs scopes is refused with all of them.
-        """
+        """One that holds anything that needs scopes is refused with all of them."""
         batch = [
             request(1, "prompts/get", {"name": "greet"}),
             request(2, "prompts/get", {"name": "people"}),
@@ -136,9 +128,7 @@ class TestStepUp:
         ],
     )
     def test_what_there_is_not(self, made, method, params, code):
-        """
-        No scope helps with what does not exist, and nothing is hinted at.
-        """
+        """No scope helps with what does not exist, and nothing is hinted at."""
         answer = ask(made(tools=True), "ada", method, params)
 
         assert (answer.status, answer.code) == (200, code)
@@ -146,9 +136,7 @@ class TestStepUp:
 
     @pytest.mark.parametrize("token", ["ada", "ada.team"])
     def test_the_tool_that_gets_prompts(self, made, token):
-        """
-        The prompt that it is to get counts.
-        """
+        """The prompt that it is to get counts."""
         application = made(tools="search")
         params = {"name": "get_prompt", "arguments": {"name": "rotate"}}
 
@@ -159,9 +147,7 @@ class TestStepUp:
             assert ask(application, token, "tools/call", params).status == 200
 
     def test_lists_are_no_operation(self, made):
-        """
-        A list shows what its caller may see, and challenges nobody.
-        """
+        """A list shows what its caller may see, and challenges nobody."""
         application = made()
         names = {
             token: [one["name"] for one in ask(application, token, "prompts/list").json["result"]["prompts"]]
@@ -175,9 +161,7 @@ class TestStepUp:
         }
 
     def test_the_audit_knows_of_it(self, recipes, tmp_path):
-        """
-        Who asked for what, and that it was refused.
-        """
+        """Who asked for what, and that it was refused."""
         from promptkit.compiler.compilation import compile
         from promptkit.transports.auth.authorizer import protect
         from promptkit.transports.http.application import Application
@@ -198,9 +182,7 @@ class TestStepUp:
 class TestWithoutStepUp:
     @pytest.mark.parametrize(("method", "params", "scopes"), OPERATIONS)
     def test_who_cannot_get_scopes_is_told_of_nothing(self, made, method, params, scopes):
-        """
-        Where no issuer is named, it is unknown, as what there is not.
-        """
+        """Where no issuer is named, it is unknown, as what there is not."""
         application = made(issuer=None, tools=True)
         refused = ask(application, "ada", method, params)
 
@@ -210,9 +192,7 @@ class TestWithoutStepUp:
         assert ask(application, "ada." + scopes.replace(" ", "."), method, params).status == 200
 
     def test_without_tokens_the_process_has_scopes(self, made):
-        """
-        All callers have the same: none, unless it is said.
-        """
+        """All callers have the same: none, unless it is said."""
         plain = {"verifier": None, "issuer": None}
         message = modern(1, "prompts/get", {"name": "people"})
 
@@ -222,9 +202,7 @@ class TestWithoutStepUp:
             made(**plain, scopes=["a\\b"])
 
     def test_scopes_of_the_process_are_not_for_tokens(self, made):
-        """
-        Both at once are a mistake.
-        """
+        """Both at once are a mistake."""
         with pytest.raises(ValueError, match="tokens say it"):
             made(scopes=["admin"])
 

@@ -23,9 +23,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 
 
 def test_everybody(serve):
-    """
-    With --no-auth, every address is served.
-    """
+    """With --no-auth, every address is served."""
     served = serve("--http", "0.0.0.0:0", "--no-auth")
     port = int(served.wait_for(r"http://0\.0\.0\.0:(\d+)/mcp")[1])
 
@@ -34,9 +32,7 @@ def test_everybody(serve):
 
 
 def test_one_line_names_all_urls(serve, tmp_path):
-    """
-    Standard error has one line, when all is there.
-    """
+    """Standard error has one line, when all is there."""
     served = serve("--http", "0", "--uds", str(tmp_path / "socket"))
     _, port = served.address
 
@@ -48,9 +44,7 @@ def test_one_line_names_all_urls(serve, tmp_path):
 @unix
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_unix_socket(serve, tmp_path, workers):
-    """
-    It serves, and is gone after the end.
-    """
+    """It serves, and is gone after the end."""
     path = tmp_path / "socket"
     served = serve("--uds", str(path), "--workers", workers)
     served.wait_for("serving at")
@@ -78,9 +72,7 @@ def test_a_signal_right_after_the_line(started, tmp_path, workers):
 @unix
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_signal_at_the_moment_of_the_line(serve, tmp_path, workers):
-    """
-    Not even a signal that comes while the line is written ends the process by itself.
-    """
+    """Not even a signal that comes while the line is written ends the process by itself."""
     launcher = (
         "import os, runpy, signal, sys\n"
         "from promptkit.cli import serve_http\n"
@@ -102,9 +94,7 @@ def test_a_signal_at_the_moment_of_the_line(serve, tmp_path, workers):
 @unix
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_while_recipes_load(serve, tmp_path, name):
-    """
-    It ends the process, and removes the socket file, too.
-    """
+    """It ends the process, and removes the socket file, too."""
     path = tmp_path / "socket"
     source = f"import os, signal, time\nos.kill(os.getpid(), signal.{name})\ntime.sleep(60)\n"
     served = serve("--uds", str(path), source=source)
@@ -118,9 +108,7 @@ def test_a_signal_while_recipes_load(serve, tmp_path, name):
     ("options", "mode"), [([], 0o600), (["--uds-mode", "660"], 0o660), (["--uds-mode", "0666"], 0o666)]
 )
 def test_who_may_connect_to_a_unix_socket(serve, tmp_path, options, mode):
-    """
-    It has the mode that was asked for, else one that lets in its user alone, whatever the umask is.
-    """
+    """It has the mode that was asked for, else one that lets in its user alone, whatever the umask is."""
     path = tmp_path / "socket"
     served = serve("--uds", str(path), *options, umask=0)
     served.wait_for("serving at")
@@ -131,9 +119,7 @@ def test_who_may_connect_to_a_unix_socket(serve, tmp_path, options, mode):
 @unix
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_inherited_socket(serve, workers):
-    """
-    Its holder finds what comes after the end in its queue: nothing is refused in between.
-    """
+    """Its holder finds what comes after the end in its queue: nothing is refused in between."""
     with socket.create_server(("127.0.0.1", 0)) as held:
         options = ("--fd", str(held.fileno()), "--workers", workers)
         first = serve(*options, pass_fds=[held.fileno()])
@@ -149,9 +135,7 @@ def test_an_inherited_socket(serve, workers):
 @unix
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_socket_of_systemd(serve, workers):
-    """
-    A service that is started by its socket says --fd systemd.
-    """
+    """A service that is started by its socket says --fd systemd."""
     with socket.create_server(("127.0.0.1", 0)) as held:
         served = serve("--fd", "systemd", "--workers", workers, launcher=AS_SYSTEMD, pass_fds=[held.fileno()])
         assert served.get()["path"] == "/"
@@ -160,9 +144,7 @@ def test_a_socket_of_systemd(serve, workers):
 
 @unix
 def test_a_change_is_served(serve, tmp_path):
-    """
-    A single process reloads, too, and with --no-watch it does not.
-    """
+    """A single process reloads, too, and with --no-watch it does not."""
     watching, still = serve("--http", "0"), serve("--http", "0", "--no-watch")
     assert watching.get()["prompts"] == still.get()["prompts"] == ["greet"]
     (tmp_path / "recipes" / "more.py").write_text(
@@ -178,9 +160,7 @@ def test_a_change_is_served(serve, tmp_path):
 @unix
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_nobody_reads_standard_error(serve, tmp_path, workers):
-    """
-    What is printed and not read keeps no worker from serving, and none from ending.
-    """
+    """What is printed and not read keeps no worker from serving, and none from ending."""
     path = tmp_path / "socket"
     reading, writing = os.pipe()
     served = serve("--uds", str(path), "--workers", workers, stderr=writing)
@@ -197,9 +177,7 @@ def test_nobody_reads_standard_error(serve, tmp_path, workers):
 
 
 def test_threads_of_recipes(serve):
-    """
-    What a recipe starts at import does not run in workers, which is said.
-    """
+    """What a recipe starts at import does not run in workers, which is said."""
     source = """
     import threading
     from promptkit import prompt
@@ -217,9 +195,7 @@ def test_threads_of_recipes(serve):
 
 
 def test_strict(serve):
-    """
-    With --strict, faults keep everything from being served, with exit code 1.
-    """
+    """With --strict, faults keep everything from being served, with exit code 1."""
     served = serve(
         "--http", "0", "--strict", source="from promptkit import prompt\n\n@prompt\ndef bad(x): ...\n"
     )

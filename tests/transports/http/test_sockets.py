@@ -62,9 +62,7 @@ def crowd():
 
 @given(workers=st.integers(1, 4), arrivals=st.lists(st.integers(0, 3), max_size=40))
 def test_nobody_has_many_more_than_another(workers, arrivals):
-    """
-    Wherever the kernel puts connections, each worker ends with as many as the others, or one more.
-    """
+    """Wherever the kernel puts connections, each worker ends with as many as the others, or one more."""
     crowd = Crowd(workers)
     for number in arrivals:
         crowd.accept(number % workers)
@@ -76,9 +74,7 @@ def test_nobody_has_many_more_than_another(workers, arrivals):
 
 
 def test_a_worker_that_is_closed_gets_nothing(crowd):
-    """
-    Before it ends, it takes only what is on its way.
-    """
+    """Before it ends, it takes only what is on its way."""
     two = crowd(2)
     for _ in range(3):
         two.accept(0)
@@ -92,9 +88,7 @@ def test_a_worker_that_is_closed_gets_nothing(crowd):
 
 
 def test_a_successor_takes_what_was_on_its_way(crowd):
-    """
-    What was handed over to a worker that died is not lost.
-    """
+    """What was handed over to a worker that died is not lost."""
     two = crowd(2)
     for _ in range(6):
         two.accept(0)
@@ -104,9 +98,7 @@ def test_a_successor_takes_what_was_on_its_way(crowd):
 
 
 def test_one_that_takes_nothing_is_not_overwhelmed(crowd):
-    """
-    If a worker hangs, the others keep what they cannot hand over, and lose nothing.
-    """
+    """If a worker hangs, the others keep what they cannot hand over, and lose nothing."""
     two = crowd(2)
     for _ in range(600):
         two.accept(0)

@@ -45,9 +45,7 @@ class TestOthers:
         asyncio.run(run())
 
     def test_while_several_are_stuck(self):
-        """
-        So do all of them together, and the same ones again.
-        """
+        """So do all of them together, and the same ones again."""
 
         async def run():
             async with serving() as app:
@@ -68,9 +66,7 @@ class TestOthers:
 class TestLimits:
     @pytest.mark.parametrize("name", [*STUCK, "hurries"])
     def test_they_hold(self, name):
-        """
-        What takes longer than its limit is answered with an error then, whatever it does.
-        """
+        """What takes longer than its limit is answered with an error then, whatever it does."""
 
         async def run():
             async with serving(timeout=0.3) as app:

@@ -113,9 +113,7 @@ class TestListening:
         ],
     )
     def test_only_what_was_asked_for(self, wanted, said):
-        """
-        A stream says what its client wanted, and nothing else.
-        """
+        """A stream says what its client wanted, and nothing else."""
 
         async def scenario(app):
             caller, witness = post(app, listen("s", **wanted)), post(app, listen("w", **ALL))
@@ -133,9 +131,7 @@ class TestListening:
         run(scenario)
 
     def test_nothing_changes(self):
-        """
-        A server whose recipes do not change acknowledges nothing of what was asked for.
-        """
+        """A server whose recipes do not change acknowledges nothing of what was asked for."""
 
         async def scenario(app):
             caller = post(app, listen(1, **ALL))
@@ -147,9 +143,7 @@ class TestListening:
         run(scenario, changes=False)
 
     def test_the_same_id_from_several_clients(self):
-        """
-        Each has its own stream, which ends without the others.
-        """
+        """Each has its own stream, which ends without the others."""
 
         async def scenario(app):
             callers = [post(app, listen(7, promptsListChanged=True)) for _ in range(5)]
@@ -197,9 +191,7 @@ class TestListening:
         run(scenario)
 
     def test_what_cannot_be_listened_to(self):
-        """
-        A refusal is JSON, and opens nothing.
-        """
+        """A refusal is JSON, and opens nothing."""
 
         async def scenario(app):
             refused = await post(app, listen(1, resourceSubscriptions=["x" * 2049])).result()
@@ -212,9 +204,7 @@ class TestListening:
 
 class TestKeepingAlive:
     def test_comments(self):
-        """
-        From time to time something is said that says nothing, also before the client reads on.
-        """
+        """From time to time something is said that says nothing, also before the client reads on."""
 
         async def scenario(app):
             caller = post(app, listen(1))
@@ -229,9 +219,7 @@ class TestKeepingAlive:
         run(scenario, comment_every=0.05)
 
     def test_a_body_that_stops(self):
-        """
-        408, once it has taken too long, and the connection is closed.
-        """
+        """408, once it has taken too long, and the connection is closed."""
 
         async def scenario(app):
             async def never():
@@ -249,9 +237,7 @@ class TestKeepingAlive:
 class TestReaders:
     @pytest.mark.parametrize("number", [1, "x" * 1000])
     def test_one_that_does_not_read(self, number):
-        """
-        Once too much waits for it, lines or bytes, its stream is dropped; others go on.
-        """
+        """Once too much waits for it, lines or bytes, its stream is dropped; others go on."""
 
         async def scenario(app):
             lazy, honest = post(app, listen(number, **ALL)), post(app, listen(2, **ALL))
@@ -272,9 +258,7 @@ class TestReaders:
         run(scenario)
 
     def test_a_server_that_cancels_it(self):
-        """
-        A stream that its server cancels is cancelled, whether or not it is read.
-        """
+        """A stream that its server cancels is cancelled, whether or not it is read."""
 
         async def scenario(app):
             caller = post(app, listen(1, **ALL))
@@ -295,9 +279,7 @@ class TestProgress:
         return modern("p", "prompts/get", {"name": "steps"}, **members)
 
     def test_with_a_token(self):
-        """
-        A client that asks for reports gets a stream of them, and the reply at its end.
-        """
+        """A client that asks for reports gets a stream of them, and the reply at its end."""
 
         async def scenario(app):
             answer = await post(app, self.steps(progressToken="t")).result()
@@ -313,9 +295,7 @@ class TestProgress:
 
     @pytest.mark.parametrize("accept", ["application/json", "application/json, text/event-stream;q=0"])
     def test_without_a_stream(self, accept):
-        """
-        Without a token, or without a stream, the reply is JSON alone.
-        """
+        """Without a token, or without a stream, the reply is JSON alone."""
 
         async def scenario(app):
             assert (await post(app, self.steps()).result()).json["id"] == "p"

@@ -55,18 +55,14 @@ def wait_for_end(pid, seconds=PATIENCE):
 
 
 def test_one_worker_is_the_process_itself(serve):
-    """
-    Without --workers, no other process is started.
-    """
+    """Without --workers, no other process is started."""
     served = serve("--http", "0")
 
     assert served.get()["pid"] == served.process.pid
 
 
 def test_workers_share_the_load(serve):
-    """
-    Of many connections, each of two workers gets within 20 % as many as the other.
-    """
+    """Of many connections, each of two workers gets within 20 % as many as the other."""
     served = serve("--http", "0", "--workers", "2")
     counted = Counter(served.get()["pid"] for _ in range(2000))
 
@@ -75,9 +71,7 @@ def test_workers_share_the_load(serve):
 
 
 def test_workers_share_few_connections(serve):
-    """
-    Of the 32 connections of one client, too: chance alone would often leave a third to one of two.
-    """
+    """Of the 32 connections of one client, too: chance alone would often leave a third to one of two."""
     served = serve("--http", "0", "--workers", "2")
     connections = [served.connect() for _ in range(32)]
     counted = Counter(connection.ask().json["pid"] for connection in connections)
@@ -89,9 +83,7 @@ def test_workers_share_few_connections(serve):
 
 
 def test_a_worker_that_is_killed_is_replaced(serve):
-    """
-    Standard error says what happened, and within a second another process serves in its place.
-    """
+    """Standard error says what happened, and within a second another process serves in its place."""
     served = serve("--http", "0", "--workers", "2")
     first, second = workers_of(served, 2)
 
@@ -113,9 +105,7 @@ def few_files():
 
 
 def test_a_worker_that_cannot_accept_connections_any_more_is_replaced(serve):
-    """
-    It ends and says why, and all who connect meanwhile are answered by the other one, or the next.
-    """
+    """It ends and says why, and all who connect meanwhile are answered by the other one, or the next."""
     options = ["--http", "0", "--workers", "2", "--grace", "1", "--no-watch"]
     served = serve(*options, limits={"connections": 20}, preexec_fn=few_files)
     workers_of(served, 2)
@@ -132,9 +122,7 @@ def test_a_worker_that_cannot_accept_connections_any_more_is_replaced(serve):
 
 
 def test_a_server_that_cannot_accept_connections_any_more_ends(serve):
-    """
-    Without others, it ends with an error, so that what has started it can start it again.
-    """
+    """Without others, it ends with an error, so that what has started it can start it again."""
     served = serve("--http", "0", "--grace", "1", limits={"connections": 20}, preexec_fn=few_files)
     with ExitStack() as stack:
         served.get("/greedy")
@@ -147,9 +135,7 @@ def test_a_server_that_cannot_accept_connections_any_more_ends(serve):
 
 
 def test_a_worker_that_may_open_no_more_files_for_a_while(serve):
-    """
-    It goes on once it can: what waits is answered.
-    """
+    """It goes on once it can: what waits is answered."""
     limits = {"connections": 20, "keep_alive": 0.2, "deaf_s": PATIENCE}  # it does not end before it can
     served = serve("--http", "0", limits=limits, preexec_fn=few_files)
     with ExitStack() as stack:
@@ -176,9 +162,7 @@ def test_what_waits_for_a_worker_that_dies_is_served(serve):
 
 
 def test_a_request_that_kills_its_worker_loses_itself_alone(serve):
-    """
-    Its connection ends, and the next requests are served.
-    """
+    """Its connection ends, and the next requests are served."""
     served = serve("--http", "0", "--workers", "2")
     with served.connect() as connection:
         connection.request("/crash")
@@ -189,9 +173,7 @@ def test_a_request_that_kills_its_worker_loses_itself_alone(serve):
 
 
 def test_workers_that_die_at_once_are_replaced_with_pauses(serve):
-    """
-    Standard error says that they do, and when the next one starts.
-    """
+    """Standard error says that they do, and when the next one starts."""
     served = serve("--http", "0", "--workers", "2")
     for _ in range(3):
         with served.connect() as connection:
@@ -202,9 +184,7 @@ def test_workers_that_die_at_once_are_replaced_with_pauses(serve):
 
 
 def test_a_worker_that_dies_for_hours_is_still_replaced(capsys):
-    """
-    However often a worker has died at once, the next one starts after the longest pause.
-    """
+    """However often a worker has died at once, the next one starts after the longest pause."""
     supervisor = Supervisor(1, print, stop_connecting=bool, grace=0)
     (slot,) = supervisor._slots
     slot.failures, slot.since = 5000, time.monotonic()
@@ -216,9 +196,7 @@ def test_a_worker_that_dies_for_hours_is_still_replaced(capsys):
 
 
 def test_a_worker_that_is_told_to_end_is_replaced(serve):
-    """
-    It answers what it has, and another takes over its socket.
-    """
+    """It answers what it has, and another takes over its socket."""
     served = serve("--http", "0", "--workers", "2")
     first, _ = workers_of(served, 2)
 
@@ -231,9 +209,7 @@ def test_a_worker_that_is_told_to_end_is_replaced(serve):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
 def test_the_parent_ends_all(serve, number):
-    """
-    A signal to the parent ends all workers, and the exit code is 0.
-    """
+    """A signal to the parent ends all workers, and the exit code is 0."""
     served = serve("--http", "0", "--workers", "2")
     workers = workers_of(served, 2)
 
@@ -244,9 +220,7 @@ def test_the_parent_ends_all(serve, number):
 
 
 def test_the_death_of_the_parent_ends_the_workers(serve):
-    """
-    No worker is left behind, even if the parent is killed.
-    """
+    """No worker is left behind, even if the parent is killed."""
     served = serve("--http", "0", "--workers", "2")
     workers = workers_of(served, 2)
 
@@ -259,9 +233,7 @@ def test_the_death_of_the_parent_ends_the_workers(serve):
 
 
 def test_a_worker_that_cannot_be_started_is_tried_again(capsys):
-    """
-    If the system allows no more processes, that is said, and the others go on.
-    """
+    """If the system allows no more processes, that is said, and the others go on."""
 
     class Full(Supervisor):
         def _fork(self, number):
@@ -279,9 +251,7 @@ def test_a_worker_that_cannot_be_started_is_tried_again(capsys):
 
 
 def test_a_worker_that_hangs_is_killed(serve):
-    """
-    A worker that does not end within its grace is ended by force.
-    """
+    """A worker that does not end within its grace is ended by force."""
     served = serve("--http", "0", "--workers", "2", "--grace", "0.1")
     workers = workers_of(served, 2)
     os.kill(min(workers), signal.SIGSTOP)
@@ -294,9 +264,7 @@ def test_a_worker_that_hangs_is_killed(serve):
 
 
 def test_a_second_signal_ends_all_at_once(serve):
-    """
-    After a second signal, nothing that runs is waited for.
-    """
+    """After a second signal, nothing that runs is waited for."""
     served = serve("--http", "0", "--workers", "2", "--grace", "60")
     workers = workers_of(served, 2)
     with served.connect() as connection, served.connect() as idle:
@@ -332,9 +300,7 @@ def test_one_worker_speaks_for_all(serve, tmp_path):
 
 
 def test_a_replacement_serves_what_was_changed_meanwhile(serve, tmp_path):
-    """
-    Each worker reloads on its own, and one that is forked later sees what has changed since the start.
-    """
+    """Each worker reloads on its own, and one that is forked later sees what has changed since the start."""
     served = serve("--http", "0", "--workers", "2")
     before = workers_of(served, 2)
     (tmp_path / "recipes" / "more.py").write_text(

@@ -104,9 +104,7 @@ def test_no_request_is_lost_at_the_end(serve, workers):
 
 
 def test_running_requests_are_answered(serve):
-    """
-    What runs is waited for, and its reply says that the connection ends.
-    """
+    """What runs is waited for, and its reply says that the connection ends."""
     served = serve("--http", "0")
     with served.connect() as connection:
         connection.request("/late?0.7")  # after the end has begun
@@ -119,9 +117,7 @@ def test_running_requests_are_answered(serve):
 
 
 def test_requests_that_wait_are_answered(serve):
-    """
-    All that came on a connection before the end are, and the last reply is not cut short.
-    """
+    """All that came on a connection before the end are, and the last reply is not cut short."""
     served = serve("--http", "0")
     with served.connect() as connection:
         for number in range(3):
@@ -135,9 +131,7 @@ def test_requests_that_wait_are_answered(serve):
 
 
 def test_what_runs_too_long_is_not_waited_for(serve):
-    """
-    After the grace, the process ends all the same.
-    """
+    """After the grace, the process ends all the same."""
     served = serve("--http", "0", "--grace", "0.5")
     with served.connect() as connection:
         connection.request("/slow?50")
@@ -148,9 +142,7 @@ def test_what_runs_too_long_is_not_waited_for(serve):
 
 
 def test_streams_end_with_their_result(serve):
-    """
-    The application ends them, and nothing of what it sends then is lost.
-    """
+    """The application ends them, and nothing of what it sends then is lost."""
     served = serve("--http", "0")
     with served.connect() as connection:
         connection.request("/stream")
@@ -164,9 +156,7 @@ def test_streams_end_with_their_result(serve):
 
 
 def test_a_connection_that_is_idle_may_ask_once_more(serve):
-    """
-    It is not closed at once: a request may be on its way.
-    """
+    """It is not closed at once: a request may be on its way."""
     served = serve("--http", "0")
     with served.connect() as connection, served.connect() as other:
         connection.ask()
@@ -181,9 +171,7 @@ def test_a_connection_that_is_idle_may_ask_once_more(serve):
 
 
 def test_connections_that_say_nothing_do_not_hold_it_up(serve):
-    """
-    With clients that are connected and silent, or in the middle of a head, it ends within some seconds.
-    """
+    """With clients that are connected and silent, or in the middle of a head, it ends within some seconds."""
     served = serve("--http", "0", "--grace", "30")
     with served.connect() as silent, served.connect() as half, served.connect() as idle:
         half.send(b"POST / HTTP/1.1\r\nhost:")
@@ -196,9 +184,7 @@ def test_connections_that_say_nothing_do_not_hold_it_up(serve):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
 def test_a_signal_ends_it(serve, number):
-    """
-    The exit code is 0, and there is nothing on standard error but where it served.
-    """
+    """The exit code is 0, and there is nothing on standard error but where it served."""
     served = serve("--http", "0")
     served.get()
     code, seconds = served.end(number)
@@ -208,9 +194,7 @@ def test_a_signal_ends_it(serve, number):
 
 
 def test_a_second_signal_ends_it_at_once(serve):
-    """
-    After a second signal, nothing that runs is waited for.
-    """
+    """After a second signal, nothing that runs is waited for."""
     served = serve("--http", "0", "--grace", "60")
     with served.connect() as connection, served.connect() as idle:
         connection.request("/slow?30")
@@ -273,9 +257,7 @@ class Files:
 class TestDeafness:
     @pytest.mark.parametrize(("connections", "is_deaf"), [(19, True), (20, False)])
     def test_clients_do_not_end_it(self, monkeypatch, connections, is_deaf):
-        """
-        A worker that can open no file ends, unless it is as busy as it may be: clients come and go.
-        """
+        """A worker that can open no file ends, unless it is as busy as it may be: clients come and go."""
         files = Files()
         worker = files.worker(connections, monkeypatch)
         worker._accept(files)
@@ -285,9 +267,7 @@ class TestDeafness:
 
     @pytest.mark.parametrize("source", ["_accept", "_take"])
     def test_what_has_passed_does_not_count(self, monkeypatch, source):
-        """
-        Once files can be opened again, nobody needs to connect for that to be seen.
-        """
+        """Once files can be opened again, nobody needs to connect for that to be seen."""
         files = Files()
         worker = files.worker(0, monkeypatch)
         getattr(worker, source)(*([files] if source == "_accept" else []))
