@@ -375,4 +375,4 @@ def test_over_http_each_worker_exports_what_it_was_asked(tmp_path):
         served.process.kill()
         served.process.wait()
 
-    assert served.said().count("SPAN prompts/get greet") == 4
+    assert served.stderr().count("SPAN prompts/get greet") == 4

@@ -20,7 +20,7 @@ OTHER_USER = 1234
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """A file in a folder of its own, both their owner's alone."""
+    """A file in a private folder; only the owner has access to either."""
     monkeypatch.delenv("SUDO_UID", raising=False)
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o700)
@@ -130,6 +130,7 @@ class TestReloading:
         return SecretFile(str(file), "keys", parse_word, "the old ones hold", lambda: self.now)
 
     def test_missing_file_is_rejected_at_start(self, file):
+        """At the start there is no cached secret to fall back to."""
         with pytest.raises(InvalidSecretsError, match="cannot be read: No such file or directory"):
             SecretFile(f"{file}x", "keys", str, "the old ones hold")
 
@@ -147,7 +148,7 @@ class TestReloading:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("bad", "this is no secret"),
+            ("bad", "this is not a secret"),
             ("open", "every user can read it (mode 0644): make new keys, and chmod g-w,o-rwx {file}"),
             (None, "cannot be read: No such file or directory"),
         ],
@@ -212,5 +213,5 @@ class TestReloading:
 def parse_word(text):
     """Return *text*, or raise an error for a bad word."""
     if text == "bad":
-        raise InvalidSecretsError("this is no secret")
+        raise InvalidSecretsError("this is not a secret")
     return text

@@ -70,6 +70,7 @@ class TestEndlessImport:
 
     @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
     def test_signal_stops_the_server(self, serve_hanging, body, name):
+        """SIGTERM, SIGINT and SIGHUP stop the server without output."""
         process = serve_hanging("--grace", "0.1", body=body)
         process.send_signal(getattr(signal, name))
 

@@ -60,6 +60,7 @@ class TestParsing:
             assert error_of(text).startswith("there is no key")
 
     def test_suggested_command_prints_a_valid_key(self):
+        """The command that error messages suggest prints a key of 32 bytes."""
         _, *arguments = shlex.split(MAKE_A_KEY)
         completed = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
 
@@ -70,6 +71,7 @@ class TestParsing:
 
     @pytest.mark.parametrize("size", range(32, 40))
     def test_keys_of_the_secrets_module_are_parsed(self, size):
+        """Keys of any length from the standard library's `secrets` are accepted."""
         assert len(read_keys(secrets.token_urlsafe(size))[0]) == size
         assert len(read_keys(secrets.token_hex(size))[0]) == size
 
@@ -102,6 +104,7 @@ class TestInvalidKeys:
         )
 
     def test_invalid_key_among_several_in_a_line_is_rejected(self):
+        """The error names the line even if other keys in it are valid."""
         assert error_of(f"{FIRST.hex()},,oh no, {FIRST.hex()}").startswith("line 1: this is neither")
 
     @given(st.text(st.sampled_from("01aFzZ+/-_=!ä ,\n"), min_size=10) | st.text(min_size=10))
@@ -214,6 +217,7 @@ class TestKeyFile:
 
 class TestSources:
     def test_file_takes_precedence_over_the_environment(self, key_file):
+        """An explicit key file overrides the environment variable."""
         environment = {"PROMPTKIT_STATE_KEYS": SECOND.hex()}
 
         assert state_keys(key_file(FIRST.hex().encode()), environment)() == (FIRST,)
@@ -270,6 +274,7 @@ class TestOwnKey:
         assert own_key("recipes").hex() not in file.read_text()
 
     def test_concurrent_servers_share_the_first_key(self, cache):
+        """All servers that start at the same time get the same key."""
         barrier = Barrier(8)
 
         def start(_number):

@@ -456,7 +456,7 @@ def test_closed_standard_streams_are_a_usage_error(recipes, closed):
 
 
 def test_message_on_a_terminal(recipes):
-    """A server that is started in a terminal prints a line about what it waits for."""
+    """A server that is started in a terminal prints that it waits for a client."""
     keyboard, terminal = os.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "promptkit", "serve", str(recipes(recipe=GREET))],

@@ -93,6 +93,7 @@ class TestStdio:
 class TestHttp:
     @pytest.mark.parametrize("tools", [True, "search"])
     def test_application_has_the_tools_option(self, folder, tools):
+        """`app` accepts `tools=True` and `tools="search"`."""
         params = CALL if tools is True else SEARCH_CALL
         answer = answer_to(app(folder, tools=tools, watch=False), modern(1, "tools/call", params))
 

@@ -122,7 +122,7 @@ def test_a_key_is_replaced_while_it_serves(start, keys, workers):
     keys(NEW)
     assert becomes(404, lambda: status_of(served, session))
     assert becomes(200, lambda: status_of(served, later))
-    assert served.said().count("\n") == 1, "it says nothing but where it serves"
+    assert served.stderr().count("\n") == 1, "it says nothing but where it serves"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_bad_file_of_keys_keeps_the_old_ones(start, keys, tmp_path, fault, sai
 
     assert becomes(200, lambda: status_of(served, session))
     served.wait_for(f"promptkit: keys: {said}")
-    told = [line for line in served.said().splitlines() if line.startswith("promptkit: keys: ")]
+    told = [line for line in served.stderr().splitlines() if line.startswith("promptkit: keys: ")]
     assert 1 <= len(told) <= 2
     assert set(told) == {told[0]}
     assert told[0].endswith("; the keys that were last read are used until this is fixed")

@@ -444,6 +444,7 @@ class TestRequestsToTheIssuer:
         assert (subjects, issuer.asked_for_keys) == (["ada"] * 80, 1)
 
     def test_cancelled_request_does_not_cancel_the_shared_fetch(self, issuer):
+        """A disconnected client does not affect other requests that wait for the same keys."""
         authorizer = make_authorizer(issuer)
         token = issuer.token(RESOURCE)
 

@@ -100,12 +100,13 @@ class TestParsing:
 
     @pytest.mark.parametrize("text", ["", "# ada\n"])
     def test_file_without_tokens_is_rejected_at_start(self, file, text):
+        """A server that no client could use does not start."""
         file.write_text(text)
         with pytest.raises(InvalidSecretsError) as error:
             TokenFile(str(file))
         assert str(error.value) == f"{file}: there is no token: write a name and a token on each line"
 
-    @pytest.mark.skipif(sys.platform == "win32", reason="a mode says nothing there")
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows ignores the mode")
     @pytest.mark.parametrize(
         ("mode", "can"),
         [(0o644, "everybody can read it"), (0o604, "everybody can read it"), (0o620, "others can change it")],
@@ -199,7 +200,7 @@ class TestReloading:
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob"))
         assert capfd.readouterr().err == f"promptkit: {file}: this is fixed: all tokens in it count\n"
 
-    @pytest.mark.parametrize("slip", ["cleo", "cleo short", f"cleo {BOB}", f"; ada {ADA}", f"ada{ADA}"])
+    @pytest.mark.parametrize("line", ["cleo", "cleo short", f"cleo {BOB}", f"; ada {ADA}", f"ada{ADA}"])
     def test_invalid_line_is_skipped(self, file, tokens, line, capfd):
         """An invalid line admits no principal; the other lines stay valid, and removed ones are revoked."""
         file.write_text(f"bob {BOB} read\n{line}\n")

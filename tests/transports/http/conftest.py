@@ -1,4 +1,4 @@
-"""Real servers over HTTP, and a client of sockets alone."""
+"""Real HTTP servers, and a client on raw sockets."""
 
 import json
 import re
@@ -14,7 +14,7 @@ import pytest
 
 STAND_IN = Path(__file__).parent / "stand_in.py"
 
-#: How long anything is waited for, in seconds. It is a bound, no figure.
+#: The timeout for everything that tests wait for, in seconds.
 PATIENCE = 20.0
 
 GREET = '''
@@ -29,17 +29,17 @@ def greet(name: str = "you"):
 
 class Served:
     """
-    One `promptkit serve` over HTTP.
+    A `promptkit serve` process over HTTP.
 
     Args:
         command:
-            What to run.
+            The command line.
 
         log:
-            The file that standard error goes to.
+            The file for standard error.
 
         settings:
-            More for `subprocess.Popen`.
+            Further arguments of `subprocess.Popen`.
     """
 
     def __init__(self, command, log, **settings):
@@ -48,59 +48,59 @@ class Served:
             streams = {"stdin": subprocess.DEVNULL, "stderr": file, **settings}
             self.process = subprocess.Popen(command, **streams)
 
-    def said(self):
-        """All that standard error got."""
+    def stderr(self):
+        """Return standard error so far."""
         return self.log.read_text(encoding="utf-8")
 
     def wait_for(self, pattern, seconds=PATIENCE):
-        """Wait until standard error has something; return the match."""
-        until = time.monotonic() + seconds
-        while not (found := re.search(pattern, self.said())):
-            if time.monotonic() > until or self.process.poll() is not None:
-                msg = f"{pattern!r} did not come; the exit code is {self.process.poll()}; {self.said()}"
+        """Wait until *pattern* matches in standard error, and return the match."""
+        deadline = time.monotonic() + seconds
+        while not (match := re.search(pattern, self.stderr())):
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                msg = f"{pattern!r} did not come; the exit code is {self.process.poll()}; {self.stderr()}"
                 raise TimeoutError(msg)
             time.sleep(0.01)
-        return found
+        return match
 
     @property
     def address(self):
         """The host and the port of the first URL."""
-        found = self.wait_for(r"http://(\[.*?\]|[^:/]+):(\d+)/mcp")
-        return found[1].strip("[]"), int(found[2])
+        match = self.wait_for(r"http://(\[.*?\]|[^:/]+):(\d+)/mcp")
+        return match[1].strip("[]"), int(match[2])
 
     def connect(self):
-        """A connection to it."""
+        """Open a connection to the server."""
         return Connection(socket.create_connection(self.address, PATIENCE))
 
     def get(self, path="/", **headers):
-        """The body of one reply, on a connection of its own."""
+        """Return the JSON body of the reply to one request, on its own connection."""
         with self.connect() as connection:
             return connection.ask(path, **headers).json
 
     def end(self, number=signal.SIGTERM, seconds=PATIENCE):
-        """End it by a signal; return the exit code and how long it took."""
+        """Stop the server by a signal, and return the exit code and the duration."""
         started = time.monotonic()
         self.process.send_signal(number)
         return self.process.wait(seconds), time.monotonic() - started
 
 
 class Reply:
-    """A status, the header fields, and the body."""
+    """The status, headers and body of a response."""
 
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
 
     @property
     def json(self):
-        """What the body says."""
+        """The parsed body."""
         return json.loads(self.body)
 
 
 class Connection:
-    """One HTTP connection, with nothing between the test and its bytes."""
+    """An HTTP connection on a raw socket."""
 
-    def __init__(self, made):
-        self.socket = made
+    def __init__(self, sock):
+        self.socket = sock
         self.rest = b""
 
     def __enter__(self):
@@ -110,7 +110,7 @@ class Connection:
         self.socket.close()
 
     def send(self, data):
-        """Send bytes as they are."""
+        """Send raw bytes."""
         self.socket.sendall(data)
 
     def request(self, path="/", body=b"", **headers):
@@ -125,18 +125,18 @@ class Connection:
         return self.reply()
 
     def read_until(self, end):
-        """The bytes up to and with *end*."""
+        """Read up to and including *end*."""
         while end not in self.rest:
             data = self.socket.recv(65536)
             if not data:
                 msg = f"the connection ended after {self.rest!r}"
                 raise EOFError(msg)
             self.rest += data
-        found, end, self.rest = self.rest.partition(end)
-        return found + end
+        data_before, end, self.rest = self.rest.partition(end)
+        return data_before + end
 
     def reply(self):
-        """The next reply."""
+        """Read the next reply."""
         status, *fields = self.read_until(b"\r\n\r\n").decode("latin-1").splitlines()[:-1]
         headers = {name.lower(): value for name, value in (field.split(": ", 1) for field in fields)}
         while len(self.rest) < int(headers["content-length"]):
@@ -149,14 +149,16 @@ class Connection:
         body, self.rest = self.rest[:length], self.rest[length:]
         return Reply(int(status.split()[1]), headers, body)
 
-    def ask_to_the_last(self, seconds=PATIENCE):
-        """Ask until a reply says that the connection ends: the server has been told to end."""
-        until = time.monotonic() + seconds
+    def ask_until_close(self, seconds=PATIENCE):
+        """Send requests until a reply closes the connection: the server is draining."""
+        deadline = time.monotonic() + seconds
         while self.ask().headers.get("connection") != "close":
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
 
-    def ended(self, seconds=PATIENCE):
-        """How long it takes until the server ends the connection; what came before that is kept."""
+    def wait_for_close(self, seconds=PATIENCE):
+        """
+        Wait until the server closes the connection, and return the duration; received bytes are in `rest`.
+        """
         started = time.monotonic()
         self.socket.settimeout(seconds)
         with suppress(ConnectionResetError):
@@ -167,7 +169,7 @@ class Connection:
 
 @pytest.fixture
 def serve(recipes, tmp_path):
-    """A function that serves recipes over HTTP with the stand-in."""
+    """A function that serves recipes over HTTP with the stand-in application."""
     started = []
 
     def start(*options, limits=None, source=GREET, launcher="", **settings):
@@ -189,8 +191,8 @@ def serve(recipes, tmp_path):
 
 
 @pytest.fixture
-def started(recipes, tmp_path):
-    """A function that has promptkit itself serve recipes, and returns once it does."""
+def serve_promptkit(recipes, tmp_path):
+    """A function that serves recipes over HTTP with promptkit, and returns once it listens."""
     running = []
 
     def start(*options, env=None, **files):

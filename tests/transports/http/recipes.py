@@ -1,4 +1,4 @@
-"""What the tests of HTTP serve: prompts of every temper, and resources that change."""
+"""Recipes for the HTTP tests: prompts with all kinds of behaviour, and resources that change."""
 
 import asyncio
 import sys
@@ -10,8 +10,8 @@ from promptkit import Context, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 
-#: Set when the prompt of this name has begun, and how often each has begun and ended.
-BEGUN, ENDED = [], []
+#: The names of prompts that have started and ended, in order, and the event that releases blocked prompts.
+STARTED, ENDED = [], []
 RELEASED = threading.Event()
 
 
@@ -24,15 +24,15 @@ def greet(name: str = "you"):
 @prompt
 def blocks(seconds: float = 30.0):
     """Block a thread."""
-    BEGUN.append("blocks")
+    STARTED.append("blocks")
     RELEASED.wait(seconds)
     return "Unblocked."
 
 
 @prompt
 def spins(seconds: float = 30.0):
-    """Keep Python's lock busy."""
-    BEGUN.append("spins")
+    """Keep the GIL busy."""
+    STARTED.append("spins")
     end = time.monotonic() + seconds
     while time.monotonic() < end and not RELEASED.is_set():
         pass
@@ -41,8 +41,8 @@ def spins(seconds: float = 30.0):
 
 @prompt
 async def waits(seconds: float = 30.0):
-    """Wait on a loop."""
-    BEGUN.append("waits")
+    """Wait on the event loop."""
+    STARTED.append("waits")
     try:
         await asyncio.sleep(seconds)
     finally:
@@ -52,16 +52,16 @@ async def waits(seconds: float = 30.0):
 
 @prompt
 async def blocks_its_loop(seconds: float = 30.0):
-    """Block a loop."""
-    BEGUN.append("blocks_its_loop")
+    """Block the event loop."""
+    STARTED.append("blocks_its_loop")
     RELEASED.wait(seconds)
     return "Unblocked."
 
 
 @prompt
 def works(context: Context):
-    """Report progress until told to stop."""
-    BEGUN.append("works")
+    """Report progress until released."""
+    STARTED.append("works")
     try:
         for step in count():
             context.report_progress(step)
@@ -74,37 +74,37 @@ def works(context: Context):
 
 @prompt
 def fails():
-    """Raise what nobody expects."""
+    """Raise an unexpected exception."""
     raise ZeroDivisionError
 
 
 @prompt
 def refuses():
-    """Raise what the client is told."""
+    """Raise an error for the client."""
     raise PromptError("not today")
 
 
 @prompt
 def leaves():
-    """End the process, or try to."""
+    """Exit the process."""
     sys.exit(3)
 
 
 @prompt
 def interrupts():
-    """Raise what a person at a terminal raises."""
+    """Raise KeyboardInterrupt."""
     raise KeyboardInterrupt
 
 
 @prompt(elicit=True)
 def asks(who: str):
-    """Ask for what is missing."""
+    """Ask for the missing argument."""
     return f"For {who}."
 
 
 @prompt
 def steps(context: Context, count: int = 3):
-    """Report on the way."""
+    """Report progress."""
     for step in range(count):
         context.report_progress(step + 1, count, "going")
     return "Arrived."
@@ -112,14 +112,14 @@ def steps(context: Context, count: int = 3):
 
 @prompt(timeout=0.2)
 def hurries():
-    """Take longer than its limit."""
+    """Exceed the time limit."""
     RELEASED.wait(30)
     return "Late."
 
 
 @resource("note://one", name="one")
-def one() -> str:
-    """Hold a note."""
+def note() -> str:
+    """Return a note."""
     return "One."
 
 
@@ -141,6 +141,6 @@ PROMPTS = [
 
 
 def catalog(*more, without=()):
-    """Compile what is served, and more."""
+    """Compile the prompts, except *without*, and *more*."""
     prompts = [each for each in PROMPTS if each not in without]
-    return compile(Recipes(prompts=tuple(prompts + list(more)), resources=(one,)))
+    return compile(Recipes(prompts=tuple(prompts + list(more)), resources=(note,)))

@@ -1,8 +1,8 @@
 """
-`promptkit serve` with an application of few lines in place of the real one, to test all that is around it.
+`promptkit serve` with a minimal application in place of the real one, to test the code around it.
 
-Run as a script, its arguments are those of `promptkit`, after some settings as JSON: limits of connections,
-and how long it may be unable to accept any (`deaf_s`).
+As a script, it takes settings as JSON (connection limits, and `deaf_s`: how long the server can fail to
+accept connections), then the arguments of `promptkit`.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ JSON = [(b"content-type", b"application/json")]
 
 
 def resident():
-    """The memory of this process, in bytes; 0 where nothing says it."""
+    """Return the resident memory of this process in bytes, or 0 if it is unknown."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
     except OSError:
@@ -31,12 +31,12 @@ def open_all():
             os.open(os.devnull, os.O_RDONLY)
 
 
-#: What others' code may do by mistake, by the path that asks for it.
+#: Mistakes of foreign code, by the path that triggers them.
 MISTAKES = {"/greedy": open_all, "/crash": lambda: os.kill(os.getpid(), 9)}
 
 
 class StandIn:
-    """Answers with its process, slowly, or without an end, as the path says."""
+    """Replies with the process id, slowly, or endlessly, depending on the path."""
 
     def __init__(self, catalog):
         self.draining = False
@@ -47,10 +47,10 @@ class StandIn:
         self.flooding = 0
 
     def start(self):
-        """There are no threads."""
+        """Do nothing: there are no threads."""
 
     async def __call__(self, scope, receive, send):
-        """Answer, and count what runs."""
+        """Count and answer a request."""
         self.loop, self.ending = asyncio.get_running_loop(), self.ending or asyncio.Event()
         self.running += 1
         try:
@@ -59,7 +59,7 @@ class StandIn:
             self.running -= 1
 
     async def answer(self, scope, receive, send):
-        """Answer what the path asks for."""
+        """Answer depending on the path."""
         path = scope["path"]
         body = b""
         while True:
@@ -82,7 +82,7 @@ class StandIn:
             await self.ending.wait()
         if path in ("/slow", "/late"):
             await asyncio.sleep(float(scope["query_string"]))
-        said = {
+        content = {
             "pid": os.getpid(),
             "path": path,
             "length": len(body),
@@ -93,13 +93,13 @@ class StandIn:
             "flooding": self.flooding,
             "memory": resident(),
         }
-        content = json.dumps(said).encode()
-        headers = [*JSON, (b"content-length", str(len(content)).encode())]
+        body_bytes = json.dumps(content).encode()
+        headers = [*JSON, (b"content-length", str(len(body_bytes)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": content})
+        await send({"type": "http.response.body", "body": body_bytes})
 
     async def stream(self, send):
-        """A line now, and one at the end."""
+        """Send one line now, and one when the server closes."""
         headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b"data: begun\n\n", "more_body": True})
@@ -107,15 +107,15 @@ class StandIn:
         await send({"type": "http.response.body", "body": b"data: ended\n\n"})
 
     async def flood(self, receive, send):
-        """More than anybody reads."""
+        """Send more than any client reads."""
         headers = [(b"content-type", b"text/plain")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        writing = asyncio.create_task(self.write_on(send))
+        writer = asyncio.create_task(self.write_on(send))
         self.flooding += 1
         while (await receive())["type"] != "http.disconnect":
             pass
         self.flooding -= 1
-        writing.cancel()
+        writer.cancel()
 
     async def write_on(self, send):
         """Write until cancelled."""
@@ -127,15 +127,15 @@ class StandIn:
         self.catalog = catalog
 
     def is_idle(self):
-        """Whether no request has come for a second."""
+        """Return True: the stand-in never delays a reload."""
         return True
 
     def close(self, grace):
-        """End streams, and wait for what runs."""
-        until = time.monotonic() + grace
+        """Close the streams, and wait for running requests."""
+        deadline = time.monotonic() + grace
         if self.loop is not None:
             self.loop.call_soon_threadsafe(self.ending.set)
-        while self.running and time.monotonic() < until:
+        while self.running and time.monotonic() < deadline:
             time.sleep(0.005)
 
 
@@ -153,7 +153,7 @@ def main(settings, *arguments):
         from promptkit.transports.http import worker
         from promptkit.transports.http.connection_limits import ConnectionLimits
 
-        worker._SWEEP_EVERY_S = 0.2  # limits of less than a second hold, too
+        worker._SWEEP_EVERY_S = 0.2  # so that limits of less than a second are enforced
         worker._DEAF_S = limits.pop("deaf_s", 0.6)
         serve_http._connection_limits = lambda _options: ConnectionLimits(**limits)
     sys.argv[1:] = arguments

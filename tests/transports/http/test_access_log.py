@@ -42,12 +42,12 @@ LINE = re.compile(
 
 
 @pytest.fixture
-def serving(started, tmp_path):
+def serving(serve_promptkit, tmp_path):
     """A function that serves recipes over HTTP to who has a token."""
     tokens = tmp_path / "tokens"
     tokens.write_text(f"ada {TOKEN}\n")
     tokens.chmod(0o600)
-    return partial(started, "--http", "0", "--token-file", str(tokens), "--grace", "0", greet=RECIPE)
+    return partial(serve_promptkit, "--http", "0", "--token-file", str(tokens), "--grace", "0", greet=RECIPE)
 
 
 def ask(served, path="/mcp", bearer=TOKEN):
@@ -64,8 +64,8 @@ def ask(served, path="/mcp", bearer=TOKEN):
 def logged(served, number):
     """What so many lines of the access log say, once they are there."""
     until = time.monotonic() + PATIENCE
-    while len(found := [*filter(None, map(LINE.fullmatch, served.said().splitlines()))]) < number:
-        assert time.monotonic() < until, served.said()
+    while len(found := [*filter(None, map(LINE.fullmatch, served.stderr().splitlines()))]) < number:
+        assert time.monotonic() < until, served.stderr()
         time.sleep(0.01)
     return found
 
@@ -97,8 +97,8 @@ def test_each_request_is_a_line(serving, workers):
     assert [int(line["bytes"]) for line in lines] == sizes
     assert {line["address"] for line in lines} == {"127.0.0.1"}
     assert [line["time"] for line in lines] == [None] * 4
-    assert "hunter2" not in served.said()
-    assert TOKEN not in served.said()
+    assert "hunter2" not in served.stderr()
+    assert TOKEN not in served.stderr()
 
 
 def test_a_request_over_a_limit(serving):
@@ -134,12 +134,12 @@ def test_each_line_has_the_time(serving):
 
     for served in (stamped, plain):
         served.wait_for("lines\n")
-    stamps = [line.split(" ", 1)[0] for line in stamped.said().splitlines()]
+    stamps = [line.split(" ", 1)[0] for line in stamped.stderr().splitlines()]
     assert len(stamps) == 3
     assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp) for stamp in stamps)
-    assert [line.split(" ", 1)[1] for line in stamped.said().splitlines()][1:] == ["two", "lines"]
-    assert plain.said().splitlines()[1:] == ["two", "lines"]
-    assert plain.said().startswith("promptkit: serving at ")
+    assert [line.split(" ", 1)[1] for line in stamped.stderr().splitlines()][1:] == ["two", "lines"]
+    assert plain.stderr().splitlines()[1:] == ["two", "lines"]
+    assert plain.stderr().startswith("promptkit: serving at ")
 
 
 def test_each_line_has_the_time_over_stdio(recipes):

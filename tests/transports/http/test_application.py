@@ -326,9 +326,9 @@ class TestLimits:
         app = application(recipes.catalog(), renders=1, waiting=1)
 
         async def ask():
-            begun = len(recipes.BEGUN)
+            begun = len(recipes.STARTED)
             first = post(app, modern(1, "prompts/get", {"name": "waits", "arguments": {"seconds": "20"}}))
-            while len(recipes.BEGUN) == begun:
+            while len(recipes.STARTED) == begun:
                 await asyncio.sleep(0.001)
             second = post(app, modern(2, "prompts/get", {"name": "greet"}))
             while not app._server._dispatcher.waiting:

@@ -1,4 +1,4 @@
-"""The application with somebody who asks for tokens: who is asked, and what is answered without one."""
+"""Authorization in the application: which requests need a token, and the replies without a valid one."""
 
 import asyncio
 import json
@@ -42,13 +42,13 @@ def ask(city: str):
 
 
 class Verifier:
-    """Takes one token, and does with others what they say."""
+    """Accepts one token, and handles others as their text says."""
 
     def __init__(self):
         self.seen = []
 
     def verify(self, token):
-        """Return who bears a token."""
+        """Return the principal of *token*."""
         self.seen.append(token)
         match token:
             case "later":
@@ -62,123 +62,124 @@ class Verifier:
 
 
 class AsyncVerifier(Verifier):
-    """Does so later."""
+    """The same verifier, with an asynchronous method."""
 
     async def verify(self, token):
-        """Return who bears a token."""
+        """Return the principal of *token*."""
         await asyncio.sleep(0)
         return super().verify(token)
 
 
 @pytest.fixture
-def made(recipes):
-    """A function that makes an application, which ends with the test."""
+def make_app(recipes):
+    """A function that creates an application, which is closed after the test."""
     apps = []
 
-    def make(source=RECIPE, **options):
+    def create(source=RECIPE, **options):
         apps.append(app(recipes(greet=source), watch=False, **options))
         return apps[-1]
 
-    yield make
-    for one in apps:
-        one.close(1)
+    yield create
+    for application in apps:
+        application.close(1)
 
 
 def get(application, path, method="GET", **fields):
-    """Ask for a document."""
+    """Request a document."""
 
-    async def ask():
+    async def send():
         return await Caller(application, method=method, path=path, **fields).result()
 
-    return asyncio.run(ask())
+    return asyncio.run(send())
 
 
 def ask(application, token=None, message=None, **fields):
-    """Ask for the list of prompts."""
-    given = {} if token is None else {"authorization": f"Bearer {token}"}
-    return answer_to(application, message or modern(1, "prompts/list"), **given, **fields)
+    """Request the list of prompts, or send *message*."""
+    credentials = {} if token is None else {"authorization": f"Bearer {token}"}
+    return answer_to(application, message or modern(1, "prompts/list"), **credentials, **fields)
 
 
 class TestVerifiers:
     @pytest.mark.parametrize("kind", [Verifier, AsyncVerifier])
-    def test_who_bears_a_token(self, made, kind):
-        """A verifier is asked, with the token alone; without a token nobody is."""
+    def test_verifier_is_called_with_the_token(self, make_app, kind):
+        """A request without a token is rejected without calling the verifier."""
         verifier = kind()
-        application = made(verifier=verifier)
+        application = make_app(verifier=verifier)
 
         assert ask(application, TOKEN).json["result"]["prompts"][0]["name"] == "greet"
         assert (ask(application, "x").status, ask(application).status) == (401, 401)
         assert verifier.seen == [TOKEN, "x"]
 
     @pytest.mark.parametrize("kind", [Verifier, AsyncVerifier])
-    def test_a_verifier_that_fails(self, made, kind, capfd):
+    def test_failing_verifier(self, make_app, kind, capfd):
         """
-        503, so that no client drops a token that is right. Standard error says where, without the token.
+        A failing verifier leads to 503, so that clients keep valid tokens; standard error names the location
+        without the token.
         """
-        application = made(verifier=kind())
+        application = make_app(verifier=kind())
 
         assert [ask(application, token).status for token in ("later", "fails", "odd")] == [503] * 3
-        said = capfd.readouterr().err.splitlines()
-        assert len(said) == 2
-        assert said[0].startswith(f"promptkit: a token could not be verified: RuntimeError at {__file__}:")
-        assert "TypeError" in said[1]
-        assert "what a token" not in "".join(said)
+        lines = capfd.readouterr().err.splitlines()
+        assert len(lines) == 2
+        assert lines[0].startswith(f"promptkit: a token could not be verified: RuntimeError at {__file__}:")
+        assert "TypeError" in lines[1]
+        assert "what a token" not in "".join(lines)
 
-    def test_what_needs_no_token(self, made):
-        """Probes, and what tells clients where to get one."""
-        application = made(verifier=Verifier(), issuer=ISSUER, public_url=RESOURCE)
+    def test_paths_without_authorization(self, make_app):
+        """Health checks and the metadata need no token."""
+        application = make_app(verifier=Verifier(), issuer=ISSUER, public_url=RESOURCE)
 
         for path in ("/healthz", "/readyz", WELL_KNOWN, f"{WELL_KNOWN}/mcp"):
             assert get(application, path).status == 200
 
-    def test_what_comes_first(self, made):
-        """A request that is refused for its host, path or form is not asked for a token."""
+    def test_invalid_requests_are_rejected_before_authorization(self, make_app):
+        """A request with an invalid host, path or form is rejected without calling the verifier."""
         verifier = Verifier()
-        application = made(verifier=verifier)
-        refused = [
+        application = make_app(verifier=verifier)
+        answers = [
             ask(application, TOKEN, host="evil.example"),
             ask(application, TOKEN, path="/other"),
             ask(application, TOKEN, content_type="text/plain"),
             ask(application, "x" * 40_000),
         ]
 
-        assert [answer.status for answer in refused] == [421, 404, 415, 431]
+        assert [answer.status for answer in answers] == [421, 404, 415, 431]
         assert verifier.seen == []
 
-    def test_a_long_token(self, made):
-        """What fits into a head is a token like any other."""
-        application = made(verifier=Verifier())
+    def test_long_token_is_verified(self, make_app):
+        """Any token that fits into the head is passed to the verifier."""
+        application = make_app(verifier=Verifier())
 
         assert ask(application, "x" * 30_000).status == 401
 
-    def test_requests_know_their_principal(self, made, monkeypatch):
-        """Each request, and each of a batch, has that of its own token, also at the same time."""
-        application = made(verifier=_Echo())
+    def test_requests_have_their_own_principal(self, make_app, monkeypatch):
+        """Concurrent requests, and those of a batch, have the principal of their own token."""
+        application = make_app(verifier=_NamingVerifier())
         seen, receive = {}, application._endpoint.receive
 
-        def note(given, body, channel):
-            found = receive(given, body, channel)
-            for request in found if isinstance(found, list) else []:
+        def record(head, body, channel):
+            requests = receive(head, body, channel)
+            for request in requests if isinstance(requests, list) else []:
                 seen.setdefault(request.principal.subject, []).append(request.id)
-            return found
+            return requests
 
-        monkeypatch.setattr(application._endpoint, "receive", note)
+        monkeypatch.setattr(application._endpoint, "receive", record)
         batch = [{"jsonrpc": "2.0", "id": f"ada{n}", "method": "prompts/list"} for n in range(2)]
 
-        async def everybody():
-            one = [
+        async def send_all():
+            single = [
                 post(application, modern(name, "prompts/list"), authorization=f"Bearer {name}")
                 for name in ("bob", "cleo")
             ]
-            several = post(application, json.dumps(batch).encode(), authorization="Bearer ada")
-            return [(await caller.result()).status for caller in (*one, several)]
+            batched = post(application, json.dumps(batch).encode(), authorization="Bearer ada")
+            return [(await caller.result()).status for caller in (*single, batched)]
 
-        assert asyncio.run(everybody()) == [200] * 3
+        assert asyncio.run(send_all()) == [200] * 3
         assert seen == {"bob": ["bob"], "cleo": ["cleo"], "ada": ["ada0", "ada1"]}
 
-    def test_every_era(self, made):
-        """A handshake needs a token, too, and so does each request after it: a session id is none."""
-        application = made(verifier=Verifier())
+    def test_every_era_needs_a_token(self, make_app):
+        """The handshake needs a token, and so does each later request: a session id is not a credential."""
+        application = make_app(verifier=Verifier())
         opened = ask(application, TOKEN, initialize("2025-11-25"))
         session = {"mcp_session_id": opened.header("mcp-session-id"), "mcp_protocol_version": "2025-11-25"}
         listing = {"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}
@@ -187,10 +188,12 @@ class TestVerifiers:
         assert ask(application, TOKEN, listing, **session).status == 200
         assert ask(application, None, listing, **session).status == 401
 
-    def test_the_audit_names_the_subject(self, made, tmp_path):
-        """Of every request, by every way of an answer: in every era, in batches, and if it is refused."""
+    def test_audit_names_the_subject(self, make_app, tmp_path):
+        """
+        The audit records the subject of every request: in each era, in batches, and for rejected requests.
+        """
         catalog = compile(Recipes())
-        settings = Settings(authorizer=protect(verifier=_Echo()), audit=str(tmp_path / "audit"))
+        settings = Settings(authorizer=protect(verifier=_NamingVerifier()), audit=str(tmp_path / "audit"))
         application = Application(catalog, settings)
         listing = {"jsonrpc": "2.0", "id": "b", "method": "prompts/list"}
         pages = {"jsonrpc": "2.0", "id": "p", "method": "prompts/list", "params": {"cursor": 5}}
@@ -202,8 +205,8 @@ class TestVerifiers:
         ask(application, "eve", modern("m", "prompts/list"), mcp_method="tools/list")
         application.close(1)
 
-        lines = [json.loads(one) for one in (tmp_path / "audit").read_text().splitlines()]
-        assert {one["id"]: one["subject"] for one in lines} == {
+        lines = [json.loads(line) for line in (tmp_path / "audit").read_text().splitlines()]
+        assert {line["id"]: line["subject"] for line in lines} == {
             1: "ada",
             "i": "bob",
             "b": "cleo",
@@ -213,22 +216,22 @@ class TestVerifiers:
         }
 
 
-class _Echo:
-    """Takes every token for a name; those in capitals for a program's."""
+class _NamingVerifier:
+    """Accepts every token as a subject; tokens in capitals belong to programs."""
 
     def verify(self, token):
-        """Return who bears a token."""
+        """Return the principal of *token*."""
         return Principal(token.lower(), program=token.isupper())
 
 
 @pytest.fixture(params=["a verifier", "a program", "a file", "an empty subject"])
-def pair(request, tmp_path):
-    """Who takes tokens, and those of two senders who are easily taken for one."""
+def callers(request, tmp_path):
+    """The options of an authorizer, and the tokens of two principals that are easily confused."""
     names = {"a verifier": ("ada", "bob"), "a program": ("ada", "ADA")}.get(request.param)
     if names is not None:
-        return {"verifier": _Echo()}, names
+        return {"verifier": _NamingVerifier()}, names
     if request.param == "an empty subject":
-        return {"verifier": _Empty()}, ("ada", "nobody")
+        return {"verifier": _EmptySubjectVerifier()}, ("ada", "nobody")
     tokens = tuple(secrets.token_urlsafe(32) for _ in range(2))
     file = tmp_path / "tokens"
     file.write_text("张三 {}\n李四 {}\n".format(*tokens), encoding="utf-8")
@@ -236,79 +239,83 @@ def pair(request, tmp_path):
     return {"token_file": str(file)}, tokens
 
 
-class _Empty:
-    """Somebody whose subject is empty is somebody all the same."""
+class _EmptySubjectVerifier:
+    """Verifies one token as the empty subject."""
 
     def verify(self, token):
-        """Return who bears a token."""
+        """Return the principal of *token*."""
         return Principal(token.removeprefix("nobody"))
 
 
-class TestTwoSenders:
-    def test_a_session_is_that_of_its_opener(self, made, pair):
-        """To another one it has ended, so that its client opens one of its own."""
-        asks, (one, other) = pair
-        application = made(**asks)
-        opened = ask(application, one, initialize("2025-11-25")).header("mcp-session-id")
+class TestTwoPrincipals:
+    def test_session_belongs_to_its_principal(self, make_app, callers):
+        """For another principal, the session has ended, so that its client starts a new one."""
+        options, (owner, stranger) = callers
+        application = make_app(**options)
+        opened = ask(application, owner, initialize("2025-11-25")).header("mcp-session-id")
         listing = {"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}
         statuses = [
-            ask(application, token, listing, mcp_session_id=opened).status for token in (one, other, one)
+            ask(application, token, listing, mcp_session_id=opened).status
+            for token in (owner, stranger, owner)
         ]
 
         assert statuses == [200, 404, 200]
 
-    def test_a_question_is_answered_by_the_one_asked(self, made, pair):
-        """The state that comes back with the answer is that of one sender. Another one's is refused."""
-        asks, (one, other) = pair
-        application = made(**asks, source=ASKING)
+    def test_request_state_belongs_to_its_principal(self, make_app, callers):
+        """Request state that another principal sends is rejected."""
+        options, (owner, stranger) = callers
+        application = make_app(**options, source=ASKING)
         capable = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
         params = {"name": "ask", "arguments": {}}
-        asked = ask(application, one, modern(1, "prompts/get", params, **capable)).json["result"]
-        (key,) = asked["inputRequests"]
-        answered = {
+        result = ask(application, owner, modern(1, "prompts/get", params, **capable)).json["result"]
+        (key,) = result["inputRequests"]
+        retry_params = {
             **params,
-            "requestState": asked["requestState"],
+            "requestState": result["requestState"],
             "inputResponses": {key: {"action": "accept", "content": {"city": "Rome"}}},
         }
-        again = modern(2, "prompts/get", answered, **capable)
+        retry = modern(2, "prompts/get", retry_params, **capable)
 
-        assert ask(application, other, again).code == -32602
-        assert ask(application, one, again).json["result"]["messages"][0]["content"]["text"] == "To Rome."
+        assert ask(application, stranger, retry).code == -32602
+        assert ask(application, owner, retry).json["result"]["messages"][0]["content"]["text"] == "To Rome."
 
-    def test_a_rate_is_one_senders(self, made, pair):
-        """Nobody uses up what another one may ask for."""
-        asks, (one, other) = pair
-        application = made(**asks, limits=Limits(rate=0.01))
+    def test_rate_limit_is_per_principal(self, make_app, callers):
+        """A principal does not use up the rate of another."""
+        options, (first, second) = callers
+        application = make_app(**options, limits=Limits(rate=0.01))
 
-        assert [ask(application, token).code for token in (one, one, other)] == [None, 429, None]
+        assert [ask(application, token).code for token in (first, first, second)] == [None, 429, None]
 
-    def test_a_session_without_tokens_is_nobodys(self, made):
-        """Not even theirs whose subject is empty, where another server with the same keys asks for tokens."""
+    def test_anonymous_session_belongs_to_no_principal(self, make_app):
+        """
+        A session of a server without authorization is invalid at one with the same keys and authorization,
+        even for an empty subject.
+        """
         key = secrets.token_bytes(32)
-        opened = ask(made(keys=[key]), None, initialize("2025-11-25")).header("mcp-session-id")
+        opened = ask(make_app(keys=[key]), None, initialize("2025-11-25")).header("mcp-session-id")
         listing = {"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}
-        application = made(keys=[key], verifier=_Empty())
+        application = make_app(keys=[key], verifier=_EmptySubjectVerifier())
 
         assert ask(application, "nobody", listing, mcp_session_id=opened).status == 404
 
-    def test_the_audit_tells_them_apart(self, tmp_path, pair):
-        """A subject is written whole, as it is, and a program as one."""
-        asks, tokens = pair
-        settings = Settings(authorizer=protect(**asks), audit=str(tmp_path / "audit"))
+    def test_audit_distinguishes_principals(self, tmp_path, callers):
+        """The audit records the exact subject, and whether it is a program."""
+        options, tokens = callers
+        settings = Settings(authorizer=protect(**options), audit=str(tmp_path / "audit"))
         application = Application(compile(Recipes()), settings)
         for token in tokens:
             ask(application, token)
         application.close(1)
 
-        lines = [json.loads(one) for one in (tmp_path / "audit").read_text("ascii").splitlines()]
-        senders = [(one["subject"], one.get("program", False)) for one in lines]
+        lines = [json.loads(line) for line in (tmp_path / "audit").read_text("ascii").splitlines()]
+        recorded = [(line["subject"], line.get("program", False)) for line in lines]
         verified = map(settings.authorizer._verifier.verify, tokens)
-        assert senders == [(found.subject, found.program) for found in verified]
-        assert len(set(senders)) == 2
+        assert recorded == [(principal.subject, principal.program) for principal in verified]
+        assert len(set(recorded)) == 2
 
-    def test_the_audit_tells_long_subjects_apart(self, tmp_path):
-        """Two that begin alike for hundreds of characters are two."""
-        settings = Settings(authorizer=protect(verifier=_Echo()), audit=str(tmp_path / "audit"))
+    def test_audit_distinguishes_long_subjects(self, tmp_path):
+        """Two subjects with the same first 300 characters are recorded in full."""
+        settings = Settings(authorizer=protect(verifier=_NamingVerifier()), audit=str(tmp_path / "audit"))
         application = Application(compile(Recipes()), settings)
         subjects = [f"{'a' * 300}{number}" for number in range(2)]
         for token in subjects:
@@ -316,18 +323,18 @@ class TestTwoSenders:
         application.close(1)
 
         lines = (tmp_path / "audit").read_text().splitlines()
-        assert [json.loads(one)["subject"] for one in lines] == subjects
+        assert [json.loads(line)["subject"] for line in lines] == subjects
 
 
 @pytest.mark.parametrize("subject", ["\ud800", "ada\udfff"])
-def test_a_subject_that_is_no_text(made, subject, capfd):
-    """A verifier that hands on half of a surrogate pair has failed, and says so; nobody is let in by it."""
+def test_subject_with_a_lone_surrogate_is_rejected(make_app, subject, capfd):
+    """A verifier that returns such a subject has failed: the error is reported, and the request rejected."""
 
-    class Careless:
+    class SurrogateVerifier:
         def verify(self, _token):
             return Principal(subject)
 
-    assert ask(made(verifier=Careless()), TOKEN).status == 503
+    assert ask(make_app(verifier=SurrogateVerifier()), TOKEN).status == 503
     assert "a token could not be verified: ValueError at" in capfd.readouterr().err
     with pytest.raises(ValueError, match=r"^a subject is text that UTF-8 can write: this one holds half"):
         Principal(subject)
@@ -342,9 +349,11 @@ class TestMetadata:
             ("https://prompts.example", ""),
         ],
     )
-    def test_the_document(self, made, url, path_of_url):
-        """It is at the root, and at the path of the endpoint, with the URL exactly as clients use it."""
-        application = made(verifier=Verifier(), issuer=ISSUER, public_url=url, required_scopes=["read", "a"])
+    def test_metadata_document(self, make_app, url, path_of_url):
+        """The metadata is at the root and at the path of the endpoint, with the exact public URL."""
+        application = make_app(
+            verifier=Verifier(), issuer=ISSUER, public_url=url, required_scopes=["read", "a"]
+        )
 
         for path in ("", "/mcp", path_of_url):
             answer = get(application, WELL_KNOWN + path, host="prompts.example")
@@ -354,46 +363,46 @@ class TestMetadata:
                 "bearer_methods_supported": ["header"],
                 "scopes_supported": ["read", "a"],
             }
-        named = ask(application).header("www-authenticate")
-        assert f'resource_metadata="https://prompts.example{WELL_KNOWN}{path_of_url}"' in named
+        challenge = ask(application).header("www-authenticate")
+        assert f'resource_metadata="https://prompts.example{WELL_KNOWN}{path_of_url}"' in challenge
 
-    def test_pages_may_read_it(self, made):
-        """
-        As far as they may send requests. A browser asks before, because of the header with the revision.
-        """
-        application = made(
+    def test_allowed_origins_can_read_the_metadata(self, make_app):
+        """Browsers send a preflight request first, because of the header with the revision."""
+        application = make_app(
             verifier=Verifier(), issuer=ISSUER, public_url=RESOURCE, origins=["https://chat.example"]
         )
-        asked = get(application, WELL_KNOWN, "OPTIONS", origin="https://chat.example")
+        preflight = get(application, WELL_KNOWN, "OPTIONS", origin="https://chat.example")
         read = get(application, WELL_KNOWN, origin="https://chat.example")
-        refused = ask(application, origin="https://chat.example")
+        unauthorized = ask(application, origin="https://chat.example")
 
-        assert (asked.status, asked.header("access-control-allow-methods")) == (204, "GET")
-        assert "mcp-protocol-version" in asked.header("access-control-allow-headers")
+        assert (preflight.status, preflight.header("access-control-allow-methods")) == (204, "GET")
+        assert "mcp-protocol-version" in preflight.header("access-control-allow-headers")
         assert (read.status, read.header("access-control-allow-origin")) == (200, "https://chat.example")
-        assert "www-authenticate" in refused.header("access-control-expose-headers")
-        assert get(application, WELL_KNOWN).header("vary") == "origin"  # a cache may keep it
+        assert "www-authenticate" in unauthorized.header("access-control-expose-headers")
+        assert get(application, WELL_KNOWN).header("vary") == "origin"  # a cache can store it
         assert get(application, WELL_KNOWN, origin="https://evil.example").status == 403
 
-    def test_it_is_only_read(self, made):
-        """Other methods are refused, and other hosts."""
-        application = made(verifier=Verifier(), issuer=ISSUER, public_url=RESOURCE)
+    def test_metadata_is_read_only(self, make_app):
+        """Other methods and unknown hosts are rejected."""
+        application = make_app(verifier=Verifier(), issuer=ISSUER, public_url=RESOURCE)
 
         answer = get(application, WELL_KNOWN, "POST")
         assert (answer.status, answer.header("allow")) == (405, "GET, HEAD")
         assert get(application, WELL_KNOWN, host="evil.example").status == 421
 
-    def test_without_an_issuer_there_is_none(self, made):
-        """Nor is it named: a client cannot get a token by itself."""
-        application = made(verifier=Verifier(), public_url=RESOURCE)
+    def test_no_metadata_without_an_issuer(self, make_app):
+        """
+        Without an issuer, the challenge does not name the metadata: clients cannot get a token by themselves.
+        """
+        application = make_app(verifier=Verifier(), public_url=RESOURCE)
 
         assert get(application, WELL_KNOWN).status == 404
         assert ask(application).header("www-authenticate") == 'Bearer realm="mcp"'
 
 
-class TestPuttingTogether:
+class TestConfiguration:
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("options", "expected"),
         [
             ({"issuer": ISSUER}, "an issuer makes tokens for one URL: say by which one clients call"),
             (
@@ -410,11 +419,11 @@ class TestPuttingTogether:
             ({"token_file": "a", "verifier": Verifier()}, "tokens come from a file, or from somebody else"),
         ],
     )
-    def test_what_does_not_go_together(self, options, said):
-        """The error says what is missing."""
-        with pytest.raises(ValueError, match=said):
+    def test_inconsistent_options_are_rejected(self, options, expected):
+        """The error names the missing or conflicting option."""
+        with pytest.raises(ValueError, match=expected):
             protect(**options)
 
-    def test_nobody_asks(self):
-        """Without any of them, there is nothing to ask for."""
+    def test_no_authorization_by_default(self):
+        """Without an issuer, token file or verifier, no authorizer is created."""
         assert protect(resource=RESOURCE) is None

@@ -105,7 +105,7 @@ def refused(served, data):
         reply = connection.reply()
         assert reply.headers["connection"] == "close"
         assert parsedate_to_datetime(reply.headers["date"])
-        assert connection.ended() < PATIENCE
+        assert connection.wait_for_close() < PATIENCE
         assert connection.rest == b""
     assert served.get("/after")["path"] == "/after"
     return reply.status
@@ -180,7 +180,7 @@ class TestHeads:
         with quick.connect() as connection:
             connection.send(HEAD)
             assert connection.reply().status == 408
-            assert connection.ended() < PATIENCE
+            assert connection.wait_for_close() < PATIENCE
 
     def test_a_second_head_that_does_not_end(self, quick):
         """On a connection that was of use, too."""
@@ -194,7 +194,7 @@ class TestHeads:
         """It is closed without a word."""
         with quick.connect() as connection:
             connection.send(said)
-            assert connection.ended() < PATIENCE
+            assert connection.wait_for_close() < PATIENCE
             assert connection.rest == b""
 
     @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ class TestHeads:
             connection.send(head)
             time.sleep(0.1)
             connection.send(b"{}")
-            assert (connection.reply().status, connection.ended() < PATIENCE) == (200, True)
+            assert (connection.reply().status, connection.wait_for_close() < PATIENCE) == (200, True)
 
     @pytest.mark.parametrize(
         ("framing", "body"),
@@ -342,7 +342,7 @@ class TestBodies:
             connection.request("/slow?0.5")
             connection.send(b"nonsense\r\n\r\n")
             assert connection.reply().status == 200
-            assert connection.ended() < PATIENCE
+            assert connection.wait_for_close() < PATIENCE
             assert connection.rest == b""
 
 
@@ -689,7 +689,7 @@ class TestReaders:
             wait_until(lambda: shared.get()["flooding"] == 1)
 
         wait_until(lambda: shared.get()["flooding"] == 0)
-        assert "Traceback" not in shared.said()
+        assert "Traceback" not in shared.stderr()
 
 
 class TestRefusals:

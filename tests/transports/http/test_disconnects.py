@@ -1,6 +1,6 @@
-"""Clients that leave: at most one response, the work ends, and nothing is left behind."""
+"""Disconnecting clients: at most one response is sent, the work stops, and no state remains."""
 
-# ruff: noqa: ASYNC110 (what is waited for happens on other threads)
+# ruff: noqa: ASYNC110 (the awaited conditions change on other threads)
 import asyncio
 import gc
 import time
@@ -19,8 +19,8 @@ from tests.transports.http import recipes
 from tests.wire import modern, request
 
 
-def left_behind(app):
-    """What an application still holds: pending requests, work, streams, and memory."""
+def remaining_state(app):
+    """Return the state that an application holds: pending requests, work, streams, and memory."""
     server = app._server
     return {
         "open": len(server._dispatcher._open),
@@ -33,24 +33,24 @@ def left_behind(app):
     }
 
 
-async def calm(app, seconds=10.0):
-    """Wait until nothing is left behind."""
-    end = time.monotonic() + seconds
-    while any(left_behind(app).values()) and time.monotonic() < end:
+async def wait_until_idle(app, seconds=10.0):
+    """Wait until no state remains."""
+    deadline = time.monotonic() + seconds
+    while any(remaining_state(app).values()) and time.monotonic() < deadline:
         await asyncio.sleep(0.01)
-    assert not any(left_behind(app).values()), left_behind(app)
+    assert not any(remaining_state(app).values()), remaining_state(app)
 
 
 @asynccontextmanager
 async def serving(**options):
-    """An application, on this event loop, that leaves nothing behind."""
+    """An application on this event loop that must be idle at the end."""
     recipes.RELEASED.clear()
-    recipes.BEGUN.clear()
+    recipes.STARTED.clear()
     recipes.ENDED.clear()
     app = application(recipes.catalog(), changes=True, **options)
     try:
         yield app
-        await calm(app)
+        await wait_until_idle(app)
     finally:
         recipes.RELEASED.set()
         app.close(0)
@@ -64,22 +64,22 @@ def get(name, number=1, **arguments):
     )
 
 
-async def begun(name):
-    """Wait until a prompt has begun."""
+async def wait_for_start(name):
+    """Wait until a prompt has started."""
     async with asyncio.timeout(10):
-        while name not in recipes.BEGUN:
+        while name not in recipes.STARTED:
             await asyncio.sleep(0.001)
 
 
-async def ended(name):
+async def wait_for_end(name):
     """Wait until a prompt has ended."""
     async with asyncio.timeout(10):
         while name not in recipes.ENDED:
             await asyncio.sleep(0.001)
 
 
-async def hello(app):
-    """Check that the next honest request is served."""
+async def check_still_serving(app):
+    """Check that the next request is served."""
     answer = await post(app, get("greet")).result()
     assert answer.json["result"]["messages"][0]["content"]["text"] == "Hello, you!"
 
@@ -87,49 +87,46 @@ async def hello(app):
 LISTEN = modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
 
 
-class TestLeaving:
+class TestDisconnecting:
     @pytest.mark.parametrize("name", ["works", "waits"])
-    @pytest.mark.parametrize("how", ["close", "cancel"])
-    def test_the_work_ends(self, name, how):
-        """
-        A client that closes its connection is sent nothing. Its prompt ends where it awaits something, or
-        reports progress.
-        """
+    @pytest.mark.parametrize("action", ["close", "cancel"])
+    def test_prompt_is_cancelled(self, name, action):
+        """A disconnected client gets no response. Its prompt stops at the next await or progress report."""
 
         async def run():
             async with serving() as app:
                 caller = post(app, get(name))
-                await begun(name)
-                if how == "close":
+                await wait_for_start(name)
+                if action == "close":
                     caller.gone.set()
                     await caller.result()
-                else:  # as some servers do
+                else:  # some ASGI servers cancel the task
                     caller.task.cancel()
                     with pytest.raises(asyncio.CancelledError):
                         await caller.task
-                await ended(name)
-                await calm(app)
+                await wait_for_end(name)
+                await wait_until_idle(app)
                 assert caller.answer.status == 0
-                await hello(app)
+                await check_still_serving(app)
 
         asyncio.run(run())
 
-    @pytest.mark.parametrize("how", ["close", "cancel"])
-    def test_of_a_prompt_in_place(self, how):
-        """A prompt that runs on the leader at that moment ends where it reports progress."""
+    @pytest.mark.parametrize("action", ["close", "cancel"])
+    def test_prompt_on_the_leader_is_cancelled(self, action):
+        """A prompt on the leader thread stops at the next progress report."""
 
         async def run():
             async with serving() as app:
                 caller = post(app, get("works"))
-                await begun("works")  # on the leader
-                caller.task.cancel() if how == "cancel" else caller.gone.set()
+                await wait_for_start("works")  # on the leader
+                caller.task.cancel() if action == "cancel" else caller.gone.set()
                 await asyncio.wait([caller.task])
-                await ended("works")
+                await wait_for_end("works")
 
         asyncio.run(run())
 
-    def test_of_a_batch(self):
-        """All of its requests end."""
+    def test_batch_is_cancelled(self):
+        """All requests of the batch stop."""
 
         async def run():
             async with serving() as app:
@@ -138,24 +135,24 @@ class TestLeaving:
                     for number, name in enumerate(["works", "waits", "greet"])
                 ]
                 caller = post(app, batch)
-                await begun("works")
-                await begun("waits")
+                await wait_for_start("works")
+                await wait_for_start("waits")
                 caller.gone.set()
                 await caller.result()
-                await calm(app)
+                await wait_until_idle(app)
                 assert sorted(recipes.ENDED) == ["waits", "works"]
                 assert caller.answer.status == 0
 
         asyncio.run(run())
 
     @pytest.mark.parametrize("message", [get("works"), get("waits"), LISTEN])
-    def test_of_what_has_not_begun(self, message):
-        """What waits behind another request is never begun, and no stream is opened for nobody."""
+    def test_queued_request_never_starts(self, message):
+        """A queued request of a disconnected client is not started, and no stream is opened."""
 
         async def run():
             async with serving() as app:
-                await hello(app)
-                # Nobody leads while this is posted: the messages wait, as they do behind others.
+                await check_still_serving(app)
+                # No thread leads while this is posted: the messages wait, as they do after others.
                 app._inbox.put(None)
                 while app._server.is_reading:
                     await asyncio.sleep(0.001)
@@ -168,7 +165,7 @@ class TestLeaving:
                 await asyncio.wait([caller.task])
                 app._server._dispatcher.handle_events(events)
                 await asyncio.sleep(0.05)
-                assert recipes.BEGUN == []
+                assert recipes.STARTED == []
                 del posted, events
 
         asyncio.run(run())
@@ -177,21 +174,21 @@ class TestLeaving:
     @pytest.mark.parametrize(
         ("step", "message"), [("call_on_loop", get("waits")), ("hold", LISTEN)], ids=["prompt", "stream"]
     )
-    def test_while_a_request_starts(self, is_aside, step, message):
-        """A request whose client leaves just before its task starts, or its stream opens, ends."""
+    def test_disconnect_while_a_request_starts(self, is_aside, step, message):
+        """The request ends even if its client disconnects just before its task starts or its stream opens."""
 
         async def run():
             async with serving() as app:
-                await hello(app)
+                await check_still_serving(app)
                 dispatcher = app._server._dispatcher
                 function, callers = getattr(dispatcher, step), []
 
                 def call_late(pending, *args):
-                    end = time.monotonic() + 10
-                    while is_aside and not dispatcher._aside and time.monotonic() < end:
+                    deadline = time.monotonic() + 10
+                    while is_aside and not dispatcher._aside and time.monotonic() < deadline:
                         time.sleep(0.001)
                     loop.call_soon_threadsafe(callers[0].task.cancel)
-                    while not pending.is_answered and time.monotonic() < end:
+                    while not pending.is_answered and time.monotonic() < deadline:
                         time.sleep(0.0001)
                     return function(pending, *args)
 
@@ -199,14 +196,14 @@ class TestLeaving:
                 setattr(dispatcher, step, call_late)
                 callers.append(post(app, message))
                 await asyncio.wait([callers[0].task])
-                await calm(app)
+                await wait_until_idle(app)
                 delattr(dispatcher, step)
 
         asyncio.run(run())
 
     @pytest.mark.parametrize("message", [LISTEN, get("greet"), modern(1, "prompts/list")])
-    def test_a_stream_closes_with_its_client(self, message):
-        """Many that come and go leave nothing, however early they go."""
+    def test_many_short_connections_leave_no_state(self, message):
+        """The moment of the disconnect does not matter."""
 
         async def run():
             async with serving() as app:
@@ -220,43 +217,41 @@ class TestLeaving:
                             await asyncio.sleep(0.002)
                     caller.task.cancel()
                     await asyncio.wait([caller.task])
-                await calm(app)
-                await hello(app)
+                await wait_until_idle(app)
+                await check_still_serving(app)
 
         asyncio.run(run())
 
-    def test_memory_of_large_requests(self):
-        """A large request whose client leaves makes room for the next."""
+    def test_memory_of_a_disconnected_client_is_released(self):
+        """A large request whose client disconnects makes room for the next."""
 
         async def run():
             async with serving(held=200_000) as app:
                 for name in ("works", "waits"):
                     message = get(name) | {"pad": "x" * 150_000}
                     caller = post(app, message)
-                    await begun(name)
-                    refused = await post(app, get("greet") | {"pad": "x" * 150_000}).result()
-                    assert (refused.status, refused.code) == (503, 429)
+                    await wait_for_start(name)
+                    rejected = await post(app, get("greet") | {"pad": "x" * 150_000}).result()
+                    assert (rejected.status, rejected.code) == (503, 429)
                     caller.gone.set()
                     await caller.result()
-                    await calm(app)
-                await hello(app)
+                    await wait_until_idle(app)
+                await check_still_serving(app)
 
         asyncio.run(run())
 
 
-def left_to_the_collector(before=()):
-    """Objects of clients and requests that only a garbage collection finds, except those in *before*."""
+def uncollected_objects(before=()):
+    """Return connections and requests that only a garbage collection would free, except *before*."""
     kinds = (HttpConnection, RequestCycle, HttpChannel)
-    known = {id(one) for one in before}
-    return [one for one in gc.get_objects() if issubclass(type(one), kinds) and id(one) not in known]
+    known_ids = {id(obj) for obj in before}
+    return [obj for obj in gc.get_objects() if issubclass(type(obj), kinds) and id(obj) not in known_ids]
 
 
 class TestGarbage:
     @pytest.mark.parametrize("stays", [True, False], ids=["answered", "left"])
-    def test_nothing_is_left_to_its_collector(self, stays):
-        """
-        A client that was watched and is gone takes its replies with it: no circle of objects keeps them.
-        """
+    def test_no_reference_cycles_remain(self, stays):
+        """A client that disconnects during or after its request leaves no reference cycles."""
         message = get("waits", seconds=0.2 if stays else 20)
         fields = {"host": "localhost", "content-type": "application/json", **agreeing(message)}
         lines = [f"{name}: {value}" for name, value in fields.items()]
@@ -273,7 +268,7 @@ class TestGarbage:
                 )
                 reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
                 writer.write(data)
-                await begun("waits")
+                await wait_for_start("waits")
                 if stays:
                     assert b" 200 OK" in await reader.readuntil(b"\r\n\r\n")
                 else:
@@ -282,29 +277,29 @@ class TestGarbage:
                     while "waits" not in recipes.ENDED:
                         connections.sweep(loop.time())
                         await asyncio.sleep(0.01)
-                await calm(app)
+                await wait_until_idle(app)
                 writer.close()
                 server.close()
                 while len(connections):
                     await asyncio.sleep(0.001)
 
         gc.collect()
-        before = left_to_the_collector()  # of other tests, whose threads have not ended
+        before = uncollected_objects()  # left by other tests, whose threads have not ended
         gc.disable()
         try:
             asyncio.run(run())
-            # A thread that has sent its reply may not have left its function yet.
-            until = time.monotonic() + 20
-            while left_to_the_collector(before) and time.monotonic() < until:
+            # A thread that has sent its reply can still be in its function.
+            deadline = time.monotonic() + 20
+            while uncollected_objects(before) and time.monotonic() < deadline:
                 time.sleep(0.01)
-            assert left_to_the_collector(before) == []
+            assert uncollected_objects(before) == []
         finally:
             gc.enable()
 
 
-class TestHeldBodies:
-    def test_they_are_bounded_together(self):
-        """Bodies that are not whole yet take so much memory together, and no more; 503 with Retry-After."""
+class TestIncompleteBodies:
+    def test_total_size_is_limited(self):
+        """Incomplete bodies share a memory limit; requests beyond it get 503 with Retry-After."""
 
         async def run():
             async with serving(held=1_000_000) as app:
@@ -323,25 +318,25 @@ class TestHeldBodies:
                 for pieces in ([b"x"], [b"x" * 100_000] * 9, [b"", b"x" * 500, b""]):
                     caller = post(app, b"")
                     caller.pieces = list(pieces)
-                    refused = await caller.result()
-                    assert (refused.status, refused.code, refused.header("retry-after")) == (503, 429, "1")
-                    assert caller.pieces == []  # it was read on, so that the client sees the reply
+                    rejected = await caller.result()
+                    assert (rejected.status, rejected.code, rejected.header("retry-after")) == (503, 429, "1")
+                    assert caller.pieces == []  # the body was read, so that the client sees the reply
                 assert app._open.budget._taken == 1_000_000
                 for each in stuck:
                     each.task.cancel()
                 await asyncio.wait([each.task for each in stuck])
                 large = post(app, body_of(request(1, "ping")).ljust(900_000))
                 assert (await large.result()).status == 200
-                await hello(app)
+                await check_still_serving(app)
 
         asyncio.run(run())
 
 
-KINDS = ["greet", "waits", "works", "fails", "leaves", "steps", "hurries", "nobody", "blocks"]
+KINDS = ["greet", "waits", "works", "fails", "leaves", "steps", "hurries", "unknown", "blocks"]
 
 
 def message(kind, number):
-    """Return a message of some kind."""
+    """Return a message of a kind."""
     if kind == "listen":
         return LISTEN | {"id": number}
     if kind == "batch":
@@ -351,13 +346,13 @@ def message(kind, number):
     return get(kind, number, **({"seconds": 0.05} if kind in {"waits", "blocks"} else {}))
 
 
-async def leave(caller, how, ticks):
-    """Let a client leave after some turns of the event loop."""
+async def disconnect(caller, action, ticks):
+    """Disconnect, cancel or stay after some turns of the event loop."""
     for tick in range(ticks):
         await asyncio.sleep(0 if tick % 4 else 0.001)
-    if how == "close":
+    if action == "close":
         caller.gone.set()
-    elif how == "cancel":
+    elif action == "cancel":
         caller.task.cancel()
 
 
@@ -374,25 +369,29 @@ class TestInterleavings:
             max_size=8,
         )
     )
-    def test_any_of_them(self, callers):
-        """Whatever is asked, and whenever clients leave, each gets one response at most, and all ends."""
+    def test_random_interleavings(self, callers):
+        """
+        Whatever clients send, and whenever they disconnect, each gets at most one response, and all requests
+        end.
+        """
 
         async def run():
             async with serving() as app:
-                made = [post(app, message(kind, number)) for number, (kind, _, _) in enumerate(callers)]
-                leaving = [
-                    leave(each, how, ticks) for each, (_, how, ticks) in zip(made, callers, strict=True)
+                posted = [post(app, message(kind, number)) for number, (kind, _, _) in enumerate(callers)]
+                disconnecting = [
+                    disconnect(each, action, ticks)
+                    for each, (_, action, ticks) in zip(posted, callers, strict=True)
                 ]
-                await asyncio.gather(*leaving)
+                await asyncio.gather(*disconnecting)
                 recipes.RELEASED.set()
-                for each, (kind, how, _) in zip(made, callers, strict=True):
+                for each, (kind, action, _) in zip(posted, callers, strict=True):
                     if kind == "listen":
                         each.gone.set()
                     await asyncio.wait([each.task], timeout=10)
                     assert each.task.done(), kind
-                    if how == "stay" and kind != "listen":
+                    if action == "stay" and kind != "listen":
                         assert each.answer.complete
-                await hello(app)
-                del made
+                await check_still_serving(app)
+                del posted
 
         asyncio.run(run())

@@ -1,4 +1,4 @@
-"""Replies that come before a body was read, and clients that end their sending side: on real connections."""
+"""Replies that precede the end of the body, and half-closed connections."""
 
 import socket
 import sys
@@ -9,18 +9,21 @@ import pytest
 
 from tests.transports.http.conftest import GREET, PATIENCE, Served
 
-#: What a body holds that is to be taken for another request.
+#: A body that looks like another request.
 SMUGGLED = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 
 
 def head(method, path, *fields):
-    """The head of a request."""
+    """Return the head of a request."""
     lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", *fields]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def all_of(served, data, then=b"", *, half_closed=False):
-    """What a server sends for some bytes until it closes; more bytes follow once the first reply is there."""
+def exchange(served, data, then=b"", *, half_closed=False):
+    """
+    Send *data*, and return everything that the server sends until it closes; *then* is sent after the first
+    reply.
+    """
     with served.connect() as connection:
         sock = connection.socket
         sock.settimeout(PATIENCE)
@@ -38,7 +41,7 @@ def all_of(served, data, then=b"", *, half_closed=False):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A server of one prompt, which all tests leave as it was."""
+    """A server with one prompt, shared by all tests."""
     folder = tmp_path_factory.mktemp("early")
     (folder / "greet.py").write_text(GREET)
     command = [sys.executable, "-m", "promptkit", "serve", str(folder), "--http", "0"]
@@ -57,9 +60,9 @@ def served(tmp_path_factory):
     ],
     ids=["404", "405", "healthz"],
 )
-def test_no_body_becomes_a_request(served, request_):
-    """A reply in place of a body says that it is the last one, and what comes of the body is not answered."""
-    received = all_of(served, request_, then=SMUGGLED)
+def test_body_after_an_early_reply_is_not_a_request(served, request_):
+    """An early reply closes the connection, and the body that follows is not answered."""
+    received = exchange(served, request_, then=SMUGGLED)
 
     assert received.count(b"HTTP/1.1 ") == 1, received
     assert b"\r\nconnection: close\r\n" in received
@@ -75,17 +78,17 @@ def test_no_body_becomes_a_request(served, request_):
     ],
     ids=["404", "chunks", "415"],
 )
-def test_the_connection_is_used_after_a_refusal(served, request_):
-    """A refused body is read, is not answered as a request, and the next request is."""
-    received = all_of(served, request_ + head("GET", "/readyz", "connection: close"))
+def test_connection_is_reused_after_a_rejected_body(served, request_):
+    """A rejected body is read and discarded, and the next request is answered."""
+    received = exchange(served, request_ + head("GET", "/readyz", "connection: close"))
 
     assert received.count(b"HTTP/1.1 4") == received.count(b"HTTP/1.1 200 ") == 1, received
     assert received.count(b"HTTP/1.1 ") == 2
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/mcp"])
-def test_a_refusal_is_read_by_who_still_sends(served, path):
-    """A client that sends 30 MB before it reads finds the reply, and no reset."""
+def test_client_that_still_sends_can_read_the_rejection(served, path):
+    """A client that sends 30 MB before it reads gets the reply, not a reset."""
     size = 30_000_000
     with served.connect() as connection:
         sock = connection.socket
@@ -101,15 +104,15 @@ def test_a_refusal_is_read_by_who_still_sends(served, path):
     assert received.startswith(b"HTTP/1.1 4")
 
 
-def test_a_half_closed_client_is_answered(served):
-    """Who says that nothing more comes, and reads on, gets all replies."""
-    received = all_of(served, head("GET", "/healthz") * 2, half_closed=True)
+def test_half_closed_client_is_answered(served):
+    """A client that has closed its sending side gets all replies."""
+    received = exchange(served, head("GET", "/healthz") * 2, half_closed=True)
 
     assert received.count(b" 200 OK") == 2
 
 
-def test_a_half_closed_client_of_few_words(served):
-    """What shows whether it still reads is an interim response that every client passes over."""
+def test_half_closed_client_gets_an_interim_response(served):
+    """The probe for a reader is an interim response, which every client skips."""
     with served.connect() as connection:
         connection.socket.settimeout(PATIENCE)
         connection.send(head("GET", "/readyz"))
@@ -123,9 +126,9 @@ def test_a_half_closed_client_of_few_words(served):
 @pytest.mark.parametrize(
     "first", [b"GET /healthz\r\n\r\n", head("GET", "/healthz").replace(b"/1.1", b"/2.0")]
 )
-def test_other_versions_are_refused(served, first):
-    """HTTP/0.9 has no head, and HTTP/2 none of this form."""
-    received = all_of(served, first)
+def test_other_http_versions_are_rejected(served, first):
+    """HTTP/0.9 and HTTP/2 requests are rejected."""
+    received = exchange(served, first)
 
     assert received.startswith((b"HTTP/1.1 505 ", b"HTTP/1.1 400 "))
     assert b"200 OK" not in received

@@ -62,10 +62,10 @@ TOKEN = "t0" * 20
 
 
 @pytest.fixture
-def serving(started, tmp_path):
+def serving(serve_promptkit, tmp_path):
     """A function that serves recipes over HTTP, with a folder for what is temporary."""
     (tmp_path / "tmp").mkdir()
-    return partial(started, "--http", "0", env={**os.environ, "TMPDIR": str(tmp_path / "tmp")})
+    return partial(serve_promptkit, "--http", "0", env={**os.environ, "TMPDIR": str(tmp_path / "tmp")})
 
 
 def refused(folder, *options, **environment):

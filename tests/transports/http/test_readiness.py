@@ -1,4 +1,4 @@
-"""What a real server says of the faults of its recipes to who asks whether it is ready."""
+"""The readiness endpoint of a real server, with errors in recipes."""
 
 import json
 import sys
@@ -16,13 +16,13 @@ READY = {"status": "ready", "errors": 0}
 
 
 @pytest.fixture
-def serving(started):
+def serving(serve_promptkit):
     """A function that serves recipes over HTTP."""
-    return partial(started, "--http", "0")
+    return partial(serve_promptkit, "--http", "0")
 
 
-def asked(served, path="/readyz"):
-    """The status, and what the body says."""
+def get_json(served, path="/readyz"):
+    """Return the status and the parsed body of a GET request."""
     connection = HTTPConnection(*served.address, timeout=PATIENCE)
     try:
         connection.request("GET", path)
@@ -32,22 +32,23 @@ def asked(served, path="/readyz"):
         connection.close()
 
 
-def wait_for(served, said):
-    """Ask until every worker says something: many times in a row."""
-    until, times = time.monotonic() + PATIENCE, 0
-    while times < 20:
-        found = asked(served)
-        times = times + 1 if found == said else 0
-        assert time.monotonic() < until, found
+def wait_for(served, expected):
+    """Wait until all workers give the *expected* reply, many times in a row."""
+    deadline, matches = time.monotonic() + PATIENCE, 0
+    while matches < 20:
+        reply = get_json(served)
+        matches = matches + 1 if reply == expected else 0
+        assert time.monotonic() < deadline, reply
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_faults_are_counted(serving, tmp_path, workers):
+def test_readiness_counts_errors(serving, tmp_path, workers):
     """
-    By files, from the start on and after each edit, though the last good prompts are served; it stays ready.
+    Files with errors are counted from the start and after each edit; the server stays ready with the last
+    valid prompts.
     """
     served = serving("--workers", workers, greet=GREET, bad="broken(\n", worse="import nowhere\n")
-    assert asked(served) == (200, {"status": "ready", "errors": 2})
+    assert get_json(served) == (200, {"status": "ready", "errors": 2})
 
     folder = tmp_path / "recipes"
     (folder / "bad.py").write_text(GREET.replace("greet", "bad"))
@@ -57,16 +58,17 @@ def test_faults_are_counted(serving, tmp_path, workers):
     wait_for(served, (200, {"status": "ready", "errors": 1}))
     (folder / "bad.py").write_text(GREET.replace("greet", "bad") + "\n")
     wait_for(served, (200, {"status": "ready", "errors": 1}))
-    assert asked(served, "/healthz") == (200, {"status": "ok"})
+    assert get_json(served, "/healthz") == (200, {"status": "ok"})
 
 
-def test_a_strict_server_stays_ready(serving, tmp_path):
+def test_strict_server_stays_ready_after_a_broken_edit(serving, tmp_path):
     """
-    It does not begin to serve with faults. An edit that breaks a recipe takes no replica from the balancer.
+    A strict server does not start with errors, but an edit that breaks a recipe does not remove it from the
+    load balancer.
     """
     served = serving("--strict", greet=GREET)
     recipe = tmp_path / "recipes" / "greet.py"
-    assert asked(served) == (200, READY)
+    assert get_json(served) == (200, READY)
 
     recipe.write_text("broken(\n")
     wait_for(served, (200, {"status": "ready", "errors": 1}))

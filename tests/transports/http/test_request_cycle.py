@@ -1,4 +1,4 @@
-"""How an application reads a request, and how its response is written: the head together with the body."""
+"""The request cycle: reading a request, and writing the head of a response together with the body."""
 
 import asyncio
 from types import SimpleNamespace
@@ -10,16 +10,16 @@ from promptkit.transports.http.request_cycle import JOINED_BYTES, RequestCycle
 SIZED = [(b"content-length", b"3")]
 
 
-class Written:
+class WrittenResponse:
     """
-    What is written for one response.
+    A response, as it is written to the transport.
 
     Args:
         bodies:
-            The parts of the body; all but the last one say that more comes.
+            The parts of the body; all but the last have `more_body`.
 
         headers:
-            What the application sends.
+            The headers from the application.
     """
 
     def __init__(
@@ -40,16 +40,16 @@ class Written:
             self.send({"type": "http.response.body", "body": body, "more_body": left > 0})
 
     def end(self, cycle):
-        """Note that the response is complete."""
+        """Note whether the response is complete."""
         self.ended = cycle.is_complete
 
     def send(self, message):
-        """Send one message of ASGI."""
+        """Send one ASGI message."""
         asyncio.run(self.cycle.send(message))
 
 
 def connection(parts, end=bool):
-    """A connection that keeps what is written to it."""
+    """Return a connection that records written data."""
     transport = SimpleNamespace(
         write=parts.append, close=lambda: parts.append("close"), is_closing=lambda: False
     )
@@ -62,119 +62,124 @@ def connection(parts, end=bool):
     )
 
 
-def cycle_of(parts, *, awaits_continue=False):
-    """A cycle on the running event loop."""
-    made = connection(parts)
-    made.loop = asyncio.get_running_loop()
+def make_cycle(parts, *, awaits_continue=False):
+    """Return a cycle on the running event loop."""
+    recorder = connection(parts)
+    recorder.loop = asyncio.get_running_loop()
     return RequestCycle(
-        made, {"method": "POST", "http_version": "1.1"}, keep_alive=True, awaits_continue=awaits_continue
+        recorder, {"method": "POST", "http_version": "1.1"}, keep_alive=True, awaits_continue=awaits_continue
     )
 
 
 def head(*lines):
-    """The bytes of a head with a status of 200."""
+    """Return a head with a status of 200."""
     return b"\r\n".join([b"HTTP/1.1 200 OK", b"date: now", *lines, b"", b""])
 
 
-def test_a_head_is_written_together_with_its_body():
-    """One piece is one call of the system."""
-    written = Written(b"one", headers=SIZED)
+def test_head_is_written_together_with_the_body():
+    """A short response takes one system call."""
+    response = WrittenResponse(b"one", headers=SIZED)
 
-    assert written.parts == [head(b"content-length: 3") + b"one"]
-    assert written.ended
+    assert response.parts == [head(b"content-length: 3") + b"one"]
+    assert response.ended
 
 
-def test_what_has_no_length_is_written_in_chunks():
-    """The first with the head, each other one as it comes, and then an empty one."""
-    written = Written(b"one", b"", b"three")
+def test_body_without_a_length_is_chunked():
+    """
+    The first chunk follows the head in the same write, each other one is written as it comes, and an empty
+    chunk ends the body.
+    """
+    response = WrittenResponse(b"one", b"", b"three")
 
-    assert written.parts == [
+    assert response.parts == [
         head(b"transfer-encoding: chunked") + b"3\r\none\r\n",
         b"",
         b"5\r\nthree\r\n0\r\n\r\n",
     ]
 
 
-def test_a_client_that_knows_no_chunks():
-    """The end of what has no length is that of the connection."""
-    written = Written(b"one", b"two", keep_alive=False, version="1.0")
+def test_http_1_0_client_gets_no_chunks():
+    """The end of the connection ends a body without a length."""
+    response = WrittenResponse(b"one", b"two", keep_alive=False, version="1.0")
 
-    assert written.parts == [head(b"connection: close") + b"one", b"two"]
+    assert response.parts == [head(b"connection: close") + b"one", b"two"]
 
 
-def test_a_long_body_is_not_copied():
-    """The very bytes are written."""
+def test_long_body_is_not_copied():
+    """The same bytes object is written."""
     body = b"x" * (JOINED_BYTES + 1)
 
-    _, same = Written(body, headers=[(b"content-length", b"%d" % len(body))]).parts
+    _, same = WrittenResponse(body, headers=[(b"content-length", b"%d" % len(body))]).parts
 
     assert same is body
 
 
-def test_what_has_no_body_has_its_head_written():
-    """A status that allows none, and the answer to HEAD, which names the length all the same."""
-    assert Written(b"", status=204).parts == [head().replace(b"200 OK", b"204 No Content")]
-    assert Written(b"one", headers=SIZED, method="HEAD").parts == [head(b"content-length: 3")]
+def test_responses_without_a_body():
+    """A status without a body, and a reply to HEAD, consist of the head, which can name a length."""
+    assert WrittenResponse(b"", status=204).parts == [head().replace(b"200 OK", b"204 No Content")]
+    assert WrittenResponse(b"one", headers=SIZED, method="HEAD").parts == [head(b"content-length: 3")]
 
 
 @pytest.mark.parametrize(
     ("headers", "keep_alive"), [(SIZED, False), ([*SIZED, (b"connection", b"close")], True)]
 )
-def test_the_last_response_says_so(headers, keep_alive):
-    """Once, by whatever decides it."""
-    written = Written(b"one", headers=headers, keep_alive=keep_alive)
+def test_last_response_closes_the_connection(headers, keep_alive):
+    """`Connection: close` is sent once, whether the server or the application closes."""
+    response = WrittenResponse(b"one", headers=headers, keep_alive=keep_alive)
 
-    assert written.parts == [head(b"content-length: 3", b"connection: close") + b"one"]
-    assert not written.cycle.keep_alive
+    assert response.parts == [head(b"content-length: 3", b"connection: close") + b"one"]
+    assert not response.cycle.keep_alive
 
 
-def test_a_response_that_comes_before_the_body_is_the_last():
-    """What comes of the body later is never taken for another request."""
-    written = Written(b"one", headers=SIZED, whole=False)
+def test_early_response_closes_the_connection():
+    """The rest of the body is never read as another request."""
+    response = WrittenResponse(b"one", headers=SIZED, whole=False)
 
-    assert written.parts == [head(b"content-length: 3", b"connection: close") + b"one"]
+    assert response.parts == [head(b"content-length: 3", b"connection: close") + b"one"]
 
 
 @pytest.mark.parametrize("name", [b"x", b"content-length"])
 @pytest.mark.parametrize("value", [b"1\r\nset-cookie: b", b"1\n", b"a\nb", b"a\rb"])
-def test_no_header_becomes_two(name, value):
-    """A value with a line break is an error, and nothing of the response is written."""
+def test_line_break_in_a_header_is_rejected(name, value):
+    """A header with a line break raises an error, and no part of the response is written."""
     for _ in range(2):
         with pytest.raises(RuntimeError, match="a header has a line break"):
-            Written(b"one", headers=[(name, value)])
+            WrittenResponse(b"one", headers=[(name, value)])
 
 
-def test_each_response_has_its_own_headers():
-    """One name with another value, and another name with the same value, though lines are kept."""
+def test_cached_header_lines_are_not_mixed_up():
+    """Cached lines are distinguished by name and value."""
     for field in ((b"x", b"1"), (b"x", b"2"), (b"y", b"1"), (b"x", b"1")):
-        written = Written(b"one", headers=[*SIZED, field])
-        assert written.parts == [head(b"content-length: 3", b": ".join(field)) + b"one"]
+        response = WrittenResponse(b"one", headers=[*SIZED, field])
+        assert response.parts == [head(b"content-length: 3", b": ".join(field)) + b"one"]
 
 
-def test_nothing_follows_the_end():
-    """To send more is an error."""
-    written = Written(b"one", headers=SIZED)
+def test_sending_after_the_end_is_an_error():
+    """A complete response cannot be extended."""
+    response = WrittenResponse(b"one", headers=SIZED)
 
     with pytest.raises(RuntimeError, match="the response is sent already"):
-        written.send({"type": "http.response.body", "body": b"two"})
-    assert len(written.parts) == 1
+        response.send({"type": "http.response.body", "body": b"two"})
+    assert len(response.parts) == 1
 
 
-def test_nothing_is_written_to_a_client_that_is_gone():
-    """The application may go on."""
-    written = Written()
-    written.cycle.leave()
-    written.send({"type": "http.response.body", "body": b"one"})
+def test_nothing_is_written_to_a_disconnected_client():
+    """The application can continue to send."""
+    response = WrittenResponse()
+    response.cycle.leave()
+    response.send({"type": "http.response.body", "body": b"one"})
 
-    assert (written.parts, written.ended) == ([], False)
+    assert (response.parts, response.ended) == ([], False)
 
 
 class TestReceiving:
-    def test_pieces_that_came_together(self):
-        """What has arrived is read at once, and said to be all of it, or not."""
+    def test_buffered_pieces_are_received_together(self):
+        """
+        All data that has arrived is received in one message, with `more_body` unless the body is complete.
+        """
 
         async def receive():
-            cycle = cycle_of(parts := [])
+            cycle = make_cycle(parts := [])
             for piece in (b"a", b"b", b"c"):
                 cycle.feed(piece)
             first = await cycle.receive()
@@ -188,11 +193,11 @@ class TestReceiving:
         assert second == {"type": "http.request", "body": b"d", "more_body": False}
         assert parts == []
 
-    def test_waiting_reads_on(self):
-        """An application that waits has the connection read."""
+    def test_waiting_for_the_body_resumes_reading(self):
+        """The connection is read while the application waits."""
 
         async def receive():
-            cycle = cycle_of(parts := [])
+            cycle = make_cycle(parts := [])
             waiting = asyncio.create_task(cycle.receive())
             await asyncio.sleep(0)
             assert parts == ["read on"]
@@ -202,11 +207,11 @@ class TestReceiving:
         assert asyncio.run(receive())["body"] == b"a"
 
     @pytest.mark.parametrize("end", [RequestCycle.leave, lambda cycle: cycle._write(b"", more=False)])
-    def test_who_waits_longer_learns_of_the_end(self, end):
-        """That the client is gone, or has its response."""
+    def test_disconnect_is_received_at_the_end(self, end):
+        """An application that waits is notified when the client disconnects or the response is complete."""
 
         async def receive():
-            cycle = cycle_of([])
+            cycle = make_cycle([])
             cycle.end_body()
             await cycle.receive()
             waiting = asyncio.create_task(cycle.receive())
@@ -216,24 +221,24 @@ class TestReceiving:
 
         assert asyncio.run(receive()) == ({"type": "http.disconnect"},) * 2
 
-    def test_a_body_that_is_not_read(self):
-        """It is kept no longer than until the response is sent."""
+    def test_unread_body_is_dropped(self):
+        """An unread body is dropped once the response is sent."""
 
         async def answer():
-            cycle = cycle_of([])
+            cycle = make_cycle([])
             cycle.feed(b"a")
             cycle._write(b"", more=True)
-            kept = cycle.body
+            before = cycle.body
             cycle._write(b"", more=False)
-            return kept, cycle.body
+            return before, cycle.body
 
         assert asyncio.run(answer()) == (b"a", b"")
 
-    def test_a_client_that_asks_first(self):
-        """It is told to send the body once the application wants it, and only once."""
+    def test_100_continue_is_sent_once(self):
+        """The interim response is sent when the application receives the body."""
 
         async def receive():
-            cycle = cycle_of(parts := [], awaits_continue=True)
+            cycle = make_cycle(parts := [], awaits_continue=True)
             cycle.feed(b"a")
             assert parts == []
             await cycle.receive()
@@ -243,13 +248,11 @@ class TestReceiving:
 
         assert asyncio.run(receive()) == [b"HTTP/1.1 100 Continue\r\n\r\n"]
 
-    def test_nobody_is_told_to_go_on_after_a_refusal(self):
-        """
-        Of a request that was refused before it was begun, nothing more is wanted, and nothing can be written.
-        """
+    def test_no_100_continue_after_a_rejection(self):
+        """A request that was rejected before it started gets no interim response."""
 
         async def receive():
-            cycle = cycle_of(parts := [], awaits_continue=True)
+            cycle = make_cycle(parts := [], awaits_continue=True)
             cycle.leave()
             return await cycle.receive(), parts
 
@@ -257,26 +260,26 @@ class TestReceiving:
 
 
 class TestApplications:
-    def test_one_that_fails(self, capsys):
-        """The client gets a response all the same, and the log what happened."""
+    def test_failing_application(self, capsys):
+        """The client gets a 500 response, and the exception is logged."""
 
         async def fail(_scope, _receive, _send):
             raise ValueError("it broke")
 
         async def answer():
-            cycle = cycle_of(parts := [])
+            cycle = make_cycle(parts := [])
             await cycle.run(fail)
             return parts, cycle.keep_alive
 
-        (written,), keep_alive = asyncio.run(answer())
+        (response,), keep_alive = asyncio.run(answer())
 
-        assert written.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
-        assert written.endswith(b"\r\n\r\nInternal Server Error")
+        assert response.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+        assert response.endswith(b"\r\n\r\nInternal Server Error")
         assert not keep_alive
         assert "ValueError: it broke" in capsys.readouterr().err
 
-    def test_one_that_fails_in_the_middle(self, capsys):
-        """The connection ends, as the response cannot."""
+    def test_application_that_fails_during_the_response(self, capsys):
+        """The connection is closed because the response is incomplete."""
 
         async def fail(_scope, _receive, send):
             await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -284,24 +287,24 @@ class TestApplications:
             raise ValueError("it broke")
 
         async def answer():
-            await cycle_of(parts := []).run(fail)
+            await make_cycle(parts := []).run(fail)
             return parts
 
         assert asyncio.run(answer())[1:] == ["close"]
         assert "ValueError: it broke" in capsys.readouterr().err
 
-    def test_one_that_says_nothing(self):
-        """That is a failure, too, unless the client has left."""
+    def test_application_without_a_response(self):
+        """The client gets a 500 response, unless it has disconnected."""
 
         async def silent(_scope, _receive, _send):
             pass
 
-        async def answer(*, leaves):
-            cycle = cycle_of(parts := [])
-            if leaves:
+        async def answer(*, disconnects):
+            cycle = make_cycle(parts := [])
+            if disconnects:
                 cycle.leave()
             await cycle.run(silent)
             return parts
 
-        assert asyncio.run(answer(leaves=False))[0].startswith(b"HTTP/1.1 500 ")
-        assert asyncio.run(answer(leaves=True)) == []
+        assert asyncio.run(answer(disconnects=False))[0].startswith(b"HTTP/1.1 500 ")
+        assert asyncio.run(answer(disconnects=True)) == []

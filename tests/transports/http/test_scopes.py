@@ -1,4 +1,4 @@
-"""Scopes over HTTP: who could get them is told which, and all others are told of nothing."""
+"""Scopes over HTTP: step-up challenges where an issuer is configured, and hidden items elsewhere."""
 
 import asyncio
 import json
@@ -15,8 +15,8 @@ ISSUER = "https://issuer.example"
 METADATA = "https://prompts.example/.well-known/oauth-protected-resource/mcp"
 
 
-class Named:
-    """Takes tokens that say who bears them: a subject, and scopes."""
+class ScopedVerifier:
+    """Verifies tokens that consist of a subject and scopes."""
 
     def __init__(self):
         self.revoked = set()
@@ -24,7 +24,7 @@ class Named:
         self.unknown = set()
 
     def verify(self, token):
-        """Return who bears a token."""
+        """Return the principal of *token*."""
         subject, *scopes = token.split(".")
         if token in self.revoked:
             return None
@@ -34,22 +34,22 @@ class Named:
 
 
 @pytest.fixture
-def made(recipes):
-    """A function that makes an application, which ends with the test."""
+def make_app(recipes):
+    """A function that creates an application, which is closed after the test."""
     apps = []
 
-    def make(issuer=ISSUER, **options):
-        given = {"verifier": Named(), "issuer": issuer, "public_url": RESOURCE, "watch": False}
-        apps.append(app(recipes(greet=RECIPES), **{**given, **options}))
+    def create(issuer=ISSUER, **options):
+        defaults = {"verifier": ScopedVerifier(), "issuer": issuer, "public_url": RESOURCE, "watch": False}
+        apps.append(app(recipes(greet=RECIPES), **{**defaults, **options}))
         return apps[-1]
 
-    yield make
-    for one in apps:
-        one.close(1)
+    yield create
+    for application in apps:
+        application.close(1)
 
 
 def ask(application, token, method, params=None, **fields):
-    """Send a modern request."""
+    """Send a request of the modern era."""
     return answer_to(application, modern(7, method, params), authorization=f"Bearer {token}", **fields)
 
 
@@ -75,44 +75,47 @@ OPERATIONS = [
 
 class TestStepUp:
     @pytest.mark.parametrize(("method", "params", "scopes"), OPERATIONS)
-    def test_who_can_get_scopes_is_told_which(self, made, method, params, scopes):
-        """403 with all scopes of the operation, and where to get them; then it works."""
-        application = made(tools=True, required_scopes=["base"])
-        refused = ask(application, "ada.base", method, params)
+    def test_challenge_names_the_missing_scopes(self, make_app, method, params, scopes):
+        """
+        The challenge is a 403 with all scopes of the operation and the metadata; with these scopes, the
+        request succeeds.
+        """
+        application = make_app(tools=True, required_scopes=["base"])
+        rejected = ask(application, "ada.base", method, params)
 
-        assert refused.status == 403
-        said = f"this token lacks a scope: needed are base {scopes}"
-        assert refused.header("www-authenticate") == (
-            f'Bearer realm="mcp", error="insufficient_scope", error_description="{said}", '
+        assert rejected.status == 403
+        description = f"this token lacks a scope: needed are base {scopes}"
+        assert rejected.header("www-authenticate") == (
+            f'Bearer realm="mcp", error="insufficient_scope", error_description="{description}", '
             f'scope="base {scopes}", resource_metadata="{METADATA}"'
         )
-        assert refused.json["error"]["message"] == said
-        assert refused.json["id"] == 7
-        assert refused.header("cache-control") == "no-store"
+        assert rejected.json["error"]["message"] == description
+        assert rejected.json["id"] == 7
+        assert rejected.header("cache-control") == "no-store"
         granted = "ada.base." + scopes.replace(" ", ".")
         assert ask(application, granted, method, params).status == 200
 
-    def test_who_has_one_of_two_is_told_both(self, made):
-        """A client that asks for what the challenge names does not lose what it had."""
-        refused = ask(made(), "ada.team", "prompts/get", {"name": "rotate"})
+    def test_challenge_includes_granted_scopes(self, make_app):
+        """A client that requests the scopes of the challenge does not lose those that it has."""
+        rejected = ask(make_app(), "ada.team", "prompts/get", {"name": "rotate"})
 
-        assert 'scope="admin team"' in refused.header("www-authenticate")
+        assert 'scope="admin team"' in rejected.header("www-authenticate")
 
-    def test_older_clients(self, made):
-        """Whatever the revision."""
+    def test_challenge_in_older_revisions(self, make_app):
+        """Requests of the older eras are challenged as well."""
         message = request(1, "prompts/get", {"name": "rotate"})
-        answer = answer_to(made(), message, authorization="Bearer ada", mcp_protocol_version="2025-11-25")
+        answer = answer_to(make_app(), message, authorization="Bearer ada", mcp_protocol_version="2025-11-25")
 
         assert answer.status == 403
 
-    def test_a_batch(self, made):
-        """One that holds anything that needs scopes is refused with all of them."""
+    def test_batch_needs_the_scopes_of_all_requests(self, make_app):
+        """A batch with an operation that needs scopes is rejected with all of them."""
         batch = [
             request(1, "prompts/get", {"name": "greet"}),
             request(2, "prompts/get", {"name": "people"}),
             request(3, "resources/read", {"uri": "notes://monday"}),
         ]
-        answer = answer_to(made(), batch, authorization="Bearer ada", mcp_protocol_version="2025-03-26")
+        answer = answer_to(make_app(), batch, authorization="Bearer ada", mcp_protocol_version="2025-03-26")
 
         assert answer.status == 403
         assert 'scope="admin team"' in answer.header("www-authenticate")
@@ -127,17 +130,17 @@ class TestStepUp:
             ("prompts/list", {"cursor": "x-1"}, -32602),
         ],
     )
-    def test_what_there_is_not(self, made, method, params, code):
-        """No scope helps with what does not exist, and nothing is hinted at."""
-        answer = ask(made(tools=True), "ada", method, params)
+    def test_unknown_items_are_not_challenged(self, make_app, method, params, code):
+        """An unknown item leads to an error without a scope or a hint."""
+        answer = ask(make_app(tools=True), "ada", method, params)
 
         assert (answer.status, answer.code) == (200, code)
         assert "did you mean" not in answer.json["error"]["message"]
 
     @pytest.mark.parametrize("token", ["ada", "ada.team"])
-    def test_the_tool_that_gets_prompts(self, made, token):
-        """The prompt that it is to get counts."""
-        application = made(tools="search")
+    def test_search_tool_needs_the_scopes_of_the_prompt(self, make_app, token):
+        """The scopes of the requested prompt apply."""
+        application = make_app(tools="search")
         params = {"name": "get_prompt", "arguments": {"name": "rotate"}}
 
         assert ask(application, token, "tools/call", params).status == 403
@@ -146,11 +149,13 @@ class TestStepUp:
             params = {"name": "get_prompt", "arguments": {"name": name}}
             assert ask(application, token, "tools/call", params).status == 200
 
-    def test_lists_are_no_operation(self, made):
-        """A list shows what its caller may see, and challenges nobody."""
-        application = made()
+    def test_lists_are_not_challenged(self, make_app):
+        """A list shows the items that its caller can access."""
+        application = make_app()
         names = {
-            token: [one["name"] for one in ask(application, token, "prompts/list").json["result"]["prompts"]]
+            token: [
+                listed["name"] for listed in ask(application, token, "prompts/list").json["result"]["prompts"]
+            ]
             for token in ("ada", "bob.admin", "eve.admin.team")
         }
 
@@ -160,14 +165,14 @@ class TestStepUp:
             "eve.admin.team": ["greet", "people", "rotate"],
         }
 
-    def test_the_audit_knows_of_it(self, recipes, tmp_path):
-        """Who asked for what, and that it was refused."""
+    def test_audit_records_the_rejection(self, recipes, tmp_path):
+        """The audit records the subject, the method and the outcome."""
         from promptkit.compiler.compilation import compile
         from promptkit.transports.auth.authorizer import protect
         from promptkit.transports.http.application import Application
         from promptkit.transports.http.settings import Settings
 
-        authorizer = protect(verifier=Named(), issuer=ISSUER, resource=RESOURCE)
+        authorizer = protect(verifier=ScopedVerifier(), issuer=ISSUER, resource=RESOURCE)
         settings = Settings(authorizer=authorizer, audit=str(tmp_path / "audit"), hosts=["prompts.example"])
         application = Application(compile(str(recipes(greet=RECIPES))), settings)
         ask(application, "ada", "prompts/get", {"name": "rotate"})
@@ -175,80 +180,77 @@ class TestStepUp:
         application.close(1)
         lines = [json.loads(line) for line in (tmp_path / "audit").read_text().splitlines()]
 
-        found = [(one["subject"], one["method"], one["outcome"]) for one in lines]
-        assert found == [("ada", "prompts/get", "error"), ("bob", "prompts/get", "ok")]
+        outcomes = [(line["subject"], line["method"], line["outcome"]) for line in lines]
+        assert outcomes == [("ada", "prompts/get", "error"), ("bob", "prompts/get", "ok")]
 
 
 class TestWithoutStepUp:
     @pytest.mark.parametrize(("method", "params", "scopes"), OPERATIONS)
-    def test_who_cannot_get_scopes_is_told_of_nothing(self, made, method, params, scopes):
-        """Where no issuer is named, it is unknown, as what there is not."""
-        application = made(issuer=None, tools=True)
-        refused = ask(application, "ada", method, params)
+    def test_items_are_hidden_without_an_issuer(self, make_app, method, params, scopes):
+        """Without an issuer, an item with scopes is reported as unknown."""
+        application = make_app(issuer=None, tools=True)
+        rejected = ask(application, "ada", method, params)
 
-        assert refused.status == 200
-        assert "unknown" in refused.body.decode()
-        assert scopes not in refused.body.decode()
+        assert rejected.status == 200
+        assert "unknown" in rejected.body.decode()
+        assert scopes not in rejected.body.decode()
         assert ask(application, "ada." + scopes.replace(" ", "."), method, params).status == 200
 
-    def test_without_tokens_the_process_has_scopes(self, made):
-        """All callers have the same: none, unless it is said."""
-        plain = {"verifier": None, "issuer": None}
+    def test_scopes_of_the_process(self, make_app):
+        """Without tokens, all callers have the configured scopes, by default none."""
+        anonymous = {"verifier": None, "issuer": None}
         message = modern(1, "prompts/get", {"name": "people"})
 
-        assert answer_to(made(**plain), message).code == -32602
-        assert answer_to(made(**plain, scopes=["admin"]), message).code is None
+        assert answer_to(make_app(**anonymous), message).code == -32602
+        assert answer_to(make_app(**anonymous, scopes=["admin"]), message).code is None
         with pytest.raises(ValueError, match="is no scope"):
-            made(**plain, scopes=["a\\b"])
+            make_app(**anonymous, scopes=["a\\b"])
 
-    def test_scopes_of_the_process_are_not_for_tokens(self, made):
-        """Both at once are a mistake."""
+    def test_process_scopes_conflict_with_tokens(self, make_app):
+        """The combination of both is rejected."""
         with pytest.raises(ValueError, match="tokens say it"):
-            made(scopes=["admin"])
+            make_app(scopes=["admin"])
 
 
 class TestReplies:
-    def test_nothing_is_stored(self, made):
-        """
-        Where tokens are asked for, no reply is kept by anybody on the way. Elsewhere nothing is said of it.
-        """
-        with_tokens, without = made(), made(verifier=None, issuer=None)
+    def test_replies_to_tokens_are_not_stored(self, make_app):
+        """Replies of a server with authorization forbid caching; other servers send no such header."""
+        with_tokens, without_tokens = make_app(), make_app(verifier=None, issuer=None)
         for message in (modern(1, "prompts/list"), modern(1, "server/discover"), initialize("2025-11-25")):
             answer = answer_to(with_tokens, message, authorization="Bearer ada")
             assert answer.header("cache-control") == "no-store"
-            assert answer_to(without, message).header("cache-control") is None
+            assert answer_to(without_tokens, message).header("cache-control") is None
 
-    @pytest.mark.parametrize("held", ["team", "admin"])
-    def test_sessions(self, made, held):
+    @pytest.mark.parametrize("scope", ["team", "admin"])
+    def test_session_has_the_scopes_of_each_token(self, make_app, scope):
         """
-        A session is of no use to another subject. With another token of the same subject, it allows what that
-        token allows.
+        A session is invalid for another subject; for the same subject, the scopes of the current token apply.
         """
-        application = made()
-        opened = answer_to(application, initialize("2025-11-25"), authorization=f"Bearer ada.{held}")
+        application = make_app()
+        opened = answer_to(application, initialize("2025-11-25"), authorization=f"Bearer ada.{scope}")
         session = opened.header("mcp-session-id")
 
-        def listed(token):
+        def list_resources(token):
             fields = {"authorization": f"Bearer {token}", "mcp_session_id": session}
             return answer_to(application, request(1, "resources/list"), **fields)
 
-        assert listed(f"bob.{held}").status == 404
-        assert listed("ada").json["result"]["resources"] == []
-        assert len(listed("ada.admin").json["result"]["resources"]) == 1
+        assert list_resources(f"bob.{scope}").status == 404
+        assert list_resources("ada").json["result"]["resources"] == []
+        assert len(list_resources("ada.admin").json["result"]["resources"]) == 1
 
 
 class TestStreams:
     @pytest.mark.parametrize(
-        ("change", "goes_on"),
+        ("change", "stays_open"),
         [("nothing", True), ("revoked", False), ("narrowed", False), ("unknown", False)],
     )
-    def test_a_stream_ends_with_its_token(self, made, monkeypatch, change, goes_on):
+    def test_stream_ends_with_its_token(self, make_app, monkeypatch, change, stays_open):
         """
-        A token is looked at again each time that a comment keeps a stream alive: one that is no longer valid,
-        allows something else, or of which nobody can tell, as it does not say when it expires, ends it.
+        The token is checked at every keep-alive comment: a stream ends when its token is revoked or narrowed,
+        or cannot be verified and has no known expiry.
         """
-        verifier = Named()
-        application = made(verifier=verifier)
+        verifier = ScopedVerifier()
+        application = make_app(verifier=verifier)
         monkeypatch.setattr(application, "comment_every", 0.05)
         listen = modern("s", "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
 
@@ -258,11 +260,11 @@ class TestStreams:
             if change != "nothing":
                 getattr(verifier, change).add("ada.admin")
             comments = caller.answer.body.count(b":\n\n")
-            if goes_on:
+            if stays_open:
                 answer = await caller.until(lambda answer: answer.body.count(b":\n\n") > comments + 1)
                 assert not answer.complete
                 caller.gone.set()
             answer = await caller.result()
             return answer.complete
 
-        assert asyncio.run(run()) is not goes_on
+        assert asyncio.run(run()) is not stays_open

@@ -1,4 +1,4 @@
-"""`promptkit serve --http` as a process: where it serves, and what."""
+"""`promptkit serve --http` as a process: its addresses, signals and options."""
 
 import os
 import signal
@@ -10,9 +10,9 @@ import pytest
 
 from tests.transports.http.conftest import GREET, PATIENCE, Connection
 
-unix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
+unix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no Unix sockets")
 
-#: Starts a server as systemd does: with the socket as descriptor 3, and in a process that keeps its number.
+#: Starts a server like systemd does: with the socket as descriptor 3, and with an unchanged process id.
 AS_SYSTEMD = """
 import os, sys
 passed = max(map(int, filter(lambda name: os.path.exists(f"/dev/fd/{name}"), os.listdir("/dev/fd"))))
@@ -22,8 +22,8 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 
 
-def test_everybody(serve):
-    """With --no-auth, every address is served."""
+def test_no_auth_allows_every_address(serve):
+    """With `--no-auth`, the server can listen on all addresses."""
     served = serve("--http", "0.0.0.0:0", "--no-auth")
     port = int(served.wait_for(r"http://0\.0\.0\.0:(\d+)/mcp")[1])
 
@@ -31,48 +31,50 @@ def test_everybody(serve):
         assert connection.ask().status == 200
 
 
-def test_one_line_names_all_urls(serve, tmp_path):
-    """Standard error has one line, when all is there."""
+def test_all_urls_are_reported_in_one_line(serve, tmp_path):
+    """Standard error has one line once the server listens."""
     served = serve("--http", "0", "--uds", str(tmp_path / "socket"))
     _, port = served.address
 
     assert (
-        served.said() == f"promptkit: serving at http://127.0.0.1:{port}/mcp and unix:{tmp_path / 'socket'}\n"
+        served.stderr()
+        == f"promptkit: serving at http://127.0.0.1:{port}/mcp and unix:{tmp_path / 'socket'}\n"
     )
 
 
-@unix
+@unix_only
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_unix_socket(serve, tmp_path, workers):
-    """It serves, and is gone after the end."""
+def test_unix_socket(serve, tmp_path, workers):
+    """The server listens on the socket, and removes it at the end."""
     path = tmp_path / "socket"
     served = serve("--uds", str(path), "--workers", workers)
     served.wait_for("serving at")
-    with socket.socket(socket.AF_UNIX) as made:
-        made.connect(str(path))
-        assert Connection(made).ask().status == 200
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(str(path))
+        assert Connection(sock).ask().status == 200
     code, _ = served.end()
 
     assert (code, path.exists()) == (0, False)
 
 
-@unix
+@unix_only
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_signal_right_after_the_line(started, tmp_path, workers):
+def test_signal_right_after_the_start(serve_promptkit, tmp_path, workers):
     """
-    The server is announced once a signal ends it properly: the exit code is 0, and no socket file is left.
+    The server reports its address only when signals stop it properly: exit code 0, and no socket file
+    remains.
     """
     path = tmp_path / "socket"
     for _ in range(10):
-        served = started("--uds", str(path), "--workers", workers, greet=GREET)
+        served = serve_promptkit("--uds", str(path), "--workers", workers, greet=GREET)
         code, _ = served.end()
         assert (code, path.exists()) == (0, False)
 
 
-@unix
+@unix_only
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_signal_at_the_moment_of_the_line(serve, tmp_path, workers):
-    """Not even a signal that comes while the line is written ends the process by itself."""
+def test_signal_while_the_address_is_reported(serve, tmp_path, workers):
+    """A signal during the report stops the server properly, too."""
     launcher = (
         "import os, runpy, signal, sys\n"
         "from promptkit.cli import serve_http\n"
@@ -91,10 +93,10 @@ def test_a_signal_at_the_moment_of_the_line(serve, tmp_path, workers):
     assert (served.process.wait(PATIENCE), path.exists()) == (0, False)
 
 
-@unix
+@unix_only
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
-def test_a_signal_while_recipes_load(serve, tmp_path, name):
-    """It ends the process, and removes the socket file, too."""
+def test_signal_while_recipes_load(serve, tmp_path, name):
+    """The process exits, and the socket file is removed."""
     path = tmp_path / "socket"
     source = f"import os, signal, time\nos.kill(os.getpid(), signal.{name})\ntime.sleep(60)\n"
     served = serve("--uds", str(path), source=source)
@@ -103,12 +105,12 @@ def test_a_signal_while_recipes_load(serve, tmp_path, name):
     assert not path.exists()
 
 
-@unix
+@unix_only
 @pytest.mark.parametrize(
     ("options", "mode"), [([], 0o600), (["--uds-mode", "660"], 0o660), (["--uds-mode", "0666"], 0o666)]
 )
-def test_who_may_connect_to_a_unix_socket(serve, tmp_path, options, mode):
-    """It has the mode that was asked for, else one that lets in its user alone, whatever the umask is."""
+def test_mode_of_a_unix_socket(serve, tmp_path, options, mode):
+    """The socket has the requested mode, by default access for its user only, regardless of the umask."""
     path = tmp_path / "socket"
     served = serve("--uds", str(path), *options, umask=0)
     served.wait_for("serving at")
@@ -116,68 +118,70 @@ def test_who_may_connect_to_a_unix_socket(serve, tmp_path, options, mode):
     assert path.stat().st_mode & 0o777 == mode
 
 
-@unix
+@unix_only
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_an_inherited_socket(serve, workers):
-    """Its holder finds what comes after the end in its queue: nothing is refused in between."""
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        options = ("--fd", str(held.fileno()), "--workers", workers)
-        first = serve(*options, pass_fds=[held.fileno()])
+def test_inherited_socket(serve, workers):
+    """Connections that arrive between two servers wait in the queue of the socket, and none is refused."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        options = ("--fd", str(listening.fileno()), "--workers", workers)
+        first = serve(*options, pass_fds=[listening.fileno()])
         assert first.get()["path"] == "/"
         assert first.end()[0] == 0
         with first.connect() as waiting:
             waiting.request()
-            second = serve(*options, pass_fds=[held.fileno()])
+            second = serve(*options, pass_fds=[listening.fileno()])
             assert waiting.reply().status == 200
         assert second.get()["path"] == "/"
 
 
-@unix
+@unix_only
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_socket_of_systemd(serve, workers):
-    """A service that is started by its socket says --fd systemd."""
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        served = serve("--fd", "systemd", "--workers", workers, launcher=AS_SYSTEMD, pass_fds=[held.fileno()])
+def test_systemd_socket(serve, workers):
+    """A socket-activated service uses `--fd systemd`."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        served = serve(
+            "--fd", "systemd", "--workers", workers, launcher=AS_SYSTEMD, pass_fds=[listening.fileno()]
+        )
         assert served.get()["path"] == "/"
-        assert served.address == held.getsockname()
+        assert served.address == listening.getsockname()
 
 
-@unix
-def test_a_change_is_served(serve, tmp_path):
-    """A single process reloads, too, and with --no-watch it does not."""
-    watching, still = serve("--http", "0"), serve("--http", "0", "--no-watch")
-    assert watching.get()["prompts"] == still.get()["prompts"] == ["greet"]
+@unix_only
+def test_single_process_reloads(serve, tmp_path):
+    """A single process reloads changed recipes, except with `--no-watch`."""
+    watching, static = serve("--http", "0"), serve("--http", "0", "--no-watch")
+    assert watching.get()["prompts"] == static.get()["prompts"] == ["greet"]
     (tmp_path / "recipes" / "more.py").write_text(
         "from promptkit import prompt\n\n@prompt\ndef more():\n    return 'More.'\n"
     )
-    until = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while watching.get()["prompts"] != ["greet", "more"]:
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
 
-    assert still.get()["prompts"] == ["greet"]
+    assert static.get()["prompts"] == ["greet"]
 
 
-@unix
+@unix_only
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_nobody_reads_standard_error(serve, tmp_path, workers):
-    """What is printed and not read keeps no worker from serving, and none from ending."""
+def test_blocked_standard_error(serve, tmp_path, workers):
+    """An unread pipe at standard error blocks neither requests nor the exit."""
     path = tmp_path / "socket"
-    reading, writing = os.pipe()
-    served = serve("--uds", str(path), "--workers", workers, stderr=writing)
-    os.close(writing)
-    assert b"serving at" in os.read(reading, 4096)
+    read_end, write_end = os.pipe()
+    served = serve("--uds", str(path), "--workers", workers, stderr=write_end)
+    os.close(write_end)
+    assert b"serving at" in os.read(read_end, 4096)
     for _ in range(4):
-        with socket.socket(socket.AF_UNIX) as made:
-            made.settimeout(PATIENCE)
-            made.connect(str(path))
-            assert Connection(made).ask("/print").status == 200
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(PATIENCE)
+            sock.connect(str(path))
+            assert Connection(sock).ask("/print").status == 200
 
     assert served.end()[0] == 0
-    os.close(reading)
+    os.close(read_end)
 
 
-def test_threads_of_recipes(serve):
-    """What a recipe starts at import does not run in workers, which is said."""
+def test_threads_of_recipes_are_reported(serve):
+    """Threads that a recipe starts at import do not run in workers, which is reported."""
     source = """
     import threading
     from promptkit import prompt
@@ -194,11 +198,11 @@ def test_threads_of_recipes(serve):
     served.wait_for("recipes have started threads at import: these do not run in the workers")
 
 
-def test_strict(serve):
-    """With --strict, faults keep everything from being served, with exit code 1."""
+def test_strict_server_does_not_start_with_errors(serve):
+    """The exit code is 1."""
     served = serve(
         "--http", "0", "--strict", source="from promptkit import prompt\n\n@prompt\ndef bad(x): ...\n"
     )
 
     assert served.process.wait(PATIENCE) == 1
-    assert "nothing is served because of --strict" in served.said()
+    assert "nothing is served because of --strict" in served.stderr()

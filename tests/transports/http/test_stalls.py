@@ -7,7 +7,7 @@ import pytest
 
 from tests.posting import post
 from tests.transports.http import recipes
-from tests.transports.http.test_disconnects import begun, calm, get, serving
+from tests.transports.http.test_disconnects import get, serving, wait_for_start, wait_until_idle
 from tests.wire import modern
 
 #: How long others may wait. It is far less than the prompts take, and far more than a busy machine needs.
@@ -33,7 +33,7 @@ class TestOthers:
         async def run():
             async with serving() as app:
                 caller = post(app, get(name))
-                await begun(name)
+                await wait_for_start(name)
                 await all_answered(app)
                 if name != "blocks_its_loop":
                     waits = await post(app, get("waits", seconds=0.01)).result(SOON_S)
@@ -52,7 +52,7 @@ class TestOthers:
                 callers = []
                 for number, name in enumerate(STUCK * 2):
                     callers.append(post(app, get(name, number)))
-                    await begun(name)  # what blocks its loop would let no other coroutine begin
+                    await wait_for_start(name)  # what blocks its loop would let no other coroutine begin
                 await all_answered(app, 5)
                 for caller in callers:
                     caller.gone.set()
@@ -76,6 +76,6 @@ class TestLimits:
                 assert "longer than its limit" in answer.json["error"]["message"]
                 assert 0.1 < time.monotonic() - began < 10
                 recipes.RELEASED.set()
-                await calm(app)
+                await wait_until_idle(app)
 
         asyncio.run(run())

@@ -1,6 +1,6 @@
-"""Streams of events: what is said on them, to whom, in which order, and when they end."""
+"""Event streams: their messages, recipients and order, and when they end."""
 
-# ruff: noqa: ASYNC110 (what is waited for happens on other threads)
+# ruff: noqa: ASYNC110 (the awaited conditions change on other threads)
 import asyncio
 
 import pytest
@@ -10,7 +10,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from tests.posting import application, post
 from tests.transports.http import recipes
-from tests.transports.http.test_disconnects import calm, get, hello
+from tests.transports.http.test_disconnects import check_still_serving, get, wait_until_idle
 from tests.wire import check, modern, request
 
 ALL = {"promptsListChanged": True, "resourcesListChanged": True, "resourceSubscriptions": ["note://one"]}
@@ -21,46 +21,46 @@ RESOURCES = "notifications/resources/list_changed"
 UPDATED = "notifications/resources/updated"
 
 
-def listen(number=1, **wanted):
-    """Return a request for a stream."""
-    return modern(number, "subscriptions/listen", {"notifications": wanted})
+def listen(number=1, **requested):
+    """Return a request for a stream of the *wanted* notifications."""
+    return modern(number, "subscriptions/listen", {"notifications": requested})
 
 
-def saying(text):
-    """A catalog with other prompts, and a resource that holds *text*."""
+def catalog_with_note(text):
+    """Return a catalog with other prompts, and a resource that contains *text*."""
 
     @resource("note://one", name="one")
-    def one() -> str:
-        """Hold a note."""
+    def note() -> str:
+        """Return a note."""
         return text
 
-    return compile(Recipes(prompts=(recipes.greet,), resources=(one,)))
+    return compile(Recipes(prompts=(recipes.greet,), resources=(note,)))
 
 
-def tell_of_prompts(app):
-    """Tell all streams that the list of prompts has changed."""
+def notify_prompts_changed(app):
+    """Notify all streams that the list of prompts has changed."""
     for streams in app._server._notifier.by_scopes.values():
         for stream in streams:
             stream.tell({"prompts/list"}, bool)
 
 
 def methods(caller):
-    """What was said on a stream so far, by method; a result is called so."""
+    """Return the methods of the messages on a stream so far; a result is called "result"."""
     return [event.get("method", "result") for event in caller.answer.events]
 
 
-def heard(caller, *wanted):
-    """Wait until a stream has said all of this."""
-    return caller.until(lambda answer: answer.body and set(wanted) <= set(methods(caller)))
+def wait_for_methods(caller, *expected):
+    """Wait until a stream has sent all *wanted* methods."""
+    return caller.until(lambda answer: answer.body and set(expected) <= set(methods(caller)))
 
 
 def run(scenario, *, changes=True, **options):
-    """Run a scenario with an application, which leaves nothing behind."""
+    """Run a scenario with an application, and check that it is idle afterwards."""
 
     async def serve():
         app = application(recipes.catalog(), changes=changes, **options)
         await scenario(app)
-        await calm(app)
+        await wait_until_idle(app)
         await asyncio.to_thread(app.close, 0)
 
     asyncio.run(serve())
@@ -68,14 +68,15 @@ def run(scenario, *, changes=True, **options):
 
 class TestListening:
     @pytest.mark.parametrize("number", [0, 1, -7, "", "0", "a\u00df", "x" * 1000])
-    def test_a_stream(self, number):
+    def test_lifecycle_of_a_stream(self, number):
         """
-        It is acknowledged first; whatever is said has the id of the request as it was sent; a result ends it.
+        The acknowledgement comes first, notifications carry the id of the request as it was sent, and a
+        result ends the stream.
         """
 
         async def scenario(app):
             caller = post(app, listen(number, **ALL))
-            await heard(caller, ACKNOWLEDGED)
+            await wait_for_methods(caller, ACKNOWLEDGED)
             answer = caller.answer
             assert (answer.status, answer.header("content-type")) == (200, "text/event-stream")
             assert answer.header("cache-control") == "no-cache, no-transform"
@@ -83,8 +84,8 @@ class TestListening:
             assert answer.header("content-length") is None
             read = modern("r", "resources/read", {"uri": "note://one"})
             assert (await post(app, read).result()).status == 200
-            app.replace(saying("Two."))
-            await heard(caller, PROMPTS, UPDATED)
+            app.replace(catalog_with_note("Two."))
+            await wait_for_methods(caller, PROMPTS, UPDATED)
             await asyncio.to_thread(app.close, 0)
             await caller.result()
             assert methods(caller)[0] == ACKNOWLEDGED
@@ -92,8 +93,8 @@ class TestListening:
             assert answer.events[0]["params"]["notifications"] == ALL
             for event in answer.events:
                 if "method" in event and event["method"] != "notifications/cancelled":
-                    found = event["params"]["_meta"][ID]
-                    assert (found, type(found)) == (number, type(number))
+                    subscription_id = event["params"]["_meta"][ID]
+                    assert (subscription_id, type(subscription_id)) == (number, type(number))
                 elif "result" in event:
                     assert (event["id"], event["result"]["_meta"][ID]) == (number, number)
                     check(event, "2026-07-28", {number: "subscriptions/listen"})
@@ -102,7 +103,7 @@ class TestListening:
         run(scenario)
 
     @pytest.mark.parametrize(
-        ("wanted", "said"),
+        ("requested", "expected"),
         [
             ({}, []),
             ({"promptsListChanged": True}, [PROMPTS]),
@@ -112,90 +113,90 @@ class TestListening:
             (ALL, [PROMPTS, UPDATED]),
         ],
     )
-    def test_only_what_was_asked_for(self, wanted, said):
-        """A stream says what its client wanted, and nothing else."""
+    def test_only_requested_notifications_are_sent(self, requested, expected):
+        """A stream carries only the notifications that its client requested."""
 
         async def scenario(app):
-            caller, witness = post(app, listen("s", **wanted)), post(app, listen("w", **ALL))
-            await heard(caller, ACKNOWLEDGED)
-            await heard(witness, ACKNOWLEDGED)
+            caller, witness = post(app, listen("s", **requested)), post(app, listen("w", **ALL))
+            await wait_for_methods(caller, ACKNOWLEDGED)
+            await wait_for_methods(witness, ACKNOWLEDGED)
             await post(app, modern("r", "resources/read", {"uri": "note://one"})).result()
-            app.replace(saying("Two."))
-            await heard(witness, PROMPTS, UPDATED)
+            app.replace(catalog_with_note("Two."))
+            await wait_for_methods(witness, PROMPTS, UPDATED)
             await asyncio.sleep(0.02)
-            assert sorted(methods(caller)[1:]) == sorted(said)
+            assert sorted(methods(caller)[1:]) == sorted(expected)
             for each in (caller, witness):
                 each.gone.set()
                 await each.result()
 
         run(scenario)
 
-    def test_nothing_changes(self):
-        """A server whose recipes do not change acknowledges nothing of what was asked for."""
+    def test_static_server_acknowledges_no_notifications(self):
+        """Without reloading, none of the requested notifications is acknowledged."""
 
         async def scenario(app):
             caller = post(app, listen(1, **ALL))
-            await heard(caller, ACKNOWLEDGED)
+            await wait_for_methods(caller, ACKNOWLEDGED)
             assert caller.answer.events[0]["params"]["notifications"] == {}
             caller.gone.set()
             await caller.result()
 
         run(scenario, changes=False)
 
-    def test_the_same_id_from_several_clients(self):
-        """Each has its own stream, which ends without the others."""
+    def test_clients_can_use_the_same_id(self):
+        """Each client has its own stream, which ends independently."""
 
         async def scenario(app):
             callers = [post(app, listen(7, promptsListChanged=True)) for _ in range(5)]
             for caller in callers:
-                await heard(caller, ACKNOWLEDGED)
+                await wait_for_methods(caller, ACKNOWLEDGED)
             callers[2].gone.set()
             await callers[2].result()
             assert len(app._server._notifier._open) == 4
-            app.replace(saying("Two."))
+            app.replace(catalog_with_note("Two."))
             for caller in callers[:2] + callers[3:]:
-                await heard(caller, PROMPTS)
+                await wait_for_methods(caller, PROMPTS)
                 assert methods(caller) == [ACKNOWLEDGED, PROMPTS]
             assert methods(callers[2]) == [ACKNOWLEDGED]
-            await hello(app)
+            await check_still_serving(app)
             await asyncio.to_thread(app.close, 0)
             for caller in callers[:2] + callers[3:]:
                 assert (await caller.result()).complete
 
         run(scenario)
 
-    def test_too_many(self):
+    def test_number_of_streams_is_limited(self):
         """
-        1,024 are open at once; the next is refused with 200 and -32603, and opens once another has ended.
+        The stream after 1,024 open ones is rejected with 200 and -32603, and accepted once another ends.
         """
 
         async def scenario(app):
             callers = [post(app, listen(1, promptsListChanged=True)) for _ in range(1024)]
             for caller in callers:
-                await heard(caller, ACKNOWLEDGED)
-            refused = await post(app, listen(2)).result()
-            assert (refused.status, refused.code, refused.json["id"]) == (200, -32603, 2)
-            await hello(app)
+                await wait_for_methods(caller, ACKNOWLEDGED)
+            rejected = await post(app, listen(2)).result()
+            assert (rejected.status, rejected.code, rejected.json["id"]) == (200, -32603, 2)
+            await check_still_serving(app)
             callers.pop().gone.set()
             while len(app._server._notifier._open) == 1024:
                 await asyncio.sleep(0.001)
             late = post(app, listen(3))
-            await heard(late, ACKNOWLEDGED)
-            app.replace(saying("Two."))
+            await wait_for_methods(late, ACKNOWLEDGED)
+            app.replace(catalog_with_note("Two."))
             for caller in callers:
-                await heard(caller, PROMPTS)
+                await wait_for_methods(caller, PROMPTS)
             await asyncio.to_thread(app.close, 0)
             for caller in [*callers, late]:
                 assert (await caller.result()).complete
 
         run(scenario)
 
-    def test_what_cannot_be_listened_to(self):
-        """A refusal is JSON, and opens nothing."""
+    def test_invalid_subscription_is_rejected(self):
+        """The error is JSON, and no stream is opened."""
 
         async def scenario(app):
-            refused = await post(app, listen(1, resourceSubscriptions=["x" * 2049])).result()
-            assert (refused.status, refused.code) == (200, -32602)
+            rejected = await post(app, listen(1, resourceSubscriptions=["x" * 2049])).result()
+            assert (rejected.status, rejected.code) == (200, -32602)
             unknown = await post(app, request(1, "subscriptions/listen", {"notifications": {}})).result()
             assert (unknown.status, unknown.code) == (200, -32601)
 
@@ -203,12 +204,12 @@ class TestListening:
 
 
 class TestKeepingAlive:
-    def test_comments(self):
-        """From time to time something is said that says nothing, also before the client reads on."""
+    def test_keep_alive_comments(self):
+        """A comment is sent at each interval."""
 
         async def scenario(app):
             caller = post(app, listen(1))
-            await heard(caller, ACKNOWLEDGED)
+            await wait_for_methods(caller, ACKNOWLEDGED)
             await caller.until(
                 lambda answer: answer.body.count(b"\n:\n\n") + answer.body.count(b"\n\n:\n\n") >= 1
             )
@@ -218,8 +219,8 @@ class TestKeepingAlive:
 
         run(scenario, comment_every=0.05)
 
-    def test_a_body_that_stops(self):
-        """408, once it has taken too long, and the connection is closed."""
+    def test_stalled_body_times_out(self):
+        """A body that does not arrive in time is rejected with 408, and the connection is closed."""
 
         async def scenario(app):
             async def never():
@@ -229,42 +230,42 @@ class TestKeepingAlive:
             caller.pieces = [b"{", never]
             answer = await caller.result()
             assert (answer.status, answer.code, answer.header("connection")) == (408, -32600, "close")
-            await hello(app)
+            await check_still_serving(app)
 
         run(scenario, body_within=0.05)
 
 
 class TestReaders:
     @pytest.mark.parametrize("number", [1, "x" * 1000])
-    def test_one_that_does_not_read(self, number):
-        """Once too much waits for it, lines or bytes, its stream is dropped; others go on."""
+    def test_slow_reader_is_dropped(self, number):
+        """A stream with too many pending messages or bytes is dropped; other streams continue."""
 
         async def scenario(app):
-            lazy, honest = post(app, listen(number, **ALL)), post(app, listen(2, **ALL))
-            await heard(lazy, ACKNOWLEDGED)
-            await heard(honest, ACKNOWLEDGED)
-            lazy.reads.clear()
+            slow, normal = post(app, listen(number, **ALL)), post(app, listen(2, **ALL))
+            await wait_for_methods(slow, ACKNOWLEDGED)
+            await wait_for_methods(normal, ACKNOWLEDGED)
+            slow.reads.clear()
             for turn in range(3000):
-                tell_of_prompts(app)
+                notify_prompts_changed(app)
                 if turn % 100 == 0:
                     await asyncio.sleep(0)
             async with asyncio.timeout(5):
-                await lazy.task
-            assert not lazy.answer.complete
+                await slow.task
+            assert not slow.answer.complete
             assert len(app._server._notifier._open) == 1
-            honest.gone.set()
-            await honest.result()
+            normal.gone.set()
+            await normal.result()
 
         run(scenario)
 
-    def test_a_server_that_cancels_it(self):
-        """A stream that its server cancels is cancelled, whether or not it is read."""
+    def test_cancelled_stream_stops(self):
+        """A stream that the ASGI server cancels stops, even if its client does not read."""
 
         async def scenario(app):
             caller = post(app, listen(1, **ALL))
-            await heard(caller, ACKNOWLEDGED)
+            await wait_for_methods(caller, ACKNOWLEDGED)
             caller.reads.clear()
-            tell_of_prompts(app)
+            notify_prompts_changed(app)
             await asyncio.sleep(0.01)
             caller.task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -275,11 +276,11 @@ class TestReaders:
 
 class TestProgress:
     def steps(self, **members):
-        """Return a request for a prompt that reports on the way."""
+        """Return a request for a prompt that reports progress."""
         return modern("p", "prompts/get", {"name": "steps"}, **members)
 
-    def test_with_a_token(self):
-        """A client that asks for reports gets a stream of them, and the reply at its end."""
+    def test_progress_with_a_token(self):
+        """A client that sends a progress token gets a stream of notifications, and the reply at its end."""
 
         async def scenario(app):
             answer = await post(app, self.steps(progressToken="t")).result()
@@ -294,8 +295,8 @@ class TestProgress:
         run(scenario)
 
     @pytest.mark.parametrize("accept", ["application/json", "application/json, text/event-stream;q=0"])
-    def test_without_a_stream(self, accept):
-        """Without a token, or without a stream, the reply is JSON alone."""
+    def test_no_progress_without_a_token_or_stream(self, accept):
+        """Without a token, or without accepting a stream, the client gets only the JSON reply."""
 
         async def scenario(app):
             assert (await post(app, self.steps()).result()).json["id"] == "p"

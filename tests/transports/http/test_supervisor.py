@@ -1,4 +1,4 @@
-"""Workers: how they share the load, die, and are replaced."""
+"""The supervisor: load balancing between workers, and replacing workers that exit."""
 
 import errno
 import os
@@ -17,27 +17,27 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reas
 
 
 def workers_of(served, number):
-    """The processes of all workers."""
-    found, until = set(), time.monotonic() + PATIENCE
-    while len(found) < number and time.monotonic() < until:
-        found.add(served.get()["pid"])
-    return found
+    """Return the process ids of all workers."""
+    pids, deadline = set(), time.monotonic() + PATIENCE
+    while len(pids) < number and time.monotonic() < deadline:
+        pids.add(served.get()["pid"])
+    return pids
 
 
-def listed(served):
-    """The prompts that each worker lists."""
-    return {said["pid"]: said["prompts"] for said in (served.get() for _ in range(30))}
+def prompts_by_worker(served):
+    """Return the prompts that each worker lists."""
+    return {reply["pid"]: reply["prompts"] for reply in (served.get() for _ in range(30))}
 
 
 def wait_for_prompts(served, names, without=0):
-    """Wait until all workers list these, and one of them is gone."""
-    until = time.monotonic() + PATIENCE
-    while without in (now := listed(served)) or any(found != names for found in now.values()):
-        assert time.monotonic() < until
+    """Wait until all workers list *names*, and the worker *without* is gone."""
+    deadline = time.monotonic() + PATIENCE
+    while without in (now := prompts_by_worker(served)) or any(prompts != names for prompts in now.values()):
+        assert time.monotonic() < deadline
 
 
 def is_alive(pid):
-    """Whether there is a process."""
+    """Return whether the process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -45,8 +45,8 @@ def is_alive(pid):
     return True
 
 
-def wait_for_end(pid, seconds=PATIENCE):
-    """How long it takes until a process has ended."""
+def wait_for_exit(pid, seconds=PATIENCE):
+    """Wait until a process has exited, and return the duration."""
     started = time.monotonic()
     while is_alive(pid):
         assert time.monotonic() - started < seconds
@@ -54,36 +54,36 @@ def wait_for_end(pid, seconds=PATIENCE):
     return time.monotonic() - started
 
 
-def test_one_worker_is_the_process_itself(serve):
-    """Without --workers, no other process is started."""
+def test_single_worker_is_the_main_process(serve):
+    """Without `--workers`, no other process is started."""
     served = serve("--http", "0")
 
     assert served.get()["pid"] == served.process.pid
 
 
 def test_workers_share_the_load(serve):
-    """Of many connections, each of two workers gets within 20 % as many as the other."""
+    """The numbers of connections of two workers differ by less than 20 %."""
     served = serve("--http", "0", "--workers", "2")
-    counted = Counter(served.get()["pid"] for _ in range(2000))
+    counts = Counter(served.get()["pid"] for _ in range(2000))
 
-    assert len(counted) == 2
-    assert min(counted.values()) > 0.8 * max(counted.values())
+    assert len(counts) == 2
+    assert min(counts.values()) > 0.8 * max(counts.values())
 
 
 def test_workers_share_few_connections(serve):
-    """Of the 32 connections of one client, too: chance alone would often leave a third to one of two."""
+    """The balance also holds for 32 connections, where chance alone would often give one worker a third."""
     served = serve("--http", "0", "--workers", "2")
     connections = [served.connect() for _ in range(32)]
-    counted = Counter(connection.ask().json["pid"] for connection in connections)
+    counts = Counter(connection.ask().json["pid"] for connection in connections)
     for connection in connections:
         connection.socket.close()
 
-    assert len(counted) == 2
-    assert min(counted.values()) > 0.8 * max(counted.values())
+    assert len(counts) == 2
+    assert min(counts.values()) > 0.8 * max(counts.values())
 
 
-def test_a_worker_that_is_killed_is_replaced(serve):
-    """Standard error says what happened, and within a second another process serves in its place."""
+def test_killed_worker_is_replaced(serve):
+    """Standard error reports the signal, and another process serves within a second."""
     served = serve("--http", "0", "--workers", "2")
     first, second = workers_of(served, 2)
 
@@ -97,33 +97,33 @@ def test_a_worker_that_is_killed_is_replaced(serve):
 NO_FILES = "Too many open files"
 
 
-def few_files():
-    """Allow a process few files."""
+def limit_open_files():
+    """Limit the number of open files of a process."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
 
 
-def test_a_worker_that_cannot_accept_connections_any_more_is_replaced(serve):
-    """It ends and says why, and all who connect meanwhile are answered by the other one, or the next."""
+def test_worker_that_cannot_accept_connections_is_replaced(serve):
+    """The worker exits with the reason, and pending connections are answered by another worker."""
     options = ["--http", "0", "--workers", "2", "--grace", "1", "--no-watch"]
-    served = serve(*options, limits={"connections": 20}, preexec_fn=few_files)
+    served = serve(*options, limits={"connections": 20}, preexec_fn=limit_open_files)
     workers_of(served, 2)
-    deaf = served.get("/greedy")["pid"]
+    deaf_pid = served.get("/greedy")["pid"]
     with ExitStack() as stack:
         connections = [stack.enter_context(served.connect()) for _ in range(10)]
         for connection in connections:
             connection.request()
         served.wait_for(f"this process exits because it can no longer accept connections: {NO_FILES}")
-        served.wait_for(rf"\(process {deaf}\) exited with code 1: another takes its place")
+        served.wait_for(rf"\(process {deaf_pid}\) exited with code 1: another takes its place")
         assert {connection.reply().status for connection in connections} == {200}
 
-    assert deaf not in workers_of(served, 2)
+    assert deaf_pid not in workers_of(served, 2)
 
 
-def test_a_server_that_cannot_accept_connections_any_more_ends(serve):
-    """Without others, it ends with an error, so that what has started it can start it again."""
-    served = serve("--http", "0", "--grace", "1", limits={"connections": 20}, preexec_fn=few_files)
+def test_server_that_cannot_accept_connections_exits(serve):
+    """A single process exits with an error, so that its supervisor can restart it."""
+    served = serve("--http", "0", "--grace", "1", limits={"connections": 20}, preexec_fn=limit_open_files)
     with ExitStack() as stack:
         served.get("/greedy")
         with suppress(ConnectionRefusedError):
@@ -131,60 +131,62 @@ def test_a_server_that_cannot_accept_connections_any_more_ends(serve):
                 stack.enter_context(served.connect())
 
         assert served.process.wait(PATIENCE) == 1
-    assert served.said().splitlines()[-1].endswith(f"it cannot accept connections any more: {NO_FILES}")
+    assert served.stderr().splitlines()[-1].endswith(f"it cannot accept connections any more: {NO_FILES}")
 
 
-def test_a_worker_that_may_open_no_more_files_for_a_while(serve):
-    """It goes on once it can: what waits is answered."""
-    limits = {"connections": 20, "keep_alive": 0.2, "deaf_s": PATIENCE}  # it does not end before it can
-    served = serve("--http", "0", limits=limits, preexec_fn=few_files)
+def test_worker_recovers_from_a_lack_of_file_descriptors(serve):
+    """Pending connections are answered once descriptors are available again."""
+    limits = {
+        "connections": 20,
+        "keep_alive": 0.2,
+        "deaf_s": PATIENCE,
+    }  # the worker does not exit before that
+    served = serve("--http", "0", limits=limits, preexec_fn=limit_open_files)
     with ExitStack() as stack:
         connections = [stack.enter_context(served.connect()) for _ in range(2)]
         assert connections[0].ask("/greedy").status == 200
         with served.connect() as late:
             late.request()
             served.wait_for("connections wait because they cannot be accepted: Too many open files")
-            assert late.reply().status == 200  # once the others were idle for too long
+            assert late.reply().status == 200  # once the idle connections are closed
 
 
-def test_what_waits_for_a_worker_that_dies_is_served(serve):
-    """
-    While a worker dies and is replaced, nobody who connects is refused: only what it had accepted is lost.
-    """
+def test_no_connection_is_refused_while_a_worker_is_replaced(serve):
+    """Only connections that the killed worker had accepted are lost."""
     served = serve("--http", "0", "--workers", "2")
     before = workers_of(served, 2)
     os.kill(min(before), signal.SIGKILL)
 
-    answered = [served.get()["pid"] for _ in range(300)]
+    pids = [served.get()["pid"] for _ in range(300)]
 
-    assert len(answered) == 300
-    assert set(answered) - before
+    assert len(pids) == 300
+    assert set(pids) - before
 
 
-def test_a_request_that_kills_its_worker_loses_itself_alone(serve):
-    """Its connection ends, and the next requests are served."""
+def test_request_that_kills_its_worker(serve):
+    """Only its own connection is lost; later requests are served."""
     served = serve("--http", "0", "--workers", "2")
     with served.connect() as connection:
         connection.request("/crash")
-        assert connection.ended() < PATIENCE
+        assert connection.wait_for_close() < PATIENCE
         assert connection.rest == b""
 
     assert len(workers_of(served, 2)) == 2
 
 
-def test_workers_that_die_at_once_are_replaced_with_pauses(serve):
-    """Standard error says that they do, and when the next one starts."""
+def test_crashing_workers_are_restarted_with_a_backoff(serve):
+    """Standard error reports the failed starts and the next attempt."""
     served = serve("--http", "0", "--workers", "2")
     for _ in range(3):
         with served.connect() as connection:
             connection.request("/crash")
-            connection.ended()
+            connection.wait_for_close()
 
     assert served.wait_for(r"at once, (\d) times in a row: the next one starts in 0.25 s")
 
 
-def test_a_worker_that_dies_for_hours_is_still_replaced(capsys):
-    """However often a worker has died at once, the next one starts after the longest pause."""
+def test_restart_backoff_is_bounded(capsys):
+    """The longest pause stays the same after thousands of failed starts."""
     supervisor = Supervisor(1, print, stop_connecting=bool, grace=0)
     (slot,) = supervisor._slots
     slot.failures, slot.since = 5000, time.monotonic()
@@ -195,21 +197,23 @@ def test_a_worker_that_dies_for_hours_is_still_replaced(capsys):
     assert "5001 times in a row: the next one starts in 10 s" in capsys.readouterr().err
 
 
-def test_a_worker_that_is_told_to_end_is_replaced(serve):
-    """It answers what it has, and another takes over its socket."""
+def test_terminated_worker_is_replaced(serve):
+    """The worker answers its requests, and another takes over its socket."""
     served = serve("--http", "0", "--workers", "2")
     first, _ = workers_of(served, 2)
 
     os.kill(first, signal.SIGTERM)
-    wait_for_end(first)
+    wait_for_exit(first)
 
     assert len(workers_of(served, 2)) == 2
     served.wait_for(rf"\(process {first}\) ended: another takes its place")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
-def test_the_parent_ends_all(serve, number):
-    """A signal to the parent ends all workers, and the exit code is 0."""
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda signal_: signal_.name
+)
+def test_signal_to_the_parent_stops_all_workers(serve, number):
+    """The exit code is 0."""
     served = serve("--http", "0", "--workers", "2")
     workers = workers_of(served, 2)
 
@@ -219,27 +223,26 @@ def test_the_parent_ends_all(serve, number):
     assert not any(map(is_alive, workers))
 
 
-def test_the_death_of_the_parent_ends_the_workers(serve):
-    """No worker is left behind, even if the parent is killed."""
+def test_workers_exit_when_the_parent_is_killed(serve):
     served = serve("--http", "0", "--workers", "2")
     workers = workers_of(served, 2)
 
     served.process.kill()
     served.process.wait()
 
-    assert all(wait_for_end(pid) < PATIENCE for pid in workers)
+    assert all(wait_for_exit(pid) < PATIENCE for pid in workers)
     with pytest.raises(ConnectionRefusedError):
         served.connect()
 
 
-def test_a_worker_that_cannot_be_started_is_tried_again(capsys):
-    """If the system allows no more processes, that is said, and the others go on."""
+def test_failed_fork_is_retried(capsys):
+    """If the system allows no more processes, the failure is reported, and the other workers continue."""
 
-    class Full(Supervisor):
+    class FailingSupervisor(Supervisor):
         def _fork(self, number):
             raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    supervisor = Full(2, print, stop_connecting=print, grace=0)
+    supervisor = FailingSupervisor(2, print, stop_connecting=print, grace=0)
     supervisor._replace()
     supervisor._replace()
 
@@ -250,8 +253,8 @@ def test_a_worker_that_cannot_be_started_is_tried_again(capsys):
     ]
 
 
-def test_a_worker_that_hangs_is_killed(serve):
-    """A worker that does not end within its grace is ended by force."""
+def test_hanging_worker_is_killed(serve):
+    """A worker that does not exit within the grace period is killed."""
     served = serve("--http", "0", "--workers", "2", "--grace", "0.1")
     workers = workers_of(served, 2)
     os.kill(min(workers), signal.SIGSTOP)
@@ -263,15 +266,15 @@ def test_a_worker_that_hangs_is_killed(serve):
     assert not any(map(is_alive, workers))
 
 
-def test_a_second_signal_ends_all_at_once(serve):
-    """After a second signal, nothing that runs is waited for."""
+def test_second_signal_stops_all_workers_immediately(serve):
+    """Running requests are abandoned."""
     served = serve("--http", "0", "--workers", "2", "--grace", "60")
     workers = workers_of(served, 2)
     with served.connect() as connection, served.connect() as idle:
         connection.request("/slow?30")
         idle.ask()
         served.process.send_signal(signal.SIGTERM)
-        idle.ask_to_the_last()
+        idle.ask_until_close()
         assert served.process.poll() is None
         code, seconds = served.end()
 
@@ -279,10 +282,8 @@ def test_a_second_signal_ends_all_at_once(serve):
     assert not any(map(is_alive, workers))
 
 
-def test_one_worker_speaks_for_all(serve, tmp_path):
-    """
-    What is wrong with recipes that were saved is said once, and once more if they are saved with it again.
-    """
+def test_reload_errors_are_reported_by_one_worker(serve, tmp_path):
+    """An error in a saved recipe is reported once, and again when it is saved with the error again."""
     served = serve("--http", "0", "--workers", "2")
     workers_of(served, 2)
     path = tmp_path / "recipes" / "more.py"
@@ -291,16 +292,16 @@ def test_one_worker_speaks_for_all(serve, tmp_path):
     for number in (1, 2):
         path.write_text(f"{head}    return {number} +\n")
         served.wait_for(rf"(?s)(reloaded; .*?){{{number}}}")
-        time.sleep(0.5)  # the other worker has had its time to say the same
+        time.sleep(0.5)  # enough time for the other worker to report the same
         path.write_text(f"{head}    return '{number}'\n")
         wait_for_prompts(served, ["greet", "more"])
 
-    assert served.said().count("SyntaxError") == 2
-    assert served.said().count("reloaded; ") == 2
+    assert served.stderr().count("SyntaxError") == 2
+    assert served.stderr().count("reloaded; ") == 2
 
 
-def test_a_replacement_serves_what_was_changed_meanwhile(serve, tmp_path):
-    """Each worker reloads on its own, and one that is forked later sees what has changed since the start."""
+def test_replacement_worker_serves_the_current_recipes(serve, tmp_path):
+    """Each worker reloads by itself, and a later fork includes changes since the start."""
     served = serve("--http", "0", "--workers", "2")
     before = workers_of(served, 2)
     (tmp_path / "recipes" / "more.py").write_text(
@@ -311,4 +312,4 @@ def test_a_replacement_serves_what_was_changed_meanwhile(serve, tmp_path):
     os.kill(min(before), signal.SIGKILL)
     wait_for_prompts(served, ["greet", "more"], without=min(before))
 
-    assert len(listed(served)) == 2
+    assert len(prompts_by_worker(served)) == 2

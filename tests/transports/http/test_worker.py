@@ -111,7 +111,7 @@ def test_running_requests_are_answered(serve):
         time.sleep(0.3)
         code, _ = served.end()
         reply = connection.reply()
-        assert connection.ended() < 5
+        assert connection.wait_for_close() < 5
 
     assert (code, reply.status, reply.headers["connection"]) == (0, 200, "close")
 
@@ -125,7 +125,7 @@ def test_requests_that_wait_are_answered(serve):
         time.sleep(0.1)
         code, _ = served.end()
         statuses = [connection.reply().status for _ in range(3)]
-        assert connection.ended() < 5
+        assert connection.wait_for_close() < 5
 
     assert (code, statuses) == (0, [200] * 3)
 
@@ -148,7 +148,7 @@ def test_streams_end_with_their_result(serve):
         connection.request("/stream")
         connection.read_until(b"data: begun\n\n")
         code, seconds = served.end()
-        connection.ended()
+        connection.wait_for_close()
 
     assert b"data: ended\n\n" in connection.rest
     assert connection.rest.endswith(b"0\r\n\r\n")
@@ -162,7 +162,7 @@ def test_a_connection_that_is_idle_may_ask_once_more(serve):
         connection.ask()
         other.ask()
         served.process.send_signal(signal.SIGTERM)
-        other.ask_to_the_last()
+        other.ask_until_close()
         time.sleep(0.2)
         reply = connection.ask()
 
@@ -177,7 +177,7 @@ def test_connections_that_say_nothing_do_not_hold_it_up(serve):
         half.send(b"POST / HTTP/1.1\r\nhost:")
         idle.ask()
         code, seconds = served.end()
-        assert (silent.ended() < 5, idle.ended() < 5) == (True, True)
+        assert (silent.wait_for_close() < 5, idle.wait_for_close() < 5) == (True, True)
 
     assert (code, seconds < 10) == (0, True)
 
@@ -190,7 +190,7 @@ def test_a_signal_ends_it(serve, number):
     code, seconds = served.end(number)
 
     assert (code, seconds < 5) == (0, True)
-    assert served.said().count("\n") == 1
+    assert served.stderr().count("\n") == 1
 
 
 def test_a_second_signal_ends_it_at_once(serve):
@@ -200,7 +200,7 @@ def test_a_second_signal_ends_it_at_once(serve):
         connection.request("/slow?30")
         idle.ask()
         served.process.send_signal(signal.SIGTERM)
-        idle.ask_to_the_last()
+        idle.ask_until_close()
         assert served.process.poll() is None
         code, seconds = served.end(signal.SIGINT)
 
