@@ -13,7 +13,7 @@ DEADLINE_S, WAIT_S = 0.4, 10.0
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
-#: The first bytes of the server, and those that it then repeats.
+#: For each kind: the first bytes of the response, and the bytes that the server then repeats.
 RESPONSES = {
     "status line": (b"HTTP/1.1 200 ", b"O"),
     "one header": (OK + b"x: ", b"y"),

@@ -102,7 +102,7 @@ class StandIn:
         """Send one line now, and one when the server closes."""
         headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": b"data: begun\n\n", "more_body": True})
+        await send({"type": "http.response.body", "body": b"data: started\n\n", "more_body": True})
         await self.ending.wait()
         await send({"type": "http.response.body", "body": b"data: ended\n\n"})
 

@@ -1,4 +1,4 @@
-"""The access log, and the time before each line of standard error, of real servers."""
+"""The access log, and timestamps on standard error, of real servers."""
 
 import json
 import re
@@ -43,7 +43,7 @@ LINE = re.compile(
 
 @pytest.fixture
 def serving(serve_promptkit, tmp_path):
-    """A function that serves recipes over HTTP to who has a token."""
+    """A function that serves recipes over HTTP with a token file."""
     tokens = tmp_path / "tokens"
     tokens.write_text(f"ada {TOKEN}\n")
     tokens.chmod(0o600)
@@ -51,7 +51,7 @@ def serving(serve_promptkit, tmp_path):
 
 
 def ask(served, path="/mcp", bearer=TOKEN):
-    """Get a prompt whose argument is a secret; return the length of the reply's body."""
+    """Render a prompt with a secret argument, and return the length of the reply."""
     message = modern(1, "prompts/get", {"name": "greet", "arguments": {"name": "hunter2"}})
     connection = HTTPConnection(*served.address, timeout=PATIENCE)
     fields = {**PLAIN, **agreeing(message), "authorization": f"Bearer {bearer}"}
@@ -61,21 +61,21 @@ def ask(served, path="/mcp", bearer=TOKEN):
     return size
 
 
-def logged(served, number):
-    """What so many lines of the access log say, once they are there."""
-    until = time.monotonic() + PATIENCE
-    while len(found := [*filter(None, map(LINE.fullmatch, served.stderr().splitlines()))]) < number:
-        assert time.monotonic() < until, served.stderr()
+def wait_for_log(served, number):
+    """Return the first *number* lines of the access log, parsed."""
+    deadline = time.monotonic() + PATIENCE
+    while len(lines := [*filter(None, map(LINE.fullmatch, served.stderr().splitlines()))]) < number:
+        assert time.monotonic() < deadline, served.stderr()
         time.sleep(0.01)
-    return found
+    return lines
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
-def test_each_request_is_a_line(serving, workers):
+def test_each_request_is_logged(serving, workers):
     """
-    It says from where it came, for what, what was sent, and how long that took; also if it was refused.
-    Neither an argument nor a token is in it, wherever a client puts them.
+    The line has the address, method, path, status, size and duration, also for rejected requests, but no
+    argument or token, wherever a client puts them.
     """
     served = serving("--access-log", "--workers", workers)
     sizes = [
@@ -85,8 +85,8 @@ def test_each_request_is_a_line(serving, workers):
         ask(served, path='/a"b%0Ac%1b'),
     ]
 
-    lines = logged(served, 4)
-    if workers == "2":  # each writes its own lines: nobody orders them
+    lines = wait_for_log(served, 4)
+    if workers == "2":  # the lines of different workers have no order
         lines.sort(key=lambda line: line["status"])
     assert [(line["method"], json.loads(line["path"]), line["status"]) for line in lines] == [
         ("POST", "/mcp", "200"),
@@ -101,17 +101,20 @@ def test_each_request_is_a_line(serving, workers):
     assert TOKEN not in served.stderr()
 
 
-def test_a_request_over_a_limit(serving):
-    """Its line has the code of the error, because the status is 200."""
+def test_rate_limited_request_is_logged(serving):
+    """The line has the error code, because the status is 200."""
     served = serving("--access-log", "--rate", "0.01")
     ask(served)
     ask(served)
 
-    assert [(line["status"], line["code"]) for line in logged(served, 2)] == [("200", None), ("200", "429")]
+    assert [(line["status"], line["code"]) for line in wait_for_log(served, 2)] == [
+        ("200", None),
+        ("200", "429"),
+    ]
 
 
-def test_a_client_that_leaves(serving):
-    """Its request has a line, with the status that nginx gives to such ones."""
+def test_disconnected_client_is_logged(serving):
+    """The line has the status 499, as nginx uses it."""
     served = serving("--access-log")
     message = modern(1, "prompts/get", {"name": "wait"})
     connection = HTTPConnection(*served.address, timeout=PATIENCE)
@@ -121,13 +124,16 @@ def test_a_client_that_leaves(serving):
     with suppress(OSError):
         connection.close()
 
-    (line,) = logged(served, 1)
+    (line,) = wait_for_log(served, 1)
     assert (line["status"], line["bytes"]) == ("499", "0")
     assert 100 < float(line["ms"]) < 19_000
 
 
-def test_each_line_has_the_time(serving):
-    """With --timestamps, also what recipes print; without either option, there is no line for a request."""
+def test_timestamps(serving):
+    """
+    With `--timestamps`, each line starts with the time, including the output of recipes; without
+    `--access-log`, requests are not logged.
+    """
     stamped, plain = serving("--timestamps"), serving()
     ask(stamped)
     ask(plain)
@@ -142,15 +148,15 @@ def test_each_line_has_the_time(serving):
     assert plain.stderr().startswith("promptkit: serving at ")
 
 
-def test_each_line_has_the_time_over_stdio(recipes):
-    """There, too, and each line of a traceback as well."""
+def test_timestamps_over_stdio(recipes):
+    """Each line has the time, including those of a traceback."""
     source = "from promptkit import prompt\n\n@prompt\ndef fails() -> str:\n    raise ValueError('no')\n"
     command = [sys.executable, "-m", "promptkit", "serve", str(recipes(fails=source)), "--timestamps"]
-    asked = line_of(modern(1, "prompts/get", {"name": "fails"}))
-    ran = subprocess.run(command, input=asked, capture_output=True, timeout=PATIENCE, check=True)
-    lines = ran.stderr.decode().splitlines()
+    stdin = line_of(modern(1, "prompts/get", {"name": "fails"}))
+    completed = subprocess.run(command, input=stdin, capture_output=True, timeout=PATIENCE, check=True)
+    lines = completed.stderr.decode().splitlines()
 
-    assert b"failed (error " in ran.stdout
+    assert b"failed (error " in completed.stdout
     assert len(lines) > 2
     assert all(re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ", line) for line in lines)
     assert lines[0].split(" ", 1)[1].startswith("promptkit: error ")

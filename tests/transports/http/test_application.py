@@ -1,6 +1,6 @@
-"""The application: every row of the table of statuses, through ASGI, with prompts of every temper."""
+"""The application: every row of the table of statuses, through ASGI, with all kinds of prompts."""
 
-# ruff: noqa: ASYNC110 (what is waited for happens on other threads)
+# ruff: noqa: ASYNC110 (the awaited conditions change on other threads)
 import asyncio
 import json
 import threading
@@ -26,16 +26,16 @@ ERAS = ["2025-06-18", MODERN]
 
 @pytest.fixture(scope="module")
 def app():
-    """One application for all tests: whatever one leaves behind, the next one meets."""
-    made = application(recipes.catalog(), hosts=["prompts.example"], origins=["https://chat.example"])
-    yield made
+    """One application for all tests, so that state left by a test would affect later ones."""
+    application_ = application(recipes.catalog(), hosts=["prompts.example"], origins=["https://chat.example"])
+    yield application_
     recipes.RELEASED.set()
-    made.close(1)
+    application_.close(1)
     recipes.RELEASED.clear()
 
 
-def asked(method, params=None, number=1, revision=MODERN, **members):
-    """A request, and the fields that go with it."""
+def build_request(method, params=None, number=1, revision=MODERN, **members):
+    """Return a request, and the header fields for it."""
     if revision == MODERN:
         return modern(number, method, params, **members), {}
     meta = {"_meta": members} if members else {}
@@ -43,31 +43,31 @@ def asked(method, params=None, number=1, revision=MODERN, **members):
 
 
 def reply_to(app, method, params=None, number=1, revision=MODERN, fields=None, **members):  # noqa: PLR0917
-    """Post one request; return the answer, whose reply is checked against the published schema."""
-    message, given = asked(method, params, number, revision, **members)
-    answer = answer_to(app, message, **{**given, **(fields or {})})
+    """Post one request, and return the answer, whose reply is checked against the published schema."""
+    message, headers = build_request(method, params, number, revision, **members)
+    answer = answer_to(app, message, **{**headers, **(fields or {})})
     if answer.header("content-type") == "application/json" and "id" in answer.json:
         check(answer.json, revision, {number: method})
     return answer
 
 
-async def posted(app, pieces, path="/mcp"):
-    """Post a body in pieces; return the answer."""
+async def post_pieces(app, pieces, path="/mcp"):
+    """Post a body in pieces, and return the answer."""
     return await Caller(app, pieces, path=path).result()
 
 
-def rendered(app, name, revision=MODERN, arguments=None, **members):
-    """Post `prompts/get`; return the answer."""
+def render(app, name, revision=MODERN, arguments=None, **members):
+    """Post `prompts/get`, and return the answer."""
     return reply_to(app, "prompts/get", {"name": name, "arguments": arguments or {}}, 1, revision, **members)
 
 
 class TestServed:
     @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
-    def test_every_list_and_a_prompt(self, app, revision):
-        """200 and JSON, of a known length, in every revision."""
+    def test_lists_prompts_and_resources(self, app, revision):
+        """The reply is JSON with status 200 and a length, in every revision."""
         for method in ("prompts/list", "resources/list", "resources/templates/list", "tools/list"):
             assert reply_to(app, method, revision=revision).status == 200
-        answer = rendered(app, "greet", revision, {"name": "Ada"})
+        answer = render(app, "greet", revision, {"name": "Ada"})
 
         assert answer.json["result"]["messages"][0]["content"]["text"] == "Hello, Ada!"
         assert answer.header("content-length") == str(len(answer.body))
@@ -76,49 +76,49 @@ class TestServed:
 
     @pytest.mark.parametrize("revision", ERAS)
     @pytest.mark.parametrize("number", [0, "", "x" * 1000, "\u00df", 2**63, -5])
-    def test_any_id(self, app, revision, number):
-        """It comes back as it was sent."""
+    def test_reply_has_the_id_of_the_request(self, app, revision, number):
+        """The id is returned as it was sent."""
         assert reply_to(app, "prompts/list", None, number, revision).json["id"] == number
 
     @pytest.mark.parametrize("revision", ERAS)
     @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-    def test_both_paths(self, app, revision, path):
-        """With a slash and without."""
+    def test_trailing_slash_is_optional(self, app, revision, path):
+        """The path of the endpoint can end with a slash."""
         assert reply_to(app, "prompts/list", revision=revision, fields={"path": path}).status == 200
 
-    def test_a_name_in_base64(self, app):
-        """A name may be sent so, though it need not."""
-        assert rendered(app, "greet", fields={"mcp_name": encoded("greet")}).status == 200
-        assert rendered(app, "greet", fields={"mcp_name": encoded("Greet")}).code == -32020
+    def test_name_in_base64(self, app):
+        """The header with the name can be encoded in base64."""
+        assert render(app, "greet", fields={"mcp_name": encoded("greet")}).status == 200
+        assert render(app, "greet", fields={"mcp_name": encoded("Greet")}).code == -32020
 
-    def test_a_question(self, app):
-        """What is missing is asked for with an ordinary 200, and answered by another request."""
+    def test_input_required(self, app):
+        """A missing argument is requested with a result of status 200, and provided in another request."""
         forms = {"elicitation": {"form": {}}}
-        first = rendered(app, "asks", capabilities=forms)
+        first = render(app, "asks", capabilities=forms)
         assert (first.status, first.json["result"]["resultType"]) == (200, "input_required")
         state = first.json["result"]["requestState"]
         answers = {"arguments": {"action": "accept", "content": {"who": "Ada"}}}
-        again = {"name": "asks", "arguments": {}, "requestState": state, "inputResponses": answers}
+        retry = {"name": "asks", "arguments": {}, "requestState": state, "inputResponses": answers}
 
-        said = reply_to(app, "prompts/get", again, capabilities=forms).json["result"]
-        assert said["messages"][0]["content"]["text"] == "For Ada."
-        forged = {**again, "requestState": state[:-2] + ("AA" if state[-2:] != "AA" else "BB")}
+        result = reply_to(app, "prompts/get", retry, capabilities=forms).json["result"]
+        assert result["messages"][0]["content"]["text"] == "For Ada."
+        forged = {**retry, "requestState": state[:-2] + ("AA" if state[-2:] != "AA" else "BB")}
         assert (reply_to(app, "prompts/get", forged, capabilities=forms).code) == -32602
-        silent = {**again, "inputResponses": {}}
-        lost = reply_to(app, "prompts/get", silent, capabilities={})
-        assert (lost.status, lost.code) == (400, -32021)
+        unanswered = {**retry, "inputResponses": {}}
+        rejected = reply_to(app, "prompts/get", unanswered, capabilities={})
+        assert (rejected.status, rejected.code) == (400, -32021)
 
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_nobody_with_a_session_is_asked(self, app, revision):
-        """There is no stream for a question, so what is missing is an error."""
+    def test_no_input_requests_in_sessions(self, app, revision):
+        """Without a stream, a missing argument is an error."""
         opened = answer_to(app, initialize(revision, capabilities={"elicitation": {"form": {}}}))
         sealed = opened.header("mcp-session-id")
 
-        answer = rendered(app, "asks", revision, fields={"mcp_session_id": sealed})
+        answer = render(app, "asks", revision, fields={"mcp_session_id": sealed})
         assert (answer.status, answer.code) == (200, -32602)
 
-    def test_a_batch(self, app):
-        """An array for an array, in the order in which the replies came."""
+    def test_batch_is_answered_with_an_array(self, app):
+        """The replies are in the order of their completion."""
         get = request("g", "prompts/get", {"name": "greet"})
         answer = answer_to(app, [get, request(2, "ping"), notification("x"), 5])
 
@@ -173,8 +173,8 @@ class TestNotServed:
             (request(1, "ping"), {"x": "a" * 40_000}, 431, -32600),
         ],
     )
-    def test_rows_of_the_table(self, app, message, fields, status, code):
-        """One status, one code, and the length of the body, which may be empty."""
+    def test_statuses_and_error_codes(self, app, message, fields, status, code):
+        """Each invalid message leads to one status and code, and a content length."""
         answer = answer_to(app, message, **fields)
 
         assert (answer.status, answer.code) == (status, code)
@@ -183,9 +183,10 @@ class TestNotServed:
             assert answer.header("allow") == "POST"
 
     @pytest.mark.parametrize("fields", [{"path": "/"}, {"method": "PUT"}, {"path": "/healthz"}, {}])
-    def test_a_reply_before_the_body_is_the_last_one(self, app, fields):
+    def test_early_reply_closes_the_connection(self, app, fields):
         """
-        In place of 100 (Continue), it says that it is: some servers would take what follows for the body.
+        A reply in place of 100 (Continue) closes the connection, because some servers would read the next
+        request as the body.
         """
         answer = answer_to(app, request(1, "ping"), expect="100-continue", **fields)
 
@@ -207,39 +208,41 @@ class TestNotServed:
             ),
         ],
     )
-    def test_errors_of_handlers(self, app, revision, method, params):
-        """200 with -32602: clients of the older era take other statuses for a broken connection."""
+    def test_invalid_params_have_status_200(self, app, revision, method, params):
+        """
+        Errors of handlers have status 200, because older clients treat other statuses as a broken connection.
+        """
         answer = reply_to(app, method, params, 1, revision)
 
         assert (answer.status, answer.code) == (200, -32602)
 
-    def test_a_resource_that_does_not_exist(self, app):
-        """200, with the code of its era."""
+    def test_unknown_resource(self, app):
+        """The status is 200, with the error code of the era."""
         for revision, code in ("2025-11-25", -32002), (MODERN, -32602):
             answer = reply_to(app, "resources/read", {"uri": "note://none"}, 1, revision)
             assert (answer.status, answer.code) == (200, code)
 
     @pytest.mark.parametrize("revision", ERAS)
     @pytest.mark.parametrize("name", ["fails", "leaves", "interrupts", "hurries"])
-    def test_prompts_that_fail(self, app, revision, name, capfd):
+    def test_failing_prompts(self, app, revision, name, capfd):
         """
-        200 with -32603, whatever an author raises and however long it takes, and the next one is served.
+        Any exception, exit or timeout of a prompt leads to 200 with -32603, and the next request is served.
         """
-        answer = rendered(app, name, revision)
+        answer = render(app, name, revision)
 
         assert (answer.status, answer.code) == (200, -32603)
-        assert rendered(app, "greet", revision).status == 200
+        assert render(app, "greet", revision).status == 200
         capfd.readouterr()
 
     @pytest.mark.parametrize("revision", ERAS)
-    def test_a_session_has_no_stream(self, app, revision):
-        """Subscribing needs one, so there is none."""
+    def test_subscribing_in_a_session_is_unsupported(self, app, revision):
+        """Resource subscriptions need a stream, which sessions do not have."""
         answer = reply_to(app, "resources/subscribe", {"uri": "note://one"}, 1, revision)
 
         assert (answer.status, answer.code) == (404 if revision == MODERN else 200, -32601)
 
-    def test_a_preflight(self, app):
-        """204 without a body or its length, and the headers for an allowed page."""
+    def test_preflight(self, app):
+        """A preflight request gets 204 without a body, and the headers for an allowed origin."""
         answer = answer_to(app, b"", method="OPTIONS", origin="https://chat.example", content_type=None)
 
         assert (answer.status, answer.body, answer.header("content-length")) == (204, b"", None)
@@ -247,8 +250,8 @@ class TestNotServed:
         foreign = answer_to(app, b"", method="OPTIONS", origin="https://evil.example")
         assert (foreign.status, foreign.header("access-control-allow-origin")) == (403, None)
 
-    def test_pages_read_what_they_may(self, app):
-        """Replies, refusals and streams carry the headers for an allowed page, and for no other."""
+    def test_cors_headers(self, app):
+        """Replies, errors and streams have the headers for allowed origins only."""
         for message in (
             modern(1, "prompts/list"),
             b"{",
@@ -260,51 +263,56 @@ class TestNotServed:
             assert answer_to(app, message).header("access-control-allow-origin") is None
 
 
-class TestTokensOfOthers:
+class TestForeignTokens:
     @pytest.mark.parametrize(
         "other",
         [{"keys": [b"x" * 32]}, {"name": "another"}, {"keys": [b"x" * 32, KEY], "trusts": True}],
-        ids=["another key", "another name", "a ring that knows the key"],
+        ids=["another key", "another name", "a ring with the key"],
     )
-    def test_they_are_replayed(self, app, other):
-        """What one server has sealed opens nothing at one with other keys, or with another name."""
+    def test_replayed_tokens_are_rejected(self, app, other):
+        """
+        Session ids and request states are invalid at servers with other keys or another name, and for other
+        arguments.
+        """
         trusts = other.pop("trusts", False)
-        strange = application(recipes.catalog(), **other)
+        foreign = application(recipes.catalog(), **other)
         sealed = answer_to(app, initialize("2025-11-25")).header("mcp-session-id")
-        listed = answer_to(strange, request(1, "prompts/list"), mcp_session_id=sealed)
+        listed = answer_to(foreign, request(1, "prompts/list"), mcp_session_id=sealed)
         assert listed.status == (200 if trusts else 404)
         forms = {"elicitation": {"form": {}}}
-        state = rendered(app, "asks", capabilities=forms).json["result"]["requestState"]
+        state = render(app, "asks", capabilities=forms).json["result"]["requestState"]
         answers = {"arguments": {"action": "accept", "content": {"who": "Ada"}}}
-        again = {"name": "asks", "arguments": {}, "requestState": state, "inputResponses": answers}
-        answer = reply_to(strange, "prompts/get", again, capabilities=forms)
+        retry = {"name": "asks", "arguments": {}, "requestState": state, "inputResponses": answers}
+        answer = reply_to(foreign, "prompts/get", retry, capabilities=forms)
         assert (answer.status, answer.code) == (200, None if trusts else -32602)
-        elsewhere = {**again, "arguments": {"who": "Eve"}}
-        assert reply_to(app, "prompts/get", elsewhere, capabilities=forms).code == -32602
-        session = {**again, "requestState": sealed}
+        other_arguments = {**retry, "arguments": {"who": "Eve"}}
+        assert reply_to(app, "prompts/get", other_arguments, capabilities=forms).code == -32602
+        session = {**retry, "requestState": sealed}
         assert reply_to(app, "prompts/get", session, capabilities=forms).code == -32602
-        strange.close(0)
+        foreign.close(0)
 
 
 class TestLimits:
-    def test_the_rate(self):
-        """More requests a second than the rate get an error with status 200 and Retry-After, in both eras."""
+    def test_rate_limit(self):
+        """Requests beyond the rate get an error with status 200 and Retry-After, in both eras."""
         app = application(recipes.catalog(), rate=1)
         answers = [reply_to(app, "prompts/list", revision=revision) for revision in ERAS * 2]
 
-        refused = [answer for answer in answers if answer.code is not None]
-        assert len(refused) >= 2
-        assert {(answer.status, answer.code, answer.header("retry-after")) for answer in refused} == {
+        rejected = [answer for answer in answers if answer.code is not None]
+        assert len(rejected) >= 2
+        assert {(answer.status, answer.code, answer.header("retry-after")) for answer in rejected} == {
             (200, 429, "1")
         }
         app.close(0)
 
     @pytest.mark.parametrize("method", ["prompts/list", "completion/complete"])
-    def test_the_rate_is_that_of_an_address(self, method):
-        """Who asks too often is refused until a time that Retry-After tells. Other addresses are served."""
+    def test_rate_limit_is_per_address(self, method):
+        """
+        Requests from one address are rejected until the time in Retry-After; other addresses are served.
+        """
         app = application(recipes.catalog(), rate=0.01, completions=0.01)
-        given = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": ""}}
-        message = modern(1, method, given if method == "completion/complete" else None)
+        params = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": ""}}
+        message = modern(1, method, params if method == "completion/complete" else None)
 
         async def ask(address):
             caller = post(app, message)
@@ -321,32 +329,32 @@ class TestLimits:
         assert 95 <= int(answers[1].header("retry-after")) <= 100
         app.close(0)
 
-    def test_what_runs_at_once(self):
-        """More prompts than may run at the same time wait, and more than may wait are refused."""
+    def test_concurrent_renderings_are_limited(self):
+        """Prompts beyond the limit wait, and requests beyond the queue are rejected."""
         app = application(recipes.catalog(), renders=1, waiting=1)
 
         async def ask():
-            begun = len(recipes.STARTED)
+            started = len(recipes.STARTED)
             first = post(app, modern(1, "prompts/get", {"name": "waits", "arguments": {"seconds": "20"}}))
-            while len(recipes.STARTED) == begun:
+            while len(recipes.STARTED) == started:
                 await asyncio.sleep(0.001)
             second = post(app, modern(2, "prompts/get", {"name": "greet"}))
             while not app._server._dispatcher.waiting:
                 await asyncio.sleep(0.001)
-            refused = await post(app, modern(3, "prompts/get", {"name": "greet"})).result()
+            rejected = await post(app, modern(3, "prompts/get", {"name": "greet"})).result()
             first.gone.set()
             await first.result()
-            return refused, await second.result()
+            return rejected, await second.result()
 
-        refused, answer = asyncio.run(ask())
-        assert (refused.code, answer.status, answer.json["id"]) == (429, 200, 2)
+        rejected, answer = asyncio.run(ask())
+        assert (rejected.code, answer.status, answer.json["id"]) == (429, 200, 2)
         app.close(0)
 
 
 class TestBodies:
     @pytest.mark.parametrize("sizes", [[101], [50, 51], [1] * 101, [100, 1, 0], [0, 0, 101], [100, 1000]])
-    def test_one_that_is_too_long(self, sizes):
-        """413, after the rest was read and dropped, so that the client sees the reply."""
+    def test_too_long_body_is_rejected(self, sizes):
+        """The rest of the body is read and dropped, so that the client sees the 413."""
         app = application(recipes.catalog(), body=100)
 
         async def ask():
@@ -359,8 +367,8 @@ class TestBodies:
         assert (answer.status, answer.code, answer.header("connection")) == (413, -32600, None)
         assert "100 bytes" in answer.json["error"]["message"]
 
-    def test_the_longest(self):
-        """A body of the limit's length is served."""
+    def test_body_of_the_maximum_length_is_served(self):
+        """The limit is inclusive."""
         app = application(recipes.catalog(), body=200)
         body = body_of(request(1, "ping")).ljust(200)
 
@@ -368,8 +376,8 @@ class TestBodies:
         assert answer_to(app, body + b" ").status == 413
         app.close(0)
 
-    def test_one_that_does_not_end(self):
-        """It is not read for ever, and the connection is closed."""
+    def test_endless_body_closes_the_connection(self):
+        """Reading stops at a limit, and the connection is closed."""
         app = application(recipes.catalog(), body=100)
 
         async def ask():
@@ -381,8 +389,8 @@ class TestBodies:
         answer = asyncio.run(ask())
         assert (answer.status, answer.header("connection")) == (413, "close")
 
-    def test_a_refused_body_is_read(self, app):
-        """The client reads the response, and can use the connection for the next request."""
+    def test_rejected_body_is_read(self, app):
+        """The client reads the response, and can reuse the connection."""
 
         async def ask():
             caller = Caller(app, [b"x" * 2**20] * 8, path="/nowhere")
@@ -393,10 +401,10 @@ class TestBodies:
         answer = asyncio.run(ask())
         assert (answer.status, answer.header("connection")) == (404, None)
 
-    def test_a_refused_body_is_read_within_limits(self):
+    def test_rejected_body_is_read_within_limits(self):
         """
-        A body that is too long, or does not arrive in time, closes the connection; one that waits for 100
-        (Continue) is not read.
+        A body that is too long or too slow closes the connection; a body that waits for 100 (Continue) is not
+        read.
         """
         app = application(recipes.catalog(), body_within=0.05)
 
@@ -413,26 +421,31 @@ class TestBodies:
         assert asyncio.run(ask([b"x"], expect="100-continue")) == (404, "close", 1)
 
     @pytest.mark.parametrize(("path", "status"), [("/mcp", 400), ("/nowhere", 404)])
-    def test_the_server_cannot_read_a_body(self, app, path, status):
-        """400 if it is needed, for any exception that the server raises; the connection is closed."""
+    def test_failing_body_read(self, app, path, status):
+        """
+        Any exception of the server while it reads the body closes the connection, with 400 if the body is
+        needed.
+        """
 
         async def broken():
             raise OSError
 
-        answer = asyncio.run(posted(app, [b"{", broken], path))
+        answer = asyncio.run(post_pieces(app, [b"{", broken], path))
         assert (answer.status, answer.code, answer.header("connection")) == (status, -32600, "close")
 
     @pytest.mark.parametrize("path", ["/mcp", "/healthz"])
     @pytest.mark.parametrize("encoding", ["gzip, chunked", "identity", ["chunked", "chunked"], ""])
-    def test_an_encoded_body(self, app, path, encoding):
-        """400, because some servers pass it on as it was sent. In chunks, a body is served."""
+    def test_encoded_body_is_rejected(self, app, path, encoding):
+        """
+        Encodings are rejected with 400, because some servers pass the encoded body on; chunks are served.
+        """
         answer = answer_to(app, request(1, "ping"), path=path, transfer_encoding=encoding)
 
         assert (answer.status, answer.code, answer.header("connection")) == (400, -32600, "close")
         assert answer_to(app, request(1, "ping"), transfer_encoding="Chunked").status == 200
 
-    def test_in_any_pieces(self, app):
-        """It does not matter how a body arrives."""
+    def test_body_in_pieces(self, app):
+        """The split of a body into pieces does not matter."""
         message = modern(1, "prompts/list")
         body = body_of(message)
 
@@ -444,8 +457,8 @@ class TestBodies:
         for pieces in ([body], [b"", body, b""], [bytes([byte]) for byte in body]):
             assert asyncio.run(ask(list(pieces))).status == 200
 
-    def test_a_client_that_leaves_while_it_sends(self, app):
-        """Nobody is answered."""
+    def test_disconnect_during_the_body(self, app):
+        """The application sends no response."""
 
         async def ask():
             caller = Caller(app, [])
@@ -455,19 +468,19 @@ class TestBodies:
         assert asyncio.run(ask()).status == 0
 
 
-def hiding(name):
-    """A catalog in which one prompt is for callers with a scope alone."""
+def hidden_catalog(name):
+    """Return a catalog with one prompt that needs a scope."""
 
     @prompt(name=name, scopes=["secret"])
     def hidden():
-        """Nobody else knows it."""
+        """A prompt that needs a scope."""
         return "Hidden."
 
     return compile(Recipes(prompts=(hidden,)))
 
 
-def ready_of(catalog, settings):
-    """What a server that is ready says of itself."""
+def readiness_of(catalog, settings):
+    """Return the body of the reply of a ready server."""
     app = Application(catalog, settings)
     try:
         answer = answer_to(app, b"", method="GET", path="/readyz")
@@ -478,15 +491,15 @@ def ready_of(catalog, settings):
 
 
 class TestHealth:
-    def test_it_is_asked_by_anybody(self, app):
-        """A probe names no host that is known, and needs none."""
+    def test_health_checks_accept_any_host(self, app):
+        """A health check can name an unknown host."""
         for path in ("/healthz", "/readyz"):
             assert answer_to(app, b"", method="GET", path=path, host="10.0.0.1").status == 200
 
-    def test_draining(self):
+    def test_draining_server(self):
         """
-        A process that is about to end is not ready. What it serves, it serves, and which reply is the last
-        one on a connection is not its business: others may wait behind this one.
+        A draining process is not ready, but serves requests, and leaves closing connections to the server,
+        because others can be pending.
         """
         app = application(recipes.catalog())
         app.draining = True
@@ -497,8 +510,8 @@ class TestHealth:
         assert (served.status, served.header("connection")) == (200, None)
         app.close(0)
 
-    def test_a_large_catalog_holds_up_nobody(self, app, monkeypatch):
-        """What takes long to say of a catalog is found beside the event loop."""
+    def test_digest_is_computed_off_the_event_loop(self, app, monkeypatch):
+        """The slow digest of a large catalog does not block the event loop."""
         threads = []
 
         def digest(_snapshot):
@@ -515,34 +528,47 @@ class TestHealth:
         assert threading.current_thread() not in threads
 
     @pytest.mark.parametrize("settings", [Settings(), Settings(own_key=b"o" * 32)], ids=["random", "own"])
-    def test_without_keys_it_tells_nothing_of_the_catalog(self, settings):
-        """A client could guess what is hidden, and compare: so all catalogs look alike."""
-        assert {ready_of(catalog, settings) for catalog in (recipes.catalog(), hiding("a"), hiding("b"))} == {
-            '{"status":"ready","errors":0}'
+    def test_no_digest_without_keys(self, settings):
+        """
+        A client could guess hidden prompts and compare digests, so without shared keys all catalogs look
+        alike.
+        """
+        assert {
+            readiness_of(catalog, settings)
+            for catalog in (recipes.catalog(), hidden_catalog("a"), hidden_catalog("b"))
+        } == {'{"status":"ready","errors":0}'}
+
+    def test_digest_compares_replicas(self):
+        """
+        Replicas with the same recipes, keys and name have the same digest, which cannot be computed without
+        the keys.
+        """
+        settings = Settings(keys=[KEY, b"n" * 32])
+        body = readiness_of(hidden_catalog("a"), settings)
+
+        assert body == readiness_of(hidden_catalog("a"), Settings(keys=[KEY]))
+        different = [Settings(keys=[b"n" * 32, KEY]), Settings(keys=[KEY], name="others")]
+        answers = {
+            body,
+            readiness_of(hidden_catalog("b"), settings),
+            *(readiness_of(hidden_catalog("a"), each) for each in different),
         }
-
-    def test_with_keys_replicas_can_be_compared(self):
-        """Those of the same recipes, keys and name say the same; without the keys nobody can compute it."""
-        own = Settings(keys=[KEY, b"n" * 32])
-        said = ready_of(hiding("a"), own)
-
-        assert said == ready_of(hiding("a"), Settings(keys=[KEY]))
-        others = [Settings(keys=[b"n" * 32, KEY]), Settings(keys=[KEY], name="others")]
-        answers = {said, ready_of(hiding("b"), own), *(ready_of(hiding("a"), one) for one in others)}
         assert len(answers) == 4
-        known = SharedServer(hiding("a"), bool, identity=ServerInfo("promptkit", VERSION)).snapshot.digest
-        assert known not in said
+        public_digest = SharedServer(
+            hidden_catalog("a"), bool, identity=ServerInfo("promptkit", VERSION)
+        ).snapshot.digest
+        assert public_digest not in body
 
-    def test_nobody_reads(self):
-        """A process in which no thread reads requests any more is alive, but not ready."""
+    def test_server_without_a_reader_is_not_ready(self):
+        """A process in which no thread reads requests is alive, but not ready."""
         app = application(recipes.catalog())
         server = app.start()
         assert answer_to(app, b"", method="GET", path="/readyz").status == 200
 
         app.close(0)
-        until = time.monotonic() + 10
+        deadline = time.monotonic() + 10
         while server.is_reading:
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
 
         answer = answer_to(app, b"", method="GET", path="/readyz")
         assert (answer.status, answer.json) == (503, {"status": "nobody reads requests"})
@@ -564,14 +590,14 @@ class TestMounted:
             ("/a", "/mcp", 200),
         ],
     )
-    def test_paths(self, app, root, path, status):
-        """It answers at the path of the mount, and at the endpoint below it."""
+    def test_mount_paths(self, app, root, path, status):
+        """The application answers at the path of the mount, and at the endpoint below it."""
         assert answer_to(app, modern(1, "prompts/list"), root=root, path=path).status == status
 
 
-class TestTheEnd:
-    def test_requests_after_it(self):
-        """Once it is closed nothing is served, and nobody waits."""
+class TestClosing:
+    def test_closed_application_rejects_requests(self):
+        """Requests to a closed application get 503 immediately."""
         app = application(recipes.catalog())
         assert answer_to(app, modern(1, "prompts/list")).status == 200
         app.close(0)
@@ -580,11 +606,11 @@ class TestTheEnd:
         assert (answer.status, answer.code, answer.header("connection")) == (503, -32603, "close")
 
     def test_lifespan(self):
-        """With a lifespan it starts before the first request, and ends with it."""
+        """The application starts and closes with the lifespan of the ASGI server."""
         app = application(recipes.catalog())
         sent = []
 
-        async def live():
+        async def run_lifespan():
             received = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
 
             async def receive():
@@ -595,12 +621,12 @@ class TestTheEnd:
 
             await app({"type": "lifespan"}, receive, send)
 
-        asyncio.run(live())
+        asyncio.run(run_lifespan())
         assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
         assert answer_to(app, modern(1, "prompts/list")).status == 503
 
-    def test_a_socket_is_refused(self, app):
-        """There are no web sockets."""
+    def test_websocket_is_rejected(self, app):
+        """The application closes WebSocket connections."""
         sent = []
 
         async def open_socket():
@@ -616,8 +642,8 @@ class TestTheEnd:
         assert sent == ["websocket.close"]
 
 
-def test_several_loops(app):
-    """Each event loop gets its own replies, one after the other and side by side."""
+def test_several_event_loops(app):
+    """Each event loop gets its own replies, sequentially and concurrently."""
 
     async def ask(number):
         answers = [
@@ -625,8 +651,8 @@ def test_several_loops(app):
         ]
         return [json.loads((await answer.result()).body)["id"] for answer in answers]
 
-    async def both():
+    async def run_loops():
         return await asyncio.gather(*(asyncio.to_thread(asyncio.run, ask(number)) for number in range(3)))
 
-    for number, ids in enumerate(asyncio.run(both())):
+    for number, ids in enumerate(asyncio.run(run_loops())):
         assert ids == [f"{number}.{each}" for each in range(20)]

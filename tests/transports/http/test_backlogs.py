@@ -1,4 +1,4 @@
-"""What waits for clients: how much that may be, how fast they have to read, and what is left after a load."""
+"""Unread replies: limits on their size and on the speed of readers, and memory after a load."""
 
 import asyncio
 import socket
@@ -30,75 +30,78 @@ def large():
 
 
 class Transport:
-    """A transport for which so many bytes wait, until it is aborted."""
+    """A transport with *waits* pending bytes, until it is aborted."""
 
-    def __init__(self, waits):
-        self.waits = waits
+    def __init__(self, pending):
+        self.pending = pending
         self.is_aborted = False
 
     def get_write_buffer_size(self):
-        """How many bytes wait."""
-        return self.waits
+        """Return the number of pending bytes."""
+        return self.pending
 
     def abort(self):
-        """End at once."""
+        """Record the abort."""
         self.is_aborted = True
 
 
-def held(backlogs, *sizes, now=0.0):
-    """Transports for which so many bytes begin to wait, one after the other."""
+def hold(backlogs, *sizes, now=0.0):
+    """Return transports of these pending sizes, which are added one after the other."""
     transports = [Transport(size) for size in sizes]
     for transport in transports:
         backlogs.hold(transport, now)
     return transports
 
 
-class TestTheBound:
-    def test_the_slowest_is_given_up(self):
-        """Beyond the bound, that is the client that has read least, and no more of them than needed."""
+class TestLimit:
+    def test_slowest_reader_is_dropped(self):
+        """Beyond the limit, only the client that has read least is dropped."""
         backlogs = Backlogs(300_000, 10.0)
-        fast, slow, slower = held(backlogs, 100_000, 100_000, 100_000)
-        fast.waits, slow.waits, slower.waits = 10_000, 90_000, 95_000
-        (latest,) = held(backlogs, 100_000, now=3.0)
+        fast, slow, slower = hold(backlogs, 100_000, 100_000, 100_000)
+        fast.pending, slow.pending, slower.pending = 10_000, 90_000, 95_000
+        (newest,) = hold(backlogs, 100_000, now=3.0)
 
-        assert [one.is_aborted for one in (fast, slow, slower, latest)] == [False, False, True, False]
+        assert [transport.is_aborted for transport in (fast, slow, slower, newest)] == [
+            False,
+            False,
+            True,
+            False,
+        ]
 
-    def test_of_those_that_read_nothing_the_first_is(self):
-        """Who has come lately has had no time to read."""
+    def test_oldest_of_equal_readers_is_dropped(self):
+        """A recent client has had no time to read."""
         backlogs = Backlogs(300_000, 10.0)
-        early = held(backlogs, 100_000, 100_000)
-        late = held(backlogs, 100_000, 100_000, now=3.0)
+        early = hold(backlogs, 100_000, 100_000)
+        late = hold(backlogs, 100_000, 100_000, now=3.0)
 
-        assert [one.is_aborted for one in (*early, *late)] == [True, False, False, False]
+        assert [transport.is_aborted for transport in (*early, *late)] == [True, False, False, False]
 
-    def test_what_was_read_partly_counts_whole(self):
-        """A reply is kept as long as a part of it waits."""
+    def test_partly_read_reply_counts_fully(self):
+        """A reply is kept in memory as long as a part of it is pending."""
         backlogs = Backlogs(300_000, 10.0)
-        first, second = held(backlogs, 200_000, 100_000)
-        first.waits = second.waits = 20_000
-        held(backlogs, 100_000)
+        first, second = hold(backlogs, 200_000, 100_000)
+        first.pending = second.pending = 20_000
+        hold(backlogs, 100_000)
 
         assert first.is_aborted != second.is_aborted
 
-    def test_a_single_one_may_be_larger(self):
-        """Else nobody could ever be sent such a reply; what was read, or given up, makes room again."""
+    def test_single_reply_can_exceed_the_limit(self):
+        """One reply can exceed the limit, and makes room when it was read or dropped."""
         backlogs = Backlogs(300_000, 10.0)
-        (first,) = held(backlogs, 900_000)
+        (first,) = hold(backlogs, 900_000)
         assert not first.is_aborted
         backlogs.release(first)
-        (second,) = held(backlogs, 900_000)
-        (third,) = held(backlogs, 200_000)
+        (second,) = hold(backlogs, 900_000)
+        (third,) = hold(backlogs, 200_000)
 
-        assert [one.is_aborted for one in (first, second, third)] == [False, True, False]
+        assert [transport.is_aborted for transport in (first, second, third)] == [False, True, False]
 
-    def test_a_reply_costs_the_same_beside_many(self):
-        """
-        What is done when bytes begin to wait, and when they are read, does not grow with what waits already.
-        """
+    def test_cost_of_a_reply_does_not_depend_on_the_number(self):
+        """Adding and releasing a reply take the same number of calls with one and with a thousand others."""
 
-        def calls_beside(number):
+        def count_calls(number):
             backlogs = Backlogs(300 * MIB, 10.0)
-            held(backlogs, *[70_000] * number)
+            hold(backlogs, *[70_000] * number)
             transport, calls, before = Transport(70_000), [], sys.getprofile()
             sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
             backlogs.hold(transport, 0.0)
@@ -106,77 +109,75 @@ class TestTheBound:
             sys.setprofile(before)
             return len(calls)
 
-        assert calls_beside(1000) == calls_beside(1)
+        assert count_calls(1000) == count_calls(1)
 
 
-class TestLittleThatWaits:
-    """Event loops tell of no more than 64 KiB. Less is found once a second."""
+class TestSmallBacklogs:
+    """Backlogs below the 64 KiB high-water mark of event loops, which are measured once a second."""
 
     @staticmethod
     def swept(backlogs, now, *transports):
-        """Look after transports, as connections do."""
+        """Check the transports like connections do, and return which are aborted."""
         for transport in transports:
-            assert backlogs.check(transport, now) is (transport.waits > 0)
+            assert backlogs.check(transport, now) is (transport.pending > 0)
         backlogs.shed(now)
-        return [one.is_aborted for one in transports]
+        return [transport.is_aborted for transport in transports]
 
-    def test_it_counts_together(self):
-        """Many small replies that nobody reads are bounded as large ones are."""
+    def test_small_backlogs_add_up(self):
+        """Many small unread replies are limited like large ones."""
         transports = [Transport(60_000) for _ in range(8)]
 
         assert self.swept(Backlogs(300_000, 10.0), 0.0, *transports) == [True] * 3 + [False] * 5
 
-    def test_what_was_read_makes_room(self):
-        """So it does if the event loop has said nothing of it."""
+    def test_read_replies_make_room(self):
+        """Read replies are removed even without a notification of the event loop."""
         backlogs = Backlogs(300_000, 10.0)
         first, second = [Transport(60_000) for _ in range(4)], [Transport(60_000) for _ in range(4)]
         self.swept(backlogs, 0.0, *first)
         for transport in first:
-            transport.waits = 0
+            transport.pending = 0
 
         assert self.swept(backlogs, 1.0, *first, *second) == [False] * 8
 
-    def test_what_comes_later_counts(self):
-        """A reply behind another one waits as well."""
+    def test_growing_backlog_counts(self):
+        """Further replies add to a backlog."""
         backlogs = Backlogs(300_000, 10.0)
         transports = [Transport(10) for _ in range(8)]
         assert self.swept(backlogs, 0.0, *transports) == [False] * 8
         for transport in transports:
-            transport.waits = 60_000
+            transport.pending = 60_000
 
         assert self.swept(backlogs, 1.0, *transports) == [True] * 3 + [False] * 5
 
-    def test_it_is_read_or_given_up(self):
-        """A client that reads nothing of it has ten seconds."""
+    def test_client_that_does_not_read_is_dropped(self):
+        """A client that reads nothing is dropped after ten seconds."""
         backlogs = Backlogs(300 * MIB, 10.0)
         transport = Transport(60_000)
-        found = [self.swept(backlogs, float(second), transport) for second in range(12)]
+        aborted = [self.swept(backlogs, float(second), transport) for second in range(12)]
 
-        assert found == [[False]] * 11 + [[True]]
+        assert aborted == [[False]] * 11 + [[True]]
 
 
-class TestTheRate:
+class TestReadingRate:
     @pytest.mark.parametrize(
         ("read", "is_aborted"), [(0, True), (680, True), (4_000, True), (4_200, False), (100_000, False)]
     )
-    def test_of_a_steady_client(self, read, is_aborted):
-        """Who reads less than 4 KiB a second is given up, however steadily."""
+    def test_slow_client_is_dropped(self, read, is_aborted):
+        """A client that reads less than 4 KiB a second is dropped."""
         backlogs = Backlogs(300 * MIB, 10.0)
-        (transport,) = held(backlogs, 10_000_000)
+        (transport,) = hold(backlogs, 10_000_000)
         for second in range(1, 40):
-            transport.waits -= read
+            transport.pending -= read
             backlogs.check(transport, float(second))
 
         assert transport.is_aborted is is_aborted
 
-    def test_of_an_uneven_client(self):
-        """
-        Who reads nothing for some seconds, and then much, goes on; what was read long ago does not count.
-        """
+    def test_uneven_client_is_served(self):
+        """Pauses of some seconds are tolerated, but reads in the distant past do not count."""
         backlogs = Backlogs(300 * MIB, 10.0)
-        (transport,) = held(backlogs, 10_000_000)
+        (transport,) = hold(backlogs, 10_000_000)
         for second in range(1, 50):
-            transport.waits -= 400_000 if second % 9 == 0 else 0
+            transport.pending -= 400_000 if second % 9 == 0 else 0
             backlogs.check(transport, float(second))
         assert not transport.is_aborted
         for second in range(50, 71):
@@ -185,24 +186,25 @@ class TestTheRate:
 
 
 def resident(process):
-    """The memory of a process, in bytes."""
+    """Return the resident memory of a process in bytes."""
     return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
 
 
 def wait_until(holds):
-    """Wait until something holds."""
-    until = time.monotonic() + PATIENCE
+    """Wait until *holds* returns True."""
+    deadline = time.monotonic() + PATIENCE
     while not holds():
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing says how much memory a process has")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the memory of a process")
 def test_memory_during_and_after_a_load(tmp_path):
     """
-    Twenty unread replies of 10 MB take what `--max-held` allows, and their memory is returned after them.
+    Twenty unread replies of 10 MB take at most the memory of `--max-held`, which is returned to the system
+    afterwards.
 
-    Without the limit they take 200 MB. While a reply is rendered and encoded, some copies of it exist.
+    Without the limit they take 200 MB. While a reply is rendered and encoded, a few copies of it exist.
     """
     (tmp_path / "large.py").write_text(LARGE)
     command = [sys.executable, "-m", "promptkit", "serve", str(tmp_path), "--http", "0", "--no-watch"]
@@ -212,24 +214,24 @@ def test_memory_during_and_after_a_load(tmp_path):
     try:
         with served.connect() as connection:
             assert len(connection.ask("/mcp", body_of(message), **fields).body) > 10_000_000
-        before = most = resident(served.process)
+        before = peak = resident(served.process)
         with ExitStack() as stack:
             for _ in range(20):
                 connection = stack.enter_context(served.connect())
                 connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 connection.request("/mcp", body_of(message), **fields)
-                connection.read_until(b"\r\n\r\n")  # the reply is there, and is not read
-                most = max(most, resident(served.process))
+                connection.read_until(b"\r\n\r\n")  # the reply has arrived, and stays unread
+                peak = max(peak, resident(served.process))
         wait_until(lambda: resident(served.process) < before + 10 * MIB)
     finally:
         served.process.kill()
         served.process.wait()
 
-    assert most < before + (40 + 80) * MIB
+    assert peak < before + (40 + 80) * MIB
 
 
 def test_memory_after_a_large_reply(monkeypatch):
-    """The application returns free memory to the system, once for all large replies of some seconds."""
+    """Free memory is returned to the system once for all large replies within some seconds."""
     returned = []
     monkeypatch.setattr(channel, "_TRIM_AFTER_S", 0.05)
     monkeypatch.setattr(channel, "return_free_memory", lambda: returned.append(1))
@@ -243,7 +245,7 @@ def test_memory_after_a_large_reply(monkeypatch):
 
     @prompt
     def sized(size: int):
-        """A reply of a size."""
+        """A reply of the given size."""
         return "x" * size
 
     app = application(compile([sized]))

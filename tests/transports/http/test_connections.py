@@ -1,4 +1,4 @@
-"""What a client may send, and how slowly."""
+"""Connections: limits on the size, number and speed of requests."""
 
 import asyncio
 import inspect
@@ -20,8 +20,8 @@ from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
 from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, Served
 
-#: Short enough to wait for, and long enough for a busy machine.
-QUICK = {"head_s": 0.6, "keep_alive": 1.5, "stall_s": 1.0}
+#: Short enough for tests, and long enough for a busy machine.
+SHORT_LIMITS = {"head_s": 0.6, "keep_alive": 1.5, "stall_s": 1.0}
 
 HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\n"
 FLOOD = b"GET /flood HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -29,7 +29,7 @@ FLOOD = b"GET /flood HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 @contextmanager
 def serving(folder, limits):
-    """A server for all tests that leave it as it was."""
+    """A server that all tests share."""
     (folder / "greet.py").write_text(GREET)
     command = [sys.executable, str(STAND_IN), json.dumps(limits), "serve", str(folder), "--http", "0"]
     served = Served(command, folder / "log.txt")
@@ -39,67 +39,70 @@ def serving(folder, limits):
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    """One with short limits."""
-    with serving(tmp_path_factory.mktemp("quick"), QUICK) as served:
+def quick_server(tmp_path_factory):
+    """A server with short limits."""
+    with serving(tmp_path_factory.mktemp("quick"), SHORT_LIMITS) as served:
         yield served
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    """One with the usual limits."""
+def default_server(tmp_path_factory):
+    """A server with the default limits."""
     with serving(tmp_path_factory.mktemp("shared"), {}) as served:
         yield served
 
 
-#: The descriptors of two sockets, to which nothing is sent. As objects, nobody would close them in the end.
-QUIET = [end.detach() for end in socket.socketpair()]
+#: The descriptors of two idle sockets. As socket objects, they would cause warnings when they are collected.
+IDLE_DESCRIPTORS = [end.detach() for end in socket.socketpair()]
 
 
 class Transport(SimpleNamespace):
-    """One that may be a key, as those of event loops are."""
+    """A hashable transport, like those of event loops."""
 
     __hash__ = object.__hash__
 
 
-def transport(done):
-    """A transport that notes the status of what is written, and whether it reads, or is closed."""
+def transport(events):
+    """Return a transport that records the statuses of responses, and when it is paused, resumed or closed."""
     return Transport(
-        get_extra_info={"socket": SimpleNamespace(fileno=lambda: QUIET[0])}.get,
-        write=lambda data: done.append(data.split()[1]),
+        get_extra_info={"socket": SimpleNamespace(fileno=lambda: IDLE_DESCRIPTORS[0])}.get,
+        write=lambda data: events.append(data.split()[1]),
         write_eof=bool,
-        is_closing=lambda: b"close" in done,
-        close=lambda: done.append(b"close"),
-        pause_reading=lambda: done.append(b"pause"),
-        resume_reading=lambda: done.append(b"resume"),
+        is_closing=lambda: b"close" in events,
+        close=lambda: events.append(b"close"),
+        pause_reading=lambda: events.append(b"pause"),
+        resume_reading=lambda: events.append(b"resume"),
         get_write_buffer_size=lambda: 0,
         set_write_buffer_limits=lambda *_: None,
     )
 
 
-async def answer(_scope, receive, send):
-    """An application that needs nothing but the head."""
+async def application(_scope, receive, send):
+    """Answer without reading the body."""
     await receive()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"{}"})
 
 
 def wait_until(holds):
-    """Wait until something holds."""
-    until = time.monotonic() + PATIENCE
+    """Wait until *holds* returns True."""
+    deadline = time.monotonic() + PATIENCE
     while not holds():
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def asked_once(served):
-    """The status of a request on a connection of its own."""
+def request_status(served):
+    """Return the status of a request on its own connection."""
     with served.connect() as connection:
         return connection.ask().status
 
 
-def refused(served, data):
-    """The status with which something is refused; the connection ends, and others are served."""
+def rejection_status(served, data):
+    """
+    Return the status with which *data* is rejected, and check that the connection is closed and others are
+    served.
+    """
     with served.connect() as connection:
         connection.send(data)
         reply = connection.reply()
@@ -115,10 +118,10 @@ class TestHeads:
     @pytest.mark.parametrize(
         ("fields", "status"),
         [(97, 200), (98, 431), (10_000, 431)],
-        ids=["100 with those of the request", "one more", "10,000"],
+        ids=["100 in total", "101", "10,000"],
     )
-    def test_too_many_fields(self, shared, fields, status):
-        """A request may have a hundred fields."""
+    def test_number_of_fields_is_limited(self, default_server, fields, status):
+        """A request can have a hundred fields."""
         data = (
             HEAD
             + b"content-length: 0\r\n"
@@ -126,25 +129,30 @@ class TestHeads:
             + b"x: y\r\n\r\n"
         )
         if status != 200:
-            assert refused(shared, data) == status
+            assert rejection_status(default_server, data) == status
             return
-        with shared.connect() as connection:
+        with default_server.connect() as connection:
             connection.send(data)
             assert len(connection.reply().json["headers"]) == 100
 
     @pytest.mark.parametrize("size", [33_000, 100_000, 1_000_000])
-    def test_a_head_that_is_too_large(self, shared, size):
-        """A head may have 32 KiB, be it in one field or in a path."""
-        assert refused(shared, HEAD + b"x: " + b"y" * size + b"\r\n\r\n") == 431
-        assert refused(shared, b"POST /" + b"y" * size + b" HTTP/1.1\r\nhost: localhost\r\n\r\n") == 431
+    def test_too_large_head_is_rejected(self, default_server, size):
+        """A head can have 32 KiB, in one field or in the path."""
+        assert rejection_status(default_server, HEAD + b"x: " + b"y" * size + b"\r\n\r\n") == 431
+        assert (
+            rejection_status(
+                default_server, b"POST /" + b"y" * size + b" HTTP/1.1\r\nhost: localhost\r\n\r\n"
+            )
+            == 431
+        )
 
-    def test_a_large_head_within_the_bound(self, shared):
-        """Up to the bound, all of it arrives."""
-        assert len(dict(shared.get(x="y" * 30_000)["headers"])["x"]) == 30_000
+    def test_head_within_the_limit_is_accepted(self, default_server):
+        """A field of 30,000 bytes arrives completely."""
+        assert len(dict(default_server.get(x="y" * 30_000)["headers"])["x"]) == 30_000
 
-    def test_a_header_without_an_end(self, shared):
-        """It is refused once it is too large, however long it would go on."""
-        with shared.connect() as connection:
+    def test_endless_header_is_rejected(self, default_server):
+        """An endless header is rejected once it exceeds the limit."""
+        with default_server.connect() as connection:
             connection.send(HEAD + b"x: ")
             sent = 0
             try:
@@ -159,10 +167,10 @@ class TestHeads:
                 pass
             assert connection.reply().status == 431
 
-    def test_a_slow_head(self, quick):
-        """However steadily a byte comes, the head must be complete in time."""
+    def test_slow_head_times_out(self, quick_server):
+        """The head must be complete in time, even if bytes arrive steadily."""
         started = time.monotonic()
-        with quick.connect() as connection:
+        with quick_server.connect() as connection:
             connection.send(HEAD)
             connection.socket.settimeout(0.2)
             while time.monotonic() - started < PATIENCE:
@@ -175,50 +183,50 @@ class TestHeads:
             connection.socket.settimeout(PATIENCE)
             assert connection.reply().status == 408
 
-    def test_half_a_head(self, quick):
-        """A head that does not go on is answered with 408, and the connection ends."""
-        with quick.connect() as connection:
+    def test_incomplete_head_times_out(self, quick_server):
+        """An incomplete head is answered with 408, and the connection is closed."""
+        with quick_server.connect() as connection:
             connection.send(HEAD)
             assert connection.reply().status == 408
             assert connection.wait_for_close() < PATIENCE
 
-    def test_a_second_head_that_does_not_end(self, quick):
-        """On a connection that was of use, too."""
-        with quick.connect() as connection:
+    def test_incomplete_second_head_times_out(self, quick_server):
+        """The timeout also applies after a complete request."""
+        with quick_server.connect() as connection:
             assert connection.ask().status == 200
             connection.send(HEAD)
             assert connection.reply().status == 408
 
-    @pytest.mark.parametrize("said", [b"", b"\r\n" * 100], ids=["nothing", "blank lines"])
-    def test_a_connection_without_a_request(self, quick, said):
-        """It is closed without a word."""
-        with quick.connect() as connection:
-            connection.send(said)
+    @pytest.mark.parametrize("data", [b"", b"\r\n" * 100], ids=["nothing", "blank lines"])
+    def test_connection_without_a_request_is_closed(self, quick_server, data):
+        """The connection is closed without a response."""
+        with quick_server.connect() as connection:
+            connection.send(data)
             assert connection.wait_for_close() < PATIENCE
             assert connection.rest == b""
 
     @pytest.mark.parametrize(
         ("is_answered", "seconds"), [(True, 32.0), (False, None)], ids=["answered", "not yet"]
     )
-    def test_an_idle_connection(self, is_answered, seconds):
+    def test_idle_connection_is_closed(self, is_answered, seconds):
         """
-        It stays for thirty seconds after a reply, and is then closed. As long as a request is being answered,
-        there are no limits but those of the application.
+        A connection is closed thirty seconds after its last reply, but never while a request is being
+        answered.
         """
-        done, tasks = [], []
+        events, tasks = [], []
         connections = Connections(ConnectionLimits(), bool)
-        connection = HttpConnection(answer, connections, SimpleNamespace(create_task=tasks.append))
-        connection.connection_made(transport(done))
+        connection = HttpConnection(application, connections, SimpleNamespace(create_task=tasks.append))
+        connection.connection_made(transport(events))
         connection.data_received(HEAD + b"\r\n")
         if is_answered:
             assert [*tasks[0].__await__()] == []
         closed = None
         for now in map(float, range(100)):
             connections.sweep(now)
-            closed = now if closed is None and b"close" in done else closed
+            closed = now if closed is None and b"close" in events else closed
         tasks[0].close()
 
-        assert closed == seconds  # two sweeps later at most, and never early
+        assert closed == seconds  # at most two sweeps later, and never early
 
     @pytest.mark.parametrize(
         "data",
@@ -241,15 +249,13 @@ class TestHeads:
         ],
         ids=lambda data: repr(data.removeprefix(HEAD))[2:40],
     )
-    def test_what_is_no_http(self, shared, data):
-        """
-        It is refused with 400: both lengths, two lengths, two hosts, and whatever could be read in two ways.
-        """
-        assert refused(shared, data) == 400
+    def test_invalid_http_is_rejected(self, default_server, data):
+        """Ambiguous requests are rejected with 400: both lengths, two lengths, two hosts, and the like."""
+        assert rejection_status(default_server, data) == 400
 
-    def test_a_client_of_http_1_0(self, shared):
-        """It is not told to go on, as it knows no such reply, whatever it says that it expects."""
-        with shared.connect() as connection:
+    def test_http_1_0_client_gets_no_100_continue(self, default_server):
+        """An HTTP/1.0 client gets no interim response even if it expects one."""
+        with default_server.connect() as connection:
             head = HEAD.replace(b"1.1", b"1.0") + b"expect: 100-continue\r\ncontent-length: 2\r\n\r\n"
             connection.send(head)
             time.sleep(0.1)
@@ -267,12 +273,12 @@ class TestHeads:
         ids=["a length", "chunks", "an empty body", "no body"],
     )
     @pytest.mark.parametrize("pieces", [1, 4], ids=["at once", "in pieces"])
-    def test_another_protocol_is_not_spoken(self, shared, framing, body, pieces):
-        """A wish for another protocol, as Java's client sends it, is ignored, again and again."""
-        wish = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQC\r\n"
-        data = (HEAD + wish + framing + b"\r\n" + body) * 2 + HEAD + b"content-length: 3\r\n\r\nabc"
+    def test_upgrade_requests_are_ignored(self, default_server, framing, body, pieces):
+        """Requests to upgrade the protocol, as Java's client sends them, are served without the upgrade."""
+        upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQC\r\n"
+        data = (HEAD + upgrade + framing + b"\r\n" + body) * 2 + HEAD + b"content-length: 3\r\n\r\nabc"
         size = -(-len(data) // pieces)
-        with shared.connect() as connection:
+        with default_server.connect() as connection:
             for start in range(0, len(data), size):
                 connection.send(data[start : start + size])
                 time.sleep(0.02 if pieces > 1 else 0)
@@ -281,29 +287,29 @@ class TestHeads:
         assert [reply.status for reply in replies] == [200] * 3
         assert [reply.json["length"] for reply in replies] == [2 if body else 0, 2 if body else 0, 3]
 
-    def test_wishes_that_came_together(self):
-        """However many requests of one read ask for another protocol, no call leads to the next."""
-        wish = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
-        done, tasks = [], []
+    def test_pipelined_upgrade_requests_do_not_recurse(self):
+        """Many upgrade requests in one read do not deepen the call stack."""
+        upgrade = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
+        events, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
-        connection.connection_made(transport(done))
-        bound = sys.getrecursionlimit()
+        connection = HttpConnection(application, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport(events))
+        recursion_limit = sys.getrecursionlimit()
         sys.setrecursionlimit(len(inspect.stack(0)) + 40)
         try:
-            connection.data_received(wish * 50)
+            connection.data_received(upgrade * 50)
         finally:
-            sys.setrecursionlimit(bound)
+            sys.setrecursionlimit(recursion_limit)
         while tasks:
             assert [*tasks.pop().__await__()] == []
 
-        assert done.count(b"200") == 50
+        assert events.count(b"200") == 50
 
 
 class TestBodies:
-    def test_a_chunked_body(self, shared):
-        """It arrives whole; what follows it is no header."""
-        with shared.connect() as connection:
+    def test_chunked_body(self, default_server):
+        """A chunked body arrives completely, and its trailer does not become a header."""
+        with default_server.connect() as connection:
             connection.send(
                 HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n"
             )
@@ -313,32 +319,32 @@ class TestBodies:
         assert dict(reply.json["headers"]).keys() == {"host", "transfer-encoding"}
 
     @pytest.mark.parametrize("endless", [b"0\r\nx: ", b"2;x="], ids=["a trailer", "a chunk extension"])
-    def test_what_leads_to_nothing(self, shared, endless):
-        """Bytes that are neither head nor body are bounded, too."""
-        with shared.connect() as connection:
+    def test_endless_trailers_and_extensions_are_rejected(self, default_server, endless):
+        """Bytes outside of head and body are limited, too."""
+        with default_server.connect() as connection:
             connection.send(HEAD + b"transfer-encoding: chunked\r\n\r\n" + endless)
             for _ in range(3):
                 connection.send(b"y" * 20_000)
                 time.sleep(0.05)
             assert connection.reply().status == 400
 
-    def test_a_large_body(self, shared):
-        """How large a body may be is the application's business."""
-        with shared.connect() as connection:
+    def test_large_body(self, default_server):
+        """Only the application limits the size of bodies."""
+        with default_server.connect() as connection:
             assert connection.ask(body=b"x" * 3_000_000).json["length"] == 3_000_000
 
-    def test_requests_one_after_the_other(self, shared):
-        """Requests that are sent before the reply are answered in their order."""
-        with shared.connect() as connection:
+    def test_pipelined_requests_are_answered_in_order(self, default_server):
+        """Requests that are sent before the first reply are answered in order."""
+        with default_server.connect() as connection:
             for number in range(50):
                 connection.request(f"/{number}")
             paths = [connection.reply().json["path"] for _ in range(50)]
 
         assert paths == [f"/{number}" for number in range(50)]
 
-    def test_nonsense_behind_a_request(self, shared):
-        """The request before it is answered, and no half reply is mixed into its own."""
-        with shared.connect() as connection:
+    def test_invalid_data_after_a_request(self, default_server):
+        """The first request is answered completely, and the connection is closed."""
+        with default_server.connect() as connection:
             connection.request("/slow?0.5")
             connection.send(b"nonsense\r\n\r\n")
             assert connection.reply().status == 200
@@ -350,27 +356,27 @@ class TestBodies:
 LARGE = HEAD + b"content-length: 20000\r\n\r\n" + b"y" * 20_000
 
 
-async def swept(connections):
-    """Look after connections, more often than a server does."""
+async def sweep_often(connections):
+    """Sweep connections more often than a server does."""
     now = 0.0
     while True:
         await asyncio.sleep(0.02)
         connections.sweep(now := now + 0.02)
 
 
-class TestRequestsThatWait:
+class TestPipelining:
     @staticmethod
-    async def slow(done):
-        """A connection whose first request is answered slowly, and looks whether the client leaves."""
+    async def slow(events):
+        """A connection whose first request waits until the client disconnects."""
 
         async def slowly(_scope, receive, _send):
             while (await receive())["type"] != "http.disconnect":
                 pass
-            done.append(b"told")
+            events.append(b"told")
 
         connections = Connections(ConnectionLimits(), bool)
         connection = HttpConnection(slowly, connections, asyncio.get_running_loop())
-        connection.connection_made(transport(done))
+        connection.connection_made(transport(events))
         connection.data_received(HEAD + b"\r\n")
         await asyncio.sleep(0)
         return connection
@@ -384,38 +390,36 @@ class TestRequestsThatWait:
         ],
         ids=["heads", "bodies", "targets"],
     )
-    def test_how_much_may_wait(self, request_):
+    def test_size_of_pipelined_requests_is_limited(self, request_):
         """
-        Nothing more is kept once 64 KiB wait behind a slow reply, and all is read: its client may leave.
+        After 64 KiB of pending requests, further data is read and dropped, so that a disconnect is noticed.
         """
 
-        async def kept():
-            done = []
-            connection = await self.slow(done)
+        async def pending_size():
+            events = []
+            connection = await self.slow(events)
             for _ in range(1000):
                 connection.data_received(request_)
-            return [*done], sum(cycle.size for cycle in connection._waiting)
+            return [*events], sum(cycle.size for cycle in connection._waiting)
 
-        done, size = asyncio.run(kept())
-        assert done == []
+        events, size = asyncio.run(pending_size())
+        assert events == []
         assert 60_000 <= size <= 90_000
 
-    def test_how_many_may_wait(self):
-        """
-        Of thousands that came in one read, 64 wait. The last of them says that the others are not answered.
-        """
-        done, tasks = [], []
+    def test_number_of_pipelined_requests_is_limited(self):
+        """Of thousands of requests in one read, 64 are queued; the last reply closes the connection."""
+        events, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
-        connection.connection_made(transport(done))
+        connection = HttpConnection(application, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport(events))
         connection.data_received((HEAD + b"\r\n") * 2_000)
         while tasks:
             assert [*tasks.pop().__await__()] == []
 
-        assert done == [b"200"] * 65 + [b"close"]
+        assert events == [b"200"] * 65 + [b"close"]
 
-    def test_a_piece_costs_the_same_behind_many(self):
-        """What is done for a piece of a body does not grow with what waits: the client chooses both."""
+    def test_cost_of_a_piece_does_not_depend_on_the_queue(self):
+        """The work for a piece of a body is the same with one and with sixty pending requests."""
 
         async def calls_of_a_piece(waiting):
             connection = await self.slow([])
@@ -430,11 +434,11 @@ class TestRequestsThatWait:
 
         assert asyncio.run(calls_of_a_piece(60)) == asyncio.run(calls_of_a_piece(1))
 
-    def test_what_was_begun_makes_room(self):
-        """All that waited may wait again, once it was answered, and once half a request was forgotten."""
+    def test_answered_requests_make_room(self):
+        """The limit applies to pending requests only; answered and discarded ones do not count."""
         tasks = []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection = HttpConnection(application, Connections(ConnectionLimits(), bool), loop)
         connection.connection_made(transport([]))
         for _ in range(5):
             connection.data_received(LARGE * 3)
@@ -447,25 +451,23 @@ class TestRequestsThatWait:
         assert connection._behind == 0
         tasks.pop().close()
 
-    def test_the_end_waits_for_them(self):
-        """
-        A connection is not at its last request as long as another one waits behind that, or there is none.
-        """
+    def test_pipelined_requests_delay_draining(self):
+        """A connection is at its last request only if no other request is pending."""
         tasks = []
         loop = SimpleNamespace(create_task=tasks.append)
         connections = Connections(ConnectionLimits(), bool)
-        connection = HttpConnection(answer, connections, loop)
+        connection = HttpConnection(application, connections, loop)
         connection.connection_made(transport([]))
         connection.data_received((HEAD + b"\r\n") * 3)
-        found = []
+        states = []
         while tasks:
-            found.append(connections.are_at_last)
+            states.append(connections.are_at_last)
             assert [*tasks.pop().__await__()] == []
 
-        assert [*found, connections.are_at_last] == [False, False, True, False]
+        assert [*states, connections.are_at_last] == [False, False, True, False]
 
     @pytest.mark.parametrize(
-        ("version", "behind"),
+        ("version", "pipelined"),
         [
             (b"1.1", (HEAD + b"\r\n") * 3),
             (b"1.1", LARGE * 20),
@@ -474,81 +476,81 @@ class TestRequestsThatWait:
         ],
         ids=["heads", "bodies", "halves", "nothing"],
     )
-    @pytest.mark.parametrize("how", ["end", "reset"])
-    def test_a_client_that_leaves(self, version, behind, how):
-        """It is seen, whatever it has sent behind a request that is worked on."""
+    @pytest.mark.parametrize("action", ["end", "reset"])
+    def test_disconnect_is_noticed_despite_pipelined_requests(self, version, pipelined, action):
+        """The application is notified of the disconnect, whatever data follows the running request."""
 
-        async def leave():
-            told, begun = asyncio.Event(), asyncio.Event()
+        async def run():
+            notified, started = asyncio.Event(), asyncio.Event()
 
-            async def slowly(_scope, receive, _send):
-                begun.set()
+            async def wait_for_disconnect(_scope, receive, _send):
+                started.set()
                 while (await receive())["type"] != "http.disconnect":
                     pass
-                told.set()
+                notified.set()
 
             loop = asyncio.get_running_loop()
             connections = Connections(ConnectionLimits(), bool)
             server = await loop.create_server(
-                lambda: HttpConnection(slowly, connections, loop), "127.0.0.1", 0
+                lambda: HttpConnection(wait_for_disconnect, connections, loop), "127.0.0.1", 0
             )
             _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writer.write(HEAD.replace(b"1.1", version) + b"\r\n")
-            await begun.wait()
+            await started.wait()
             await asyncio.sleep(0.05)
-            writer.write(behind)
+            writer.write(pipelined)
             await writer.drain()
-            if how == "reset":
+            if action == "reset":
                 linger = struct.pack("ii", 1, 0)
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.close()
-            sweeping = asyncio.create_task(swept(connections))
+            sweeping = asyncio.create_task(sweep_often(connections))
             async with asyncio.timeout(PATIENCE):
-                await told.wait()
+                await notified.wait()
             sweeping.cancel()
             server.close()
 
-        asyncio.run(leave())
+        asyncio.run(run())
 
 
 class TestReaders:
-    def test_a_client_that_reads_nothing(self, quick):
-        """It is dropped, and what waited for it is forgotten."""
-        with quick.connect() as connection:
+    def test_client_that_does_not_read_is_dropped(self, quick_server):
+        """The memory of its pending response is released."""
+        with quick_server.connect() as connection:
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.request("/flood")
-            wait_until(lambda: quick.get()["flooding"] == 1)
-            before = quick.get()["memory"]
-            wait_until(lambda: quick.get()["flooding"] == 0)
-            assert quick.get()["memory"] < before + 16 * 1024 * 1024
+            wait_until(lambda: quick_server.get()["flooding"] == 1)
+            before = quick_server.get()["memory"]
+            wait_until(lambda: quick_server.get()["flooding"] == 0)
+            assert quick_server.get()["memory"] < before + 16 * 1024 * 1024
 
-    def test_a_client_that_reads_slowly(self, quick):
-        """It is served for as long as it reads at all."""
-        with quick.connect() as connection:
+    def test_slow_reader_is_served(self, quick_server):
+        """A client is served as long as it reads at all."""
+        with quick_server.connect() as connection:
             connection.request("/flood")
-            until, read = time.monotonic() + 2.5, 0
-            while time.monotonic() < until:
+            deadline, read = time.monotonic() + 2.5, 0
+            while time.monotonic() < deadline:
                 read += len(connection.socket.recv(200_000))
                 time.sleep(0.1)
-            assert quick.get()["flooding"] == 1
+            assert quick_server.get()["flooding"] == 1
             assert read > 1_000_000
 
     @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="there are no Unix sockets")
-    def test_a_client_that_reads_slowly_from_a_unix_socket(self, serve, tmp_path):
-        """It is served as well: what it reads is seen before most of what the kernel keeps is read."""
-        served = serve("--http", "0", "--uds", str(tmp_path / "socket"), limits=QUICK)
+    def test_slow_reader_of_a_unix_socket_is_served(self, serve, tmp_path):
+        """Progress is noticed before most of the kernel's buffer is read."""
+        served = serve("--http", "0", "--uds", str(tmp_path / "socket"), limits=SHORT_LIMITS)
         served.wait_for("serving at")
-        with socket.socket(socket.AF_UNIX) as made:
-            made.connect(str(tmp_path / "socket"))
-            made.sendall(FLOOD)
-            until = time.monotonic() + 2.5
-            while time.monotonic() < until:
-                assert len(made.recv(6_000)) > 0
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(tmp_path / "socket"))
+            sock.sendall(FLOOD)
+            deadline = time.monotonic() + 2.5
+            while time.monotonic() < deadline:
+                assert len(sock.recv(6_000)) > 0
                 time.sleep(0.1)
             assert served.get()["flooding"] == 1
 
-    def test_many_clients_that_read_nothing(self, serve):
-        """What waits for all of them has a bound, beyond which they are dropped; others are served."""
+    def test_total_unread_data_is_limited(self, serve):
+        """Clients beyond the limit are dropped; others are served."""
         served = serve("--http", "0", limits={"unread": 1_000_000})
         with ExitStack() as stack:
             for _ in range(30):
@@ -556,79 +558,83 @@ class TestReaders:
                 assert served.get()["flooding"] > 0
             wait_until(lambda: 0 < served.get()["flooding"] < 20)
 
-    def test_a_reply_counts_to_its_end(self):
-        """Event loops keep all of it until then: a client that leaves its last bytes unread is counted on."""
+    def test_reply_counts_until_its_last_byte(self):
+        """Event loops keep a reply until it is sent completely, so it counts until then."""
         limits = []
-        full = transport([])
-        full.set_write_buffer_limits = lambda high, low: limits.append((high > 0, low))
-        HttpConnection(answer, Connections(ConnectionLimits(), bool), SimpleNamespace()).connection_made(full)
+        transport_ = transport([])
+        transport_.set_write_buffer_limits = lambda high, low: limits.append((high > 0, low))
+        HttpConnection(application, Connections(ConnectionLimits(), bool), SimpleNamespace()).connection_made(
+            transport_
+        )
 
         assert limits == [(True, 0)]
 
-    def test_small_replies_that_nobody_reads(self):
-        """What waits for all clients is looked at once a second, also where event loops say nothing of it."""
-        done = []
+    def test_small_unread_replies_count(self):
+        """Unread data is measured once a second, even below the high-water mark of the event loop."""
+        events = []
         connections = Connections(ConnectionLimits(unread=300_000), bool)
         for number in range(8):
-            full = transport([])
-            full.get_write_buffer_size = lambda: 60_000
-            full.abort = partial(done.append, number)
-            HttpConnection(answer, connections, SimpleNamespace()).connection_made(full)
+            transport_ = transport([])
+            transport_.get_write_buffer_size = lambda: 60_000
+            transport_.abort = partial(events.append, number)
+            HttpConnection(application, connections, SimpleNamespace()).connection_made(transport_)
         connections.sweep(1.0)
 
-        assert len(done) == 3
+        assert len(events) == 3
 
-    def test_what_waits_behind_an_unread_reply(self):
-        """The next request is not begun: nobody would read its reply, either."""
-        done, tasks = [], []
+    def test_unread_reply_delays_the_next_request(self):
+        """The next request is not started while the client does not read."""
+        events, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
-        full = transport(done)
-        full.write = lambda _: connection.pause_writing()
-        connection.connection_made(full)
+        connection = HttpConnection(application, Connections(ConnectionLimits(), bool), loop)
+        transport_ = transport(events)
+        transport_.write = lambda _: connection.pause_writing()
+        connection.connection_made(transport_)
         connection.data_received((HEAD + b"\r\n") * 2)
         assert [*tasks[0].__await__()] == []
         connection.data_received(HEAD + b"\r\n")
-        begun = [len(tasks)]
+        started = [len(tasks)]
         connection.resume_writing()
-        begun.append(len(tasks))
+        started.append(len(tasks))
         assert [*tasks[1].__await__()] == []
         connection.resume_writing()
 
-        assert [*begun, len(tasks)] == [1, 2, 3]
+        assert [*started, len(tasks)] == [1, 2, 3]
         tasks[2].close()
 
-    def test_too_many_connections(self, serve):
-        """One client too many reads the whole refusal, whatever it has sent, and the others stay."""
+    def test_connection_limit(self, serve):
+        """
+        A client beyond the limit gets the whole 503 response, whatever it has sent; the others are served.
+        """
         served = serve("--http", "0", "--max-connections", "3")
         connections = [served.connect() for _ in range(3)]
         assert [connection.ask().status for connection in connections] == [200] * 3
         for _ in range(60):
-            with served.connect() as one_more:
-                one_more.request(body=b"x" * 200_000)
-                reply = one_more.reply()
+            with served.connect() as excess:
+                excess.request(body=b"x" * 200_000)
+                reply = excess.reply()
                 assert (reply.status, reply.headers["retry-after"]) == (503, "1")
                 assert reply.body == b"Service Unavailable"
-                assert one_more.socket.recv(1) == b""
+                assert excess.socket.recv(1) == b""
         assert [connection.ask().status for connection in connections] == [200] * 3
         connections.pop().socket.close()
-        wait_until(lambda: asked_once(served) == 200)
+        wait_until(lambda: request_status(served) == 200)
         for connection in connections:
             connection.socket.close()
 
-    def test_few_refused_connections_stay_open(self):
-        """More are closed without a wait for their clients, because the next clients need the descriptors."""
-        done = []
+    def test_number_of_rejected_connections_is_limited(self):
+        """More rejected connections are closed immediately, because the next clients need the descriptors."""
+        events = []
         connections = Connections(ConnectionLimits(connections=0, refused=1), bool)
         for _ in range(2):
-            connection = HttpConnection(answer, connections, SimpleNamespace())
-            connection.connection_made(transport(done))
+            connection = HttpConnection(application, connections, SimpleNamespace())
+            connection.connection_made(transport(events))
 
-        assert done == [b"503", b"503", b"close"]
+        assert events == [b"503", b"503", b"close"]
 
-    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
-    def test_clients_beyond_the_limit_do_not_end_it(self, serve):
-        """Many who stay and go on to send something take no descriptors: the server goes on to answer."""
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on open files")
+    def test_rejected_clients_do_not_exhaust_descriptors(self, serve):
+        """Many rejected clients that keep sending do not stop the server from answering."""
         import resource
 
         limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (60, 60))
@@ -637,137 +643,140 @@ class TestReaders:
             first = stack.enter_context(served.connect())
             for _ in range(10):
                 stack.enter_context(served.connect())
-            others = [stack.enter_context(served.connect()) for _ in range(60)]
+            rejected = [stack.enter_context(served.connect()) for _ in range(60)]
             for _ in range(20):
                 time.sleep(0.1)
-                for other in others:
+                for client in rejected:
                     with suppress(OSError):
-                        other.send(b"G")
+                        client.send(b"G")
             assert first.ask().status == 200
-        wait_until(lambda: asked_once(served) == 200)
+        wait_until(lambda: request_status(served) == 200)
 
-    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
-    def test_more_connections_than_files(self, serve):
-        """
-        Where few files may be open, there are fewer connections, so that prompts can open files all the same.
-        """
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on open files")
+    def test_connection_limit_follows_the_file_limit(self, serve):
+        """With few file descriptors, fewer connections are accepted, so that prompts can open files."""
         import resource
 
         limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (40, 40))
         served = serve("--http", "0", preexec_fn=limited)
-        kept, statuses = [], []
+        connections, statuses = [], []
         for _ in range(24):
             connection = served.connect()
             statuses.append(connection.ask().status)
-            kept.append(connection)
-        again = [
+            connections.append(connection)
+        repeated = [
             connection.ask().status
-            for connection, status in zip(kept, statuses, strict=True)
+            for connection, status in zip(connections, statuses, strict=True)
             if status == 200
         ]
-        for connection in kept:
+        for connection in connections:
             connection.socket.close()
 
         assert Counter(statuses) == {200: 12, 503: 12}
-        assert again == [200] * 12
+        assert repeated == [200] * 12
 
-    def test_a_client_that_leaves_cancels_its_work(self, shared):
-        """The application is told when the connection ends."""
-        with shared.connect() as connection:
+    def test_disconnect_cancels_the_request(self, default_server):
+        """The application is notified when the connection is closed."""
+        with default_server.connect() as connection:
             connection.request("/flood")
             connection.read_until(b"\r\n\r\n")
-            assert shared.get()["flooding"] == 1
-        until = time.monotonic() + PATIENCE
-        while shared.get()["flooding"]:
-            assert time.monotonic() < until
+            assert default_server.get()["flooding"] == 1
+        deadline = time.monotonic() + PATIENCE
+        while default_server.get()["flooding"]:
+            assert time.monotonic() < deadline
 
-    def test_the_request_that_runs_is_told(self, shared):
-        """So it is if others wait behind it, and nothing is written for nobody."""
-        with shared.connect() as connection:
+    def test_disconnect_with_pipelined_requests_cancels_the_running_one(self, default_server):
+        """Nothing is written to the closed connection."""
+        with default_server.connect() as connection:
             connection.send(FLOOD + FLOOD)
             connection.read_until(b"\r\n\r\n")
-            wait_until(lambda: shared.get()["flooding"] == 1)
+            wait_until(lambda: default_server.get()["flooding"] == 1)
 
-        wait_until(lambda: shared.get()["flooding"] == 0)
-        assert "Traceback" not in shared.stderr()
+        wait_until(lambda: default_server.get()["flooding"] == 0)
+        assert "Traceback" not in default_server.stderr()
 
 
-class TestRefusals:
+class TestRejections:
     @pytest.mark.parametrize(
-        "rest",
+        "remainder",
         [b"transfer-encoding: chunked\r\n\r\nnonsense\r\n", b"nonsense\r\n"],
         ids=["a body", "a head"],
     )
-    def test_a_refused_client_that_stays(self, rest):
-        """It has two seconds to read why. Then the connection ends, whatever of the request was there."""
+    def test_rejected_client_is_disconnected(self, remainder):
+        """A rejected client has two seconds to read the response; then the connection is closed."""
 
-        async def waiting(_scope, receive, _send):
+        async def wait_for_disconnect(_scope, receive, _send):
             while (await receive())["type"] != "http.disconnect":
                 pass
 
-        async def closed():
-            done = []
+        async def sweep():
+            events = []
             connections = Connections(ConnectionLimits(), bool)
-            connection = HttpConnection(waiting, connections, asyncio.get_running_loop())
-            connection.connection_made(transport(done))
-            connection.data_received(HEAD + rest)
+            connection = HttpConnection(wait_for_disconnect, connections, asyncio.get_running_loop())
+            connection.connection_made(transport(events))
+            connection.data_received(HEAD + remainder)
             await asyncio.sleep(0)
             for now in (0.5, 1.5, 2.5):
                 connections.sweep(now)
-                yield [*done]
+                yield [*events]
             connections.sweep(3.5)
-            yield [*done]
+            yield [*events]
 
-        async def all_of_it():
-            return [said async for said in closed()]
+        async def collect():
+            return [recorded async for recorded in sweep()]
 
-        assert asyncio.run(all_of_it()) == [[b"400"]] * 3 + [[b"400", b"close"]]
+        assert asyncio.run(collect()) == [[b"400"]] * 3 + [[b"400", b"close"]]
 
 
-class TestTheLastReply:
-    def test_a_client_that_sends_on_behind_it(self):
+class TestLastReply:
+    def test_requests_after_the_last_reply_are_ignored(self):
         """
-        What waits behind a reply that says it is the last is never answered, and keeps no connection open.
+        Requests after a reply with `Connection: close` are not answered, and do not keep the connection open.
         """
 
-        async def last(_scope, receive, send):
+        async def closing_application(_scope, receive, send):
             await receive()
             await send({"type": "http.response.start", "status": 200, "headers": [CLOSE]})
             await send({"type": "http.response.body", "body": b"{}"})
 
-        async def ended():
-            loop, gone = asyncio.get_running_loop(), asyncio.Event()
-            connections = Connections(ConnectionLimits(), gone.set)
-            server = await loop.create_server(lambda: HttpConnection(last, connections, loop), "127.0.0.1", 0)
+        async def exchange():
+            loop, disconnected = asyncio.get_running_loop(), asyncio.Event()
+            connections = Connections(ConnectionLimits(), disconnected.set)
+            server = await loop.create_server(
+                lambda: HttpConnection(closing_application, connections, loop), "127.0.0.1", 0
+            )
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writer.write((HEAD + b"\r\n") * 2 + HEAD + b"content-length: 3000000\r\n\r\n" + bytes(2_000_000))
             async with asyncio.timeout(PATIENCE):
                 received = await reader.read()
                 for now in (40.0, 80.0, 120.0):
                     connections.sweep(now)
-                await gone.wait()
+                await disconnected.wait()
             writer.close()
             server.close()
             return received
 
-        assert asyncio.run(ended()).count(b"HTTP/1.1") == 1
+        assert asyncio.run(exchange()).count(b"HTTP/1.1") == 1
 
 
 class TestCosts:
-    def test_a_request_takes_few_calls(self):
-        """From the bytes of a request to those of its response, beside what the application does."""
-        done, tasks, calls = [], [], []
+    def test_calls_per_request_are_limited(self):
+        """
+        From the bytes of a request to those of its response, the server makes at most 26 calls, without those
+        of the application.
+        """
+        events, tasks, calls = [], [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
-        connection.connection_made(transport(done))
+        connection = HttpConnection(application, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport(events))
         before = sys.getprofile()
         for _ in range(2):  # the first fills caches
             calls.clear()
             sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
             connection.data_received(HEAD + b"content-length: 2\r\n\r\n{}")
-            waited_for = [*tasks.pop().__await__()]
+            awaited = [*tasks.pop().__await__()]
             sys.setprofile(before)
 
-        assert (done, waited_for) == ([b"200", b"200"], [])
+        assert (events, awaited) == ([b"200", b"200"], [])
         own = [name for name in calls if name not in ("answer", "<lambda>")]
         assert len(own) <= 26, own

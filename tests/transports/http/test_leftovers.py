@@ -1,4 +1,4 @@
-"""What requests leave behind in the process that has answered them: nothing."""
+"""Answered and cancelled requests leave no objects in the process."""
 
 import asyncio
 import gc
@@ -31,12 +31,12 @@ FOREVER = modern(1, "prompts/get", {"name": "forever"})
 LISTEN = modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
 BATCH = [request(1, "prompts/list"), request(2, "prompts/list")]
 
-#: The threads still know what they looked at last.
-LAST = 3
+#: Each thread still references its last message.
+REFERENCED = 3
 
 
 def scope_of(message):
-    """A request, as a server passes it to an application."""
+    """Return the ASGI scope of a request."""
     fields = {"host": "127.0.0.1", "content-type": "application/json"}
     if isinstance(message, dict):
         fields |= {"mcp-protocol-version": "2026-07-28", "mcp-method": message["method"]}
@@ -46,7 +46,7 @@ def scope_of(message):
 
 
 async def post(application, message, leave=None):
-    """Post a message; return the status and the body. The client leaves once *leave* is set."""
+    """Post a message, and return the status and the body. The client disconnects once *leave* is set."""
     events = [{"type": "http.request", "body": json.dumps(message).encode()}]
     sent = []
 
@@ -63,15 +63,17 @@ async def post(application, message, leave=None):
     return sent[0]["status"] if sent else None, b"".join(event.get("body", b"") for event in sent)
 
 
-def left():
-    """How many posted messages are still somewhere."""
+def count_channels():
+    """Return the number of posted messages that still exist."""
     return sum(type(each) is HttpChannel for each in gc.get_objects())
 
 
-def soon_left(before):
-    """How many more than *before* there are once what was cancelled has ended, and garbage is collected."""
-    until = time.monotonic() + 10
-    while (more := left() - before) > LAST and time.monotonic() < until:
+def remaining_channels(before):
+    """
+    Return the number of additional messages once cancelled requests have ended and garbage is collected.
+    """
+    deadline = time.monotonic() + 10
+    while (more := count_channels() - before) > REFERENCED and time.monotonic() < deadline:
         time.sleep(0.01)
         gc.collect()
     return more
@@ -79,45 +81,45 @@ def soon_left(before):
 
 @pytest.fixture
 def application(tmp_path):
-    """What serves the recipes; the garbage collector does nothing meanwhile."""
+    """A running application; the garbage collector is disabled."""
     (tmp_path / "recipes.py").write_text(RECIPES)
-    found = app(tmp_path, watch=False)
-    found.start()
+    application_ = app(tmp_path, watch=False)
+    application_.start()
     gc.collect()
     gc.disable()
-    yield found
+    yield application_
     gc.enable()
-    found.close(0)
+    application_.close(0)
 
 
 @pytest.mark.parametrize("message", [GET, BATCH], ids=["get", "batch"])
-def test_an_answered_request_leaves_nothing(application, message):
-    """Not even for the garbage collector, which would hold up everybody."""
+def test_answered_request_leaves_no_objects(application, message):
+    """No garbage collection, which would delay other requests, is needed."""
 
     async def ask():
         return [await post(application, message) for _ in range(20)]
 
-    before = left()
+    before = count_channels()
     replies = asyncio.run(ask())
 
     assert {status for status, _ in replies} == {200}
-    assert left() - before <= LAST
+    assert count_channels() - before <= REFERENCED
 
 
 @pytest.mark.parametrize("message", [FOREVER, LISTEN], ids=["get", "listen"])
-def test_a_client_that_leaves_takes_everything_along(application, message):
-    """Whatever was done for it, at once or with the next collection of garbage."""
+def test_cancelled_request_leaves_no_objects(application, message):
+    """All objects are freed immediately or by the next garbage collection."""
 
     async def ask():
         leave = asyncio.Event()
-        posted = [asyncio.create_task(post(application, message, leave)) for _ in range(20)]
+        tasks = [asyncio.create_task(post(application, message, leave)) for _ in range(20)]
         await asyncio.sleep(0.3)
-        begun = left()
+        running = count_channels()
         leave.set()
-        await asyncio.gather(*posted)
-        return begun
+        await asyncio.gather(*tasks)
+        return running
 
-    before = left()
+    before = count_channels()
 
     assert asyncio.run(ask()) >= before + 20
-    assert soon_left(before) <= LAST
+    assert remaining_channels(before) <= REFERENCED

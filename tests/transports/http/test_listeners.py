@@ -1,4 +1,4 @@
-"""Where a server listens."""
+"""The addresses, sockets and permissions of listeners."""
 
 import os
 import socket
@@ -17,18 +17,18 @@ from promptkit.transports.http.sockets import (
     systemd_descriptors,
 )
 
-unix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
-linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can do so")
+unix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no Unix sockets")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux supports this")
 as_root = pytest.mark.skipif(
-    sys.platform == "win32" or os.geteuid() != 0, reason="only root becomes somebody else"
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root can change its user"
 )
 
-#: A user, and groups, of nobody in particular.
-USER, GROUP, OTHERS = 61_234, 61_235, 61_236
+#: A user and groups without a special meaning.
+USER, GROUP, OTHER_GROUP = 61_234, 61_235, 61_236
 
 
 def has_ipv6():
-    """Whether this machine can listen at ::1."""
+    """Return whether this machine can listen at ::1."""
     try:
         with socket.socket(socket.AF_INET6) as probe:
             probe.bind(("::1", 0))
@@ -39,22 +39,22 @@ def has_ipv6():
 
 @pytest.fixture
 def listen():
-    """A function that listens, and forgets it after the test."""
-    made = []
+    """A function that listens; its listeners are closed after the test."""
+    opened = []
 
     def start(*arguments):
-        found = listen_tcp(*arguments)
-        made.extend(found)
-        return found
+        listeners = listen_tcp(*arguments)
+        opened.extend(listeners)
+        return listeners
 
     yield start
-    for listener in made:
+    for listener in opened:
         listener.close()
 
 
 class TestTcp:
-    def test_the_system_chooses_a_port(self, listen):
-        """With port 0, the URL names the one that was chosen."""
+    def test_port_0_is_replaced_in_the_url(self, listen):
+        """With port 0, the URL contains the port that the system chose."""
         (listener,) = listen("127.0.0.1", 0)
         port = listener.of(0).getsockname()[1]
 
@@ -63,7 +63,7 @@ class TestTcp:
 
     @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
     def test_ipv6(self, listen):
-        """An IPv6 address stands in brackets, and takes no IPv4 connections."""
+        """The URL has the IPv6 address in brackets, and the listener accepts no IPv4 connections."""
         (listener,) = listen("::1", 0)
         port = listener.of(0).getsockname()[1]
 
@@ -72,16 +72,16 @@ class TestTcp:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), 1)
 
-    def test_a_name_stands_for_all_its_addresses(self, listen):
-        """The port is the same at each of them."""
+    def test_host_name_listens_at_all_its_addresses(self, listen):
+        """All addresses have the same port."""
         listeners = listen("localhost", 0)
 
         assert all(listener.is_local for listener in listeners)
         assert len({listener.of(0).getsockname()[1] for listener in listeners}) == 1
 
-    @unix
+    @unix_only
     def test_each_worker_has_a_socket(self, listen):
-        """They share a port."""
+        """The sockets of workers share a port."""
         (listener,) = listen("127.0.0.1", 0, 3)
 
         assert len({listener.of(number) for number in range(3)}) == 3
@@ -89,15 +89,15 @@ class TestTcp:
 
     @pytest.mark.parametrize("workers", [1, 2])
     @pytest.mark.parametrize("before", [1, 2])
-    @unix
-    def test_a_port_that_is_taken(self, listen, before, workers):
-        """Two servers never share a port by mistake, not even those with several workers."""
+    @unix_only
+    def test_used_port_is_rejected(self, listen, before, workers):
+        """Two servers never share a port by mistake, even with several workers."""
         (first,) = listen("127.0.0.1", 0, before)
         port = first.of(0).getsockname()[1]
 
-        with pytest.raises(ListenError) as refused:
+        with pytest.raises(ListenError) as error:
             listen("127.0.0.1", port, workers)
-        assert str(refused.value) == (
+        assert str(error.value) == (
             f"cannot listen at 127.0.0.1, port {port}: another server listens there: "
             "end it, or name another port"
         )
@@ -109,37 +109,37 @@ class TestTcp:
             ("no-such-host.invalid", "cannot listen at 'no-such-host.invalid': "),
         ],
     )
-    def test_an_address_of_another_machine(self, listen, host, reason):
-        """What cannot be listened at is named."""
-        with pytest.raises(ListenError) as refused:
+    def test_foreign_address_is_rejected(self, listen, host, reason):
+        """The error names the address."""
+        with pytest.raises(ListenError) as error:
             listen(host, 0)
-        assert str(refused.value).startswith(reason)
+        assert str(error.value).startswith(reason)
 
-    @pytest.mark.parametrize("others", [["203.0.113.7"], ["203.0.113.7", "127.0.0.2"]])
-    def test_an_address_that_is_in_use_among_others(self, listen, monkeypatch, others):
-        """It is the reason that is told, whatever the other addresses of the name are."""
+    @pytest.mark.parametrize("other_addresses", [["203.0.113.7"], ["203.0.113.7", "127.0.0.2"]])
+    def test_used_address_is_reported_first(self, listen, monkeypatch, other_addresses):
+        """If one address of a host name is in use, the error reports it, whatever the other addresses are."""
         (first,) = listen("127.0.0.1", 0)
         port = first.of(0).getsockname()[1]
-        found = [(socket.AF_INET, address) for address in ("127.0.0.1", *others)]
-        monkeypatch.setattr("promptkit.transports.http.sockets._addresses", lambda *_: found)
+        addresses = [(socket.AF_INET, address) for address in ("127.0.0.1", *other_addresses)]
+        monkeypatch.setattr("promptkit.transports.http.sockets._addresses", lambda *_: addresses)
 
         with pytest.raises(ListenError, match="another server listens there"):
-            listen("shelf.example", port)
+            listen("prompts.example", port)
 
     @pytest.mark.parametrize(
         ("host", "local"),
         [("127.0.0.1", True), ("127.0.0.2", True), ("0.0.0.0", False)],  # noqa: S104
     )
-    @linux
-    def test_what_is_local(self, listen, host, local):
-        """Only what no other machine can reach."""
+    @linux_only
+    def test_local_addresses(self, listen, host, local):
+        """Only loopback addresses are local."""
         (listener,) = listen(host, 0)
 
         assert listener.is_local is local
 
-    @linux
-    def test_nobody_connects_any_more(self, listen):
-        """Who has connected is still accepted; who tries it then is not reset, but finds nobody."""
+    @linux_only
+    def test_stop_connecting(self, listen):
+        """Connections in the queue are still accepted; later ones time out without a reset."""
         (listener,) = listen("127.0.0.1", 0)
         address = listener.of(0).getsockname()
         with socket.create_connection(address, 5) as early:
@@ -152,10 +152,10 @@ class TestTcp:
             accepted.close()
 
 
-@unix
+@unix_only
 class TestUnix:
-    def test_a_path(self, tmp_path):
-        """It is there while somebody listens, and gone afterwards."""
+    def test_socket_file(self, tmp_path):
+        """The file exists while the server listens, and is removed afterwards."""
         path = tmp_path / "socket"
         listener = listen_unix(str(path))
 
@@ -164,52 +164,52 @@ class TestUnix:
         listener.close()
         assert not path.exists()
 
-    def test_a_stale_one_is_replaced(self, tmp_path):
-        """Nobody listens to what a server has left that was killed."""
+    def test_stale_socket_file_is_replaced(self, tmp_path):
+        """A file that a killed server has left is replaced."""
         path = tmp_path / "socket"
-        with socket.socket(socket.AF_UNIX) as left:
-            left.bind(str(path))
-            left.listen()
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(str(path))
+            stale.listen()
         listener = listen_unix(str(path))
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
         listener.close()
 
-    def test_one_that_is_in_use_is_not(self, tmp_path):
-        """A server that runs goes on to run."""
+    def test_used_socket_file_is_kept(self, tmp_path):
+        """The running server is not affected."""
         path = tmp_path / "socket"
         listener = listen_unix(str(path))
 
-        with pytest.raises(ListenError) as refused:
+        with pytest.raises(ListenError) as error:
             listen_unix(str(path))
-        assert str(refused.value) == (
+        assert str(error.value) == (
             f"cannot listen at {str(path)!r}: another server listens there: end it, or name another path"
         )
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
         listener.close()
 
-    def test_a_file_is_not_removed(self, tmp_path):
-        """What is no socket belongs to somebody else."""
+    def test_regular_file_is_kept(self, tmp_path):
+        """A file that is not a socket is not removed."""
         path = tmp_path / "file"
         path.write_text("mine")
 
-        with pytest.raises(ListenError) as refused:
+        with pytest.raises(ListenError) as error:
             listen_unix(str(path))
-        assert str(refused.value) == (
+        assert str(error.value) == (
             f"cannot listen at {str(path)!r}: "
             "there is a file that is not a socket: remove it, or name another path"
         )
         assert path.read_text() == "mine"
 
     @pytest.mark.parametrize("path", ["", "x" * 200, "no/such/folder/socket"])
-    def test_a_path_that_cannot_be(self, path):
-        """It is refused with a reason."""
+    def test_invalid_path_is_rejected(self, path):
+        """The error names the reason."""
         with pytest.raises(ListenError, match="cannot listen at"):
             listen_unix(path)
 
-    def test_that_of_a_successor_stays(self, tmp_path):
-        """If another server has taken the path meanwhile, it keeps it."""
+    def test_socket_file_of_a_successor_is_kept(self, tmp_path):
+        """A server does not remove a file that another server has replaced."""
         path = tmp_path / "socket"
         first = listen_unix(str(path))
         path.unlink()
@@ -222,131 +222,125 @@ class TestUnix:
 
 
 def access(path):
-    """The mode and the group of a socket."""
-    found = path.lstat()
-    return stat.S_IMODE(found.st_mode), found.st_gid
+    """Return the mode and the group of a socket file."""
+    status = path.lstat()
+    return stat.S_IMODE(status.st_mode), status.st_gid
 
 
 @pytest.fixture
-def everybodys_umask():
-    """A process that would give everything that it makes to everybody."""
+def open_umask():
+    """Set a umask that gives every user all permissions."""
     before = os.umask(0)
     yield
-    assert os.umask(before) == 0, "it is not what it was"
+    assert os.umask(before) == 0, "the umask was changed"
 
 
-@unix
-@pytest.mark.usefixtures("everybodys_umask")
-class TestWhoMayConnect:
+@unix_only
+@pytest.mark.usefixtures("open_umask")
+class TestPermissions:
     @pytest.mark.parametrize(
-        ("asked", "mode"), [({}, 0o600), ({"mode": 0o660}, 0o660), ({"mode": 0o666}, 0o666)]
+        ("options", "mode"), [({}, 0o600), ({"mode": 0o660}, 0o660), ({"mode": 0o666}, 0o666)]
     )
-    def test_the_mode(self, tmp_path, asked, mode):
-        """It is what was asked for, whatever the umask is; by default its user alone may connect."""
+    def test_mode(self, tmp_path, options, mode):
+        """The socket has the requested mode regardless of the umask; by default, only its user has access."""
         path = tmp_path / "socket"
-        listener = listen_unix(str(path), **asked)
+        listener = listen_unix(str(path), **options)
 
         assert access(path) == (mode, os.getegid())
         listener.close()
 
-    @pytest.mark.parametrize(("asked", "mode"), [({}, 0o660), ({"mode": 0o600}, 0o600)])
-    def test_the_group(self, tmp_path, asked, mode):
-        """
-        A group that one belongs to gets the socket, by its name or number, and may connect unless a mode says
-        that it may not.
-        """
+    @pytest.mark.parametrize(("options", "mode"), [({}, 0o660), ({"mode": 0o600}, 0o600)])
+    def test_group(self, tmp_path, options, mode):
+        """The socket belongs to the group, named or numbered, which has access unless a mode excludes it."""
         import grp
 
         own = os.getegid()
         for number, name in enumerate((str(own), grp.getgrgid(own).gr_name)):
             path = tmp_path / f"socket{number}"
-            listener = listen_unix(str(path), group=name, **asked)
+            listener = listen_unix(str(path), group=name, **options)
 
             assert access(path) == (mode, own)
             listener.close()
 
     @as_root
-    def test_it_is_never_more_open(self, tmp_path, monkeypatch):
-        """
-        From the moment at which it is there, nobody may connect who may not in the end: the group of the
-        process neither, if the socket is for another one.
-        """
-        path, seen = tmp_path / "socket", []
+    def test_permissions_are_never_wider_during_setup(self, tmp_path, monkeypatch):
+        """The socket is private until its final permissions are set, even for the group of the process."""
+        path, calls = tmp_path / "socket", []
 
-        def noting(owner, name):
+        def record_calls(owner, name):
             original = getattr(owner, name)
 
             def call(*arguments, **options):
                 result = original(*arguments, **options)
-                seen.append((name, *access(path)))
+                calls.append((name, *access(path)))
                 return result
 
             monkeypatch.setattr(owner, name, call)
 
-        class Noted(socket.socket):
+        class RecordingSocket(socket.socket):
             def bind(self, address):
                 super().bind(address)
-                seen.append(("bind", *access(path)))
+                calls.append(("bind", *access(path)))
 
-        monkeypatch.setattr(socket, "socket", Noted)
-        noting(os, "chown")
-        noting(Path, "chmod")
+        monkeypatch.setattr(socket, "socket", RecordingSocket)
+        record_calls(os, "chown")
+        record_calls(Path, "chmod")
         listen_unix(str(path), 0o660, str(GROUP)).close()
 
         own = os.getegid()
-        assert seen == [("bind", 0o600, own), ("chown", 0o600, GROUP), ("chmod", 0o660, GROUP)]
+        assert calls == [("bind", 0o600, own), ("chown", 0o600, GROUP), ("chmod", 0o660, GROUP)]
 
-    def test_a_group_that_does_not_exist(self, tmp_path):
-        """It is named, and nothing is left behind."""
+    def test_unknown_group_is_rejected(self, tmp_path):
+        """The error names the group, and no socket file remains."""
         path = tmp_path / "socket"
 
-        with pytest.raises(ListenError) as refused:
+        with pytest.raises(ListenError) as error:
             listen_unix(str(path), group="no-such-group")
-        assert str(refused.value) == (
+        assert str(error.value) == (
             f"cannot listen at {str(path)!r}: there is no group 'no-such-group': "
             "name one that `getent group` lists, or its number"
         )
         assert not path.exists()
 
     @as_root
-    def test_a_group_of_others(self):
+    def test_group_of_other_users(self):
         """
-        Who does not belong to a group may not give it the socket: the error says what to do. A member may.
+        A user outside the group cannot assign the socket to it; the error contains a hint.
         """
-        with TemporaryDirectory() as name:  # pytest's own are for the user alone
+        with TemporaryDirectory() as name:  # those of pytest are private to the user
             folder = Path(name)
             folder.chmod(0o777)
-            told = [as_a_user(folder / "socket", group) for group in (GROUP, OTHERS)]
+            outcomes = [listen_as_user(folder / "socket", group) for group in (GROUP, OTHER_GROUP)]
 
-            assert told == [
+            assert outcomes == [
                 f"0o660 {GROUP}",
                 (
-                    f"cannot listen at '{folder}/socket': its user may not give it to the group '{OTHERS}': "
+                    f"cannot listen at '{folder}/socket': its user may not give it to the group '{OTHER_GROUP}': "
                     "make it a member (systemd: SupplementaryGroups=), or start the server as root"
                 ),
             ]
             assert list(folder.iterdir()) == []
 
-    def test_a_link_in_its_place(self, tmp_path, monkeypatch):
-        """What somebody puts into its place is not opened to others."""
+    def test_symbolic_link_in_place_of_the_socket(self, tmp_path, monkeypatch):
+        """The target of a link that replaces the socket keeps its permissions."""
         path, secret = tmp_path / "socket", tmp_path / "secret"
         secret.touch(mode=0o600)
         listen = socket.socket.listen
 
-        def replaced(made, backlog):
-            listen(made, backlog)
+        def listen_and_replace(sock, backlog):
+            listen(sock, backlog)
             path.unlink()
             path.symlink_to(secret)
 
-        monkeypatch.setattr(socket.socket, "listen", replaced)
+        monkeypatch.setattr(socket.socket, "listen", listen_and_replace)
         with pytest.raises(ListenError, match="cannot listen at"):
             listen_unix(str(path), 0o666)
         assert access(secret)[0] == 0o600
 
 
-def as_a_user(path, group):
-    """Listen as a user who is in one group; return what came of it, or the error."""
-    reading, writing = os.pipe()
+def listen_as_user(path, group):
+    """Listen as a user in one group, and return the permissions or the error."""
+    read_end, write_end = os.pipe()
     if (child := os.fork()) == 0:
         try:
             os.setgroups([GROUP])
@@ -354,45 +348,45 @@ def as_a_user(path, group):
             os.setuid(USER)
             try:
                 listener = listen_unix(str(path), group=str(group))
-                os.write(writing, "{:#o} {}".format(*access(path)).encode())
+                os.write(write_end, "{:#o} {}".format(*access(path)).encode())
                 listener.close()
             except ListenError as error:
-                os.write(writing, str(error).encode())
+                os.write(write_end, str(error).encode())
         finally:
             os._exit(0)
     os.waitpid(child, 0)
-    os.close(writing)
-    with open(reading) as answer:
+    os.close(write_end)
+    with open(read_end) as answer:
         return answer.read()
 
 
-@unix
+@unix_only
 class TestInherited:
-    def test_what_is_no_listening_socket(self, tmp_path):
-        """A file, a socket that does not listen, and nothing at all are refused."""
+    def test_other_descriptors_are_rejected(self, tmp_path):
+        """Files, sockets that do not listen, and closed descriptors are rejected."""
         with (tmp_path / "file").open("w") as file, pytest.raises(ListenError, match="is no socket"):
             listen_inherited(file.fileno())
         with pytest.raises(ListenError, match="descriptor 999 is no socket"):
             listen_inherited(999)
-        with socket.socket() as silent, pytest.raises(ListenError, match="does not listen"):
-            listen_inherited(os.dup(silent.fileno()))
+        with socket.socket() as not_listening, pytest.raises(ListenError, match="does not listen"):
+            listen_inherited(os.dup(not_listening.fileno()))
 
     @pytest.mark.parametrize(
-        "said", [{}, {"LISTEN_FDS": "1", "LISTEN_PID": "1"}, {"LISTEN_FDS": "0"}, {"LISTEN_FDS": "x"}]
+        "variables", [{}, {"LISTEN_FDS": "1", "LISTEN_PID": "1"}, {"LISTEN_FDS": "0"}, {"LISTEN_FDS": "x"}]
     )
-    def test_systemd_has_passed_nothing(self, monkeypatch, said):
-        """What was meant for another process is not taken."""
-        for name, value in {"LISTEN_PID": str(os.getpid()), **said}.items():
+    def test_sockets_for_other_processes_are_ignored(self, monkeypatch, variables):
+        """Variables for another process are ignored, and the error reports that no socket was passed."""
+        for name, value in {"LISTEN_PID": str(os.getpid()), **variables}.items():
             monkeypatch.setenv(name, value)
-        if not said:
+        if not variables:
             monkeypatch.delenv("LISTEN_FDS", raising=False)
 
-        with pytest.raises(ListenError) as refused:
+        with pytest.raises(ListenError) as error:
             systemd_descriptors()
-        assert str(refused.value) == "systemd has passed no socket: start this service by its .socket unit"
+        assert str(error.value) == "systemd has passed no socket: start this service by its .socket unit"
 
-    def test_systemd_has_passed_two(self, monkeypatch):
-        """They begin at 3. Child processes are not told."""
+    def test_systemd_descriptors(self, monkeypatch):
+        """The descriptors start at 3, and child processes do not inherit the variables."""
         monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
         monkeypatch.setenv("LISTEN_FDS", "2")
 

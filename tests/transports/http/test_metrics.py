@@ -1,4 +1,4 @@
-"""What Prometheus reads of servers over HTTP, as its own parser reads it."""
+"""Metrics of HTTP servers, parsed by Prometheus' own parser."""
 
 import json
 import os
@@ -26,7 +26,7 @@ import os
 from prometheus_client import Counter
 from promptkit import prompt
 
-GREETINGS = Counter("greetings", "How often somebody was greeted.")
+GREETINGS = Counter("greetings", "The number of greetings.")
 
 @prompt
 def greet():
@@ -41,7 +41,7 @@ from promptkit import prompt
 
 @prompt
 def loaded():
-    """Say whether what counts is loaded."""
+    """Return whether the metrics library is loaded."""
     return str("prometheus_client" in sys.modules)
 '''
 
@@ -63,22 +63,24 @@ TOKEN = "t0" * 20
 
 @pytest.fixture
 def serving(serve_promptkit, tmp_path):
-    """A function that serves recipes over HTTP, with a folder for what is temporary."""
+    """A function that serves recipes over HTTP, with its own folder for temporary files."""
     (tmp_path / "tmp").mkdir()
     return partial(serve_promptkit, "--http", "0", env={**os.environ, "TMPDIR": str(tmp_path / "tmp")})
 
 
-def refused(folder, *options, **environment):
-    """What a server says that does not serve; its exit code is that of wrong usage."""
+def usage_error_of(folder, *options, **environment):
+    """Return standard error of a server that does not start because of a usage error."""
     command = [sys.executable, "-m", "promptkit", "serve", str(folder), "--http", "0", "--metrics", *options]
     environment = {**os.environ, **environment}
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50, check=False)
-    assert ran.returncode == 2
-    return ran.stderr
+    completed = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert completed.returncode == 2
+    return completed.stderr
 
 
 def ask(served, name, **arguments):
-    """Get a prompt on a connection of its own; return its text."""
+    """Render a prompt on a new connection, and return its text."""
     message = modern(1, "prompts/get", {"name": name, "arguments": arguments})
     connection = HTTPConnection(*served.address, timeout=PATIENCE)
     try:
@@ -89,7 +91,7 @@ def ask(served, name, **arguments):
 
 
 def read(served, path="/metrics", method="GET", **fields):
-    """Read a path on a connection of its own; return the response, and its body."""
+    """Request a path on a new connection, and return the response and its body."""
     connection = HTTPConnection(*served.address, timeout=PATIENCE)
     try:
         connection.request(method, path, headers={name.replace("_", "-"): fields[name] for name in fields})
@@ -99,8 +101,8 @@ def read(served, path="/metrics", method="GET", **fields):
         connection.close()
 
 
-def scraped(served, **fields):
-    """Scrape as Prometheus does; return the families by their names."""
+def scrape(served, **fields):
+    """Scrape like Prometheus does, and return the families by name."""
     response, text = read(served, **fields)
     assert (response.status, response.headers["content-type"]) == (
         200,
@@ -109,8 +111,8 @@ def scraped(served, **fields):
     return {family.name: family for family in text_string_to_metric_families(text)}
 
 
-def rising(families):
-    """The samples that may never fall: those of counters and of histograms."""
+def monotonic_samples(families):
+    """Return the samples that never decrease: those of counters and histograms."""
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in families.values()
@@ -120,49 +122,54 @@ def rising(families):
 
 
 def value(families, name, **labels):
-    """The value of the one sample with these labels; 0 if there is none."""
+    """Return the value of the only sample with these labels, or 0."""
     family = families.get(name.removesuffix("_total"))
     samples = [] if family is None else family.samples
-    found = [one.value for one in samples if one.name == name and labels.items() <= one.labels.items()]
-    assert len(found) < 2
-    return sum(found)
+    values = [
+        sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()
+    ]
+    assert len(values) < 2
+    return sum(values)
 
 
 def wait_for(served, holds):
-    """Scrape until something holds; return the families."""
-    until = time.monotonic() + PATIENCE
-    while not holds(found := scraped(served)):
-        assert time.monotonic() < until, found
+    """Scrape until *holds* returns True for the families, and return them."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds(families := scrape(served)):
+        assert time.monotonic() < deadline, families
         time.sleep(0.02)
-    return found
+    return families
 
 
 @pytest.mark.timeout(120)
-def test_counters_never_fall_while_workers_are_killed(serving, tmp_path):
+def test_counters_never_decrease_while_workers_are_killed(serving, tmp_path):
     """
-    Two workers serve under load, one after another of them is killed, and Prometheus reads all the time: no
-    counter falls, no reply that a client got is missing, not one of what recipes count by themselves, and
-    nothing is left over at the end.
+    Two workers serve under load, and several are killed during continuous scrapes: no counter decreases, each
+    reply is counted, also by counters of recipes, and no files remain.
     """
     served = serving("--metrics", "--workers", "2", greet=COUNTING)
     replies, ended = [], threading.Event()
 
     def load():
         while not ended.is_set():
-            with suppress(OSError, HTTPException):  # the worker was killed that had the connection
+            with suppress(OSError, HTTPException):  # the worker with the connection was killed
                 replies.append(ask(served, "greet"))
 
     clients = [threading.Thread(target=load) for _ in range(2)]
     for client in clients:
         client.start()
     before, scrapes, killed = {}, 0, []
-    until = time.monotonic() + 60
+    deadline = time.monotonic() + 60
     while scrapes < 60:
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
         with suppress(OSError, HTTPException):
-            now = rising(scraped(served))
-            assert {key: (old, now.get(key)) for key, old in before.items() if now.get(key, -1) < old} == {}
-            before, scrapes = now, scrapes + 1
+            current = monotonic_samples(scrape(served))
+            assert {
+                key: (previous_value, current.get(key))
+                for key, previous_value in before.items()
+                if current.get(key, -1) < previous_value
+            } == {}
+            before, scrapes = current, scrapes + 1
         if scrapes > 15 * (len(killed) + 1) and len(killed) < 3:
             killed.append(next(pid for pid in map(int, reversed(replies)) if pid not in killed))
             os.kill(killed[-1], signal.SIGKILL)
@@ -171,18 +178,18 @@ def test_counters_never_fall_while_workers_are_killed(serving, tmp_path):
     for client in clients:
         client.join(PATIENCE)
 
-    found = wait_for(served, lambda now: value(now, "promptkit_requests_in_flight") == 0)
-    counted = value(found, "promptkit_requests_total", method="prompts/get", outcome="ok")
+    families = wait_for(served, lambda current: value(current, "promptkit_requests_in_flight") == 0)
+    count = value(families, "promptkit_requests_total", method="prompts/get", outcome="ok")
     assert len(set(replies)) > 3
-    assert len(replies) <= counted <= len(replies) + len(clients) * len(killed)
-    assert value(found, "promptkit_prompts_total", prompt="greet") == counted
-    assert len(replies) <= value(found, "greetings_total") <= len(replies) + len(clients) * len(killed)
-    assert [one.name for one in (tmp_path / "tmp").iterdir() if one.name.startswith("promptkit-metrics-")]
+    assert len(replies) <= count <= len(replies) + len(clients) * len(killed)
+    assert value(families, "promptkit_prompts_total", prompt="greet") == count
+    assert len(replies) <= value(families, "greetings_total") <= len(replies) + len(clients) * len(killed)
+    assert [path.name for path in (tmp_path / "tmp").iterdir() if path.name.startswith("promptkit-metrics-")]
     assert served.end()[0] == 0
     assert list((tmp_path / "tmp").glob("promptkit-metrics-*")) == []
 
 
-def test_requests_that_wait(serving, tmp_path):
+def test_waiting_requests_are_counted(serving, tmp_path):
     """Requests beyond `--max-renders` are counted while they wait."""
     served = serving("--metrics", "--max-renders", "1", waits=WAITING)
     path = tmp_path / "released"
@@ -195,19 +202,19 @@ def test_requests_that_wait(serving, tmp_path):
     for client in clients:
         client.join(PATIENCE)
 
-    assert value(scraped(served), "promptkit_requests_waiting") == 0
+    assert value(scrape(served), "promptkit_requests_waiting") == 0
 
 
-def test_without_the_option_nothing_is_counted(serving):
-    """There is nothing to be read, and what counts is not even loaded."""
+def test_no_metrics_without_the_option(serving):
+    """The endpoint does not exist, and the metrics library is not loaded."""
     served = serving(loaded=LOADED)
 
     assert read(served)[0].status == 404
     assert ask(served, "loaded") == "False"
 
 
-def test_who_may_read(serving, tmp_path):
-    """What clients are asked for: a known host, no foreign page, and a token. Refusals are counted."""
+def test_access_to_metrics(serving, tmp_path):
+    """The endpoint checks the host, the origin and the token like all others, and rejections are counted."""
     tokens = tmp_path / "tokens"
     tokens.write_text(f"prometheus {TOKEN}\n")
     tokens.chmod(0o600)
@@ -226,15 +233,20 @@ def test_who_may_read(serving, tmp_path):
         )
     ]
     assert statuses == [401, 401, 421, 403, 405, 200]
-    found = scraped(served, **bearer)
-    counted = {int(one.labels["status"]): one.value for one in found["promptkit_http_refusals"].samples}
-    assert counted == {401: 2, 421: 1, 403: 1, 405: 1}
+    families = scrape(served, **bearer)
+    rejections = {
+        int(sample.labels["status"]): sample.value for sample in families["promptkit_http_refusals"].samples
+    }
+    assert rejections == {401: 2, 421: 1, 403: 1, 405: 1}
     assert read(served, **bearer)[0].headers["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_reloads_and_faults(serving, tmp_path, workers):
-    """An edit counts once, however many workers serve; a recipe with a fault shows until it is mended."""
+def test_reloads_and_invalid_recipes_are_counted(serving, tmp_path, workers):
+    """
+    An edit counts once regardless of the number of workers, and an invalid recipe is counted until it is
+    fixed.
+    """
     served = serving("--metrics", "--workers", workers, greet=GREET)
     recipe = tmp_path / "recipes" / "greet.py"
     (tmp_path / "recipes" / "more.py").write_text(GREET.replace("greet", "more"))
@@ -242,32 +254,32 @@ def test_reloads_and_faults(serving, tmp_path, workers):
     recipe.write_text(GREET + "broken(\n")
     broken = wait_for(served, lambda now: value(now, "promptkit_faulty_recipes") == 1)
     recipe.write_text(GREET)
-    mended = wait_for(
+    fixed = wait_for(
         served,
         lambda now: value(now, "promptkit_faulty_recipes") == 0 and value(now, "promptkit_reloads_total") > 1,
     )
 
-    reloads = [value(now, "promptkit_reloads_total") for now in (edited, broken, mended)]
+    reloads = [value(now, "promptkit_reloads_total") for now in (edited, broken, fixed)]
     assert value(edited, "promptkit_faulty_recipes") == 0
     assert sorted(reloads) == reloads
     assert reloads[-1] <= 3
 
 
-def test_a_start_that_fails_leaves_nothing(recipes, tmp_path):
-    """Where nothing is served in the end, the folder is gone as well."""
+def test_failed_start_leaves_no_files(recipes, tmp_path):
+    """The folder of the metrics is removed."""
     (tmp_path / "tmp").mkdir()
-    said = refused(recipes(greet=GREET), "--public-url", "nowhere", TMPDIR=str(tmp_path / "tmp"))
+    stderr = usage_error_of(recipes(greet=GREET), "--public-url", "nowhere", TMPDIR=str(tmp_path / "tmp"))
 
-    assert "is no URL of a server" in said
+    assert "is no URL of a server" in stderr
     assert list((tmp_path / "tmp").glob("promptkit-metrics-*")) == []
 
 
-def test_the_extra_is_missing(recipes, tmp_path):
-    """Without the library, the error says what to install."""
+def test_missing_extra(recipes, tmp_path):
+    """The error names the command that installs the library."""
     (tmp_path / "missing").mkdir()
     (tmp_path / "missing" / "sitecustomize.py").write_text(
         "import sys\nsys.modules['prometheus_client'] = None\n", encoding="utf-8"
     )
-    said = refused(recipes(greet=GREET), PYTHONPATH=str(tmp_path / "missing"))
+    stderr = usage_error_of(recipes(greet=GREET), PYTHONPATH=str(tmp_path / "missing"))
 
-    assert said == f"promptkit: --metrics needs prometheus_client: {install_command('http,metrics')}\n"
+    assert stderr == f"promptkit: --metrics needs prometheus_client: {install_command('http,metrics')}\n"

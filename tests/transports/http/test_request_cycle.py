@@ -23,7 +23,14 @@ class WrittenResponse:
     """
 
     def __init__(
-        self, *bodies, headers=(), status=200, method="POST", keep_alive=True, version="1.1", whole=True
+        self,
+        *bodies,
+        headers=(),
+        status=200,
+        method="POST",
+        keep_alive=True,
+        version="1.1",
+        is_body_complete=True,
     ):
         self.parts, self.ended = [], False
         self.cycle = RequestCycle(
@@ -32,7 +39,7 @@ class WrittenResponse:
             keep_alive=keep_alive,
             awaits_continue=False,
         )
-        if whole:
+        if is_body_complete:
             self.cycle.end_body()
         start = {"type": "http.response.start", "status": status, "headers": list(headers)}
         self.send(start)
@@ -133,7 +140,7 @@ def test_last_response_closes_the_connection(headers, keep_alive):
 
 def test_early_response_closes_the_connection():
     """The rest of the body is never read as another request."""
-    response = WrittenResponse(b"one", headers=SIZED, whole=False)
+    response = WrittenResponse(b"one", headers=SIZED, is_body_complete=False)
 
     assert response.parts == [head(b"content-length: 3", b"connection: close") + b"one"]
 

@@ -96,7 +96,7 @@ class TestStepUp:
         assert ask(application, granted, method, params).status == 200
 
     def test_challenge_includes_granted_scopes(self, make_app):
-        """A client that requests the scopes of the challenge does not lose those that it has."""
+        """A client that requests the scopes of the challenge keeps the granted ones."""
         rejected = ask(make_app(), "ada.team", "prompts/get", {"name": "rotate"})
 
         assert 'scope="admin team"' in rejected.header("www-authenticate")

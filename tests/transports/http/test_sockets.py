@@ -1,4 +1,4 @@
-"""How workers hand connections over to each other."""
+"""Handing connections over between workers."""
 
 import socket
 import sys
@@ -12,95 +12,95 @@ from promptkit.transports.http.sockets import Balance
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot hand over sockets")
 
 
-class Crowd:
-    """Workers in one process, each with the connections that it has."""
+class WorkerGroup:
+    """Workers in one process, with their connections."""
 
     def __init__(self, workers):
         self.balance = Balance(workers)
-        self.held = [[] for _ in range(workers)]
+        self.connections = [[] for _ in range(workers)]
 
     def accept(self, number):
-        """Have a worker accept a connection, which it may hand over."""
+        """Accept a connection in a worker, which can hand it over."""
         ours, theirs = socket.socketpair()
         theirs.close()
         if not self.balance.hand_over(number, ours):
-            self.held[number].append(ours)
-            self.balance.note(number, len(self.held[number]))
+            self.connections[number].append(ours)
+            self.balance.note(number, len(self.connections[number]))
 
     def take(self, number):
-        """Have a worker take what was handed over to it."""
-        self.held[number] += self.balance.take(number)
-        self.balance.note(number, len(self.held[number]))
+        """Take the connections that were handed over to a worker."""
+        self.connections[number] += self.balance.take(number)
+        self.balance.note(number, len(self.connections[number]))
 
     def counts(self):
-        """How many connections each worker has in the end."""
-        for number in range(len(self.held)):
+        """Return the final number of connections of each worker."""
+        for number in range(len(self.connections)):
             self.take(number)
-        return [len(held) for held in self.held]
+        return [len(connections) for connections in self.connections]
 
     def close(self):
-        """Close everything."""
-        for one in [one for held in self.held for one in held]:
-            one.close()
+        """Close all sockets."""
+        for connection in [connection for connections in self.connections for connection in connections]:
+            connection.close()
         for end in [end for ends in self.balance._channels for end in ends]:
             end.close()
 
 
 @pytest.fixture
-def crowd():
-    """A function that makes workers."""
-    made = []
+def make_workers():
+    """A function that creates workers."""
+    groups = []
 
     def start(workers):
-        made.append(Crowd(workers))
-        return made[-1]
+        groups.append(WorkerGroup(workers))
+        return groups[-1]
 
     yield start
-    for one in made:
-        one.close()
+    for group in groups:
+        group.close()
 
 
 @given(workers=st.integers(1, 4), arrivals=st.lists(st.integers(0, 3), max_size=40))
-def test_nobody_has_many_more_than_another(workers, arrivals):
-    """Wherever the kernel puts connections, each worker ends with as many as the others, or one more."""
-    crowd = Crowd(workers)
+def test_connections_are_balanced(workers, arrivals):
+    """Wherever the kernel delivers connections, the numbers of two workers differ by at most one."""
+    group = WorkerGroup(workers)
     for number in arrivals:
-        crowd.accept(number % workers)
-    counts = crowd.counts()
-    crowd.close()
+        group.accept(number % workers)
+    counts = group.counts()
+    group.close()
 
     assert sum(counts) == len(arrivals)
     assert max(counts) - min(counts) <= 1
 
 
-def test_a_worker_that_is_closed_gets_nothing(crowd):
-    """Before it ends, it takes only what is on its way."""
-    two = crowd(2)
+def test_stopped_worker_gets_no_connections(make_workers):
+    """A stopped worker takes only connections that are already on their way."""
+    workers = make_workers(2)
     for _ in range(3):
-        two.accept(0)
-    two.balance.end(1)
+        workers.accept(0)
+    workers.balance.end(1)
     for _ in range(4):
-        two.accept(0)
+        workers.accept(0)
 
-    assert [len(held) for held in two.held] == [6, 0]
-    two.held[1] += two.balance.take(1)
-    assert len(two.held[1]) == 1
+    assert [len(connections) for connections in workers.connections] == [6, 0]
+    workers.connections[1] += workers.balance.take(1)
+    assert len(workers.connections[1]) == 1
 
 
-def test_a_successor_takes_what_was_on_its_way(crowd):
-    """What was handed over to a worker that died is not lost."""
-    two = crowd(2)
+def test_successor_takes_pending_connections(make_workers):
+    """Connections that were handed over to a killed worker are not lost."""
+    workers = make_workers(2)
     for _ in range(6):
-        two.accept(0)
-    two.balance.note(1, 0)
+        workers.accept(0)
+    workers.balance.note(1, 0)
 
-    assert two.counts() == [3, 3]
+    assert workers.counts() == [3, 3]
 
 
-def test_one_that_takes_nothing_is_not_overwhelmed(crowd):
-    """If a worker hangs, the others keep what they cannot hand over, and lose nothing."""
-    two = crowd(2)
+def test_hanging_worker(make_workers):
+    """Connections that cannot be handed over stay with their worker, and none is lost."""
+    workers = make_workers(2)
     for _ in range(600):
-        two.accept(0)
+        workers.accept(0)
 
-    assert sum(two.counts()) == 600
+    assert sum(workers.counts()) == 600

@@ -1,4 +1,4 @@
-"""The end of a worker: what was sent is answered, all ends within bounds; and what is no reason for it."""
+"""Shutdown of a worker: pending requests are answered within limits; and what does not cause a shutdown."""
 
 import asyncio
 import errno
@@ -19,7 +19,7 @@ REQUEST = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
 
 
 class Load:
-    """Clients that keep their connections, connect again when told to, and count."""
+    """Clients that keep their connections, reconnect when asked to, and count replies."""
 
     def __init__(self, host, port):
         self.host, self.port = host, port
@@ -28,7 +28,7 @@ class Load:
         self.ends = asyncio.Event()
 
     async def client(self, pause):
-        """Ask until nobody listens any more."""
+        """Send requests until the server stops listening."""
         while not self.ends.is_set():
             try:
                 reader, writer = await asyncio.wait_for(asyncio.open_connection(self.host, self.port), 0.5)
@@ -40,7 +40,7 @@ class Load:
             writer.close()
 
     async def ask_on(self, reader, writer, pause):
-        """Ask on one connection until it is said to end."""
+        """Send requests on one connection until a reply closes it."""
         while not self.ends.is_set():
             await asyncio.sleep(pause)
             try:
@@ -57,12 +57,12 @@ class Load:
                 return
 
 
-async def loaded(served, *, clients, short, seconds):
-    """Put a load on a server, end it meanwhile, and return what the clients have counted."""
+async def run_load(served, *, clients, short, seconds):
+    """Put load on a server, stop it meanwhile, and return the counts of the clients."""
     load = Load(*served.address)
     pauses = [0.0] * clients + [0.2] * (clients // 4)
     tasks = [asyncio.create_task(load.client(pause)) for pause in pauses]
-    tasks += [asyncio.create_task(one_each(load)) for _ in range(short)]
+    tasks += [asyncio.create_task(ask_on_new_connections(load)) for _ in range(short)]
     await asyncio.sleep(seconds)
     assert (load.lost, load.refused) == (0, False)
     served.process.send_signal(signal.SIGTERM)
@@ -70,8 +70,8 @@ async def loaded(served, *, clients, short, seconds):
     return load
 
 
-async def one_each(load):
-    """Ask once on each of many connections."""
+async def ask_on_new_connections(load):
+    """Send one request on each of many connections."""
     while True:
         try:
             reader, writer = await asyncio.wait_for(asyncio.open_connection(load.host, load.port), 0.5)
@@ -88,14 +88,12 @@ async def one_each(load):
         writer.close()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel cannot keep others from connecting")
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels cannot stop new connections")
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_no_request_is_lost_at_the_end(serve, workers):
-    """
-    Many clients, with connections that they keep and with new ones, get a reply to all that they have sent.
-    """
+def test_no_request_is_lost_at_shutdown(serve, workers):
+    """Many clients, with kept and with new connections, get replies to all requests that they have sent."""
     served = serve("--http", "0", "--workers", workers)
-    load = asyncio.run(loaded(served, clients=40, short=8, seconds=1.0))
+    load = asyncio.run(run_load(served, clients=40, short=8, seconds=1.0))
 
     assert (load.lost, load.refused) == (0, True)
     assert load.answered > 200
@@ -104,10 +102,10 @@ def test_no_request_is_lost_at_the_end(serve, workers):
 
 
 def test_running_requests_are_answered(serve):
-    """What runs is waited for, and its reply says that the connection ends."""
+    """The server waits for running requests, whose replies close the connection."""
     served = serve("--http", "0")
     with served.connect() as connection:
-        connection.request("/late?0.7")  # after the end has begun
+        connection.request("/late?0.7")  # answered after the shutdown has started
         time.sleep(0.3)
         code, _ = served.end()
         reply = connection.reply()
@@ -116,8 +114,8 @@ def test_running_requests_are_answered(serve):
     assert (code, reply.status, reply.headers["connection"]) == (0, 200, "close")
 
 
-def test_requests_that_wait_are_answered(serve):
-    """All that came on a connection before the end are, and the last reply is not cut short."""
+def test_pipelined_requests_are_answered_at_shutdown(serve):
+    """All requests that arrived before the shutdown are answered completely."""
     served = serve("--http", "0")
     with served.connect() as connection:
         for number in range(3):
@@ -130,8 +128,8 @@ def test_requests_that_wait_are_answered(serve):
     assert (code, statuses) == (0, [200] * 3)
 
 
-def test_what_runs_too_long_is_not_waited_for(serve):
-    """After the grace, the process ends all the same."""
+def test_grace_period_is_enforced(serve):
+    """After the grace period, the process exits despite a running request."""
     served = serve("--http", "0", "--grace", "0.5")
     with served.connect() as connection:
         connection.request("/slow?50")
@@ -141,12 +139,12 @@ def test_what_runs_too_long_is_not_waited_for(serve):
     assert (code, seconds < 10) == (0, True)
 
 
-def test_streams_end_with_their_result(serve):
-    """The application ends them, and nothing of what it sends then is lost."""
+def test_streams_are_completed_at_shutdown(serve):
+    """The application ends its streams, and their last messages are delivered."""
     served = serve("--http", "0")
     with served.connect() as connection:
         connection.request("/stream")
-        connection.read_until(b"data: begun\n\n")
+        connection.read_until(b"data: started\n\n")
         code, seconds = served.end()
         connection.wait_for_close()
 
@@ -155,8 +153,8 @@ def test_streams_end_with_their_result(serve):
     assert (code, seconds < 10) == (0, True)
 
 
-def test_a_connection_that_is_idle_may_ask_once_more(serve):
-    """It is not closed at once: a request may be on its way."""
+def test_idle_connection_gets_one_more_reply(serve):
+    """Idle connections are not closed immediately, because a request can be on its way."""
     served = serve("--http", "0")
     with served.connect() as connection, served.connect() as other:
         connection.ask()
@@ -170,8 +168,8 @@ def test_a_connection_that_is_idle_may_ask_once_more(serve):
     assert served.process.wait(20) == 0
 
 
-def test_connections_that_say_nothing_do_not_hold_it_up(serve):
-    """With clients that are connected and silent, or in the middle of a head, it ends within some seconds."""
+def test_silent_connections_do_not_delay_the_exit(serve):
+    """The server exits within seconds despite clients that send nothing or half a head."""
     served = serve("--http", "0", "--grace", "30")
     with served.connect() as silent, served.connect() as half, served.connect() as idle:
         half.send(b"POST / HTTP/1.1\r\nhost:")
@@ -182,9 +180,11 @@ def test_connections_that_say_nothing_do_not_hold_it_up(serve):
     assert (code, seconds < 10) == (0, True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
-def test_a_signal_ends_it(serve, number):
-    """The exit code is 0, and there is nothing on standard error but where it served."""
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda signal_: signal_.name
+)
+def test_signal_stops_the_server(serve, number):
+    """The exit code is 0, and standard error contains only the address."""
     served = serve("--http", "0")
     served.get()
     code, seconds = served.end(number)
@@ -193,8 +193,8 @@ def test_a_signal_ends_it(serve, number):
     assert served.stderr().count("\n") == 1
 
 
-def test_a_second_signal_ends_it_at_once(serve):
-    """After a second signal, nothing that runs is waited for."""
+def test_second_signal_stops_the_server_immediately(serve):
+    """Running requests are abandoned."""
     served = serve("--http", "0", "--grace", "60")
     with served.connect() as connection, served.connect() as idle:
         connection.request("/slow?30")
@@ -207,8 +207,8 @@ def test_a_second_signal_ends_it_at_once(serve):
     assert (code, seconds < 5) == (-signal.SIGINT, True)
 
 
-class Files:
-    """What a worker listens at, and gets connections from, while no file can be opened any more."""
+class ScarceFiles:
+    """A listener and a source of connections while no file can be opened."""
 
     def __init__(self):
         self.are_scarce = True
@@ -226,18 +226,18 @@ class Files:
         )
 
     def take(self):
-        """Nothing waits, if that can be told."""
+        """Return no connections, or raise an error while files are scarce."""
         if self.are_scarce:
             raise OSError(errno.EMFILE, "Too many open files")
         return ()
 
     def accept(self):
-        """Nothing waits, if that can be told."""
+        """Report that no connection is pending, or raise an error while files are scarce."""
         self.take()
         raise BlockingIOError
 
     def worker(self, connections, monkeypatch):
-        """A worker with so many connections, which may have 20."""
+        """Return a worker with *connections* of at most 20 connections."""
         monkeypatch.setattr("promptkit.transports.http.worker.exit_after", lambda *_: None)
         limits = ConnectionLimits(connections=20)
         worker = HttpWorker(None, [], limits=limits, grace=1.0, balance=self.balance)
@@ -246,7 +246,7 @@ class Files:
         return worker
 
     def wait(self, seconds):
-        """Do what is due, once a second."""
+        """Run the scheduled calls, once a second."""
         for _ in range(seconds):
             self.now += 1.0
             due, self.due = self.due, []
@@ -254,11 +254,14 @@ class Files:
                 function(*args)
 
 
-class TestDeafness:
+class TestLackOfFiles:
     @pytest.mark.parametrize(("connections", "is_deaf"), [(19, True), (20, False)])
-    def test_clients_do_not_end_it(self, monkeypatch, connections, is_deaf):
-        """A worker that can open no file ends, unless it is as busy as it may be: clients come and go."""
-        files = Files()
+    def test_worker_without_file_descriptors_exits(self, monkeypatch, connections, is_deaf):
+        """
+        A worker that cannot open files exits, unless it has the maximum number of connections, which are
+        temporary.
+        """
+        files = ScarceFiles()
         worker = files.worker(connections, monkeypatch)
         worker._accept(files)
         files.wait(20)
@@ -266,9 +269,9 @@ class TestDeafness:
         assert worker.is_deaf is is_deaf
 
     @pytest.mark.parametrize("source", ["_accept", "_take"])
-    def test_what_has_passed_does_not_count(self, monkeypatch, source):
-        """Once files can be opened again, nobody needs to connect for that to be seen."""
-        files = Files()
+    def test_recovered_worker_does_not_exit(self, monkeypatch, source):
+        """Recovery is noticed even if no client connects."""
+        files = ScarceFiles()
         worker = files.worker(0, monkeypatch)
         getattr(worker, source)(*([files] if source == "_accept" else []))
         files.are_scarce = False
@@ -279,13 +282,13 @@ class TestDeafness:
         assert not worker.is_deaf
 
 
-def test_a_connection_counts_once():
+def test_connection_is_counted_once():
     """
-    What a worker tells the others of itself grows by one with each connection, also while many are opened at
-    once: counted twice, they would make it look as if it had more than its share.
+    The reported count grows by one with each connection, even while many are opened concurrently; otherwise
+    the worker would seem overloaded.
     """
-    told = []
-    balance = SimpleNamespace(hand_over=lambda *_: False, note=lambda _, count: told.append(count))
+    counts = []
+    balance = SimpleNamespace(hand_over=lambda *_: False, note=lambda _, count: counts.append(count))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(0)
         clients = [socket.create_connection(listening.getsockname()) for _ in range(8)]
@@ -301,4 +304,4 @@ def test_a_connection_counts_once():
 
         asyncio.run(accept())
 
-    assert told == [*range(9), *reversed(range(8))]
+    assert counts == [*range(9), *reversed(range(8))]
