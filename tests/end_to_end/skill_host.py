@@ -1,7 +1,7 @@
 """
-A host of skills, which does all that the stable page of the extension wants of one.
+A host that implements all requirements of the stable skills extension for hosts.
 
-It shares nothing with promptkit: not the digests, not the reader of YAML, not the client.
+It shares no code with promptkit: neither the digests, nor the YAML parser, nor the client.
 """
 
 import base64
@@ -18,98 +18,99 @@ import yaml
 from tests.http_server import http_server
 from tests.wire import initialize, line, modern, notification, request
 
-#: How long a server may take to answer, in seconds.
-PATIENCE = 20
+#: The timeout for replies, in seconds.
+TIMEOUT_S = 20
 
 
-class Mismatch(Exception):
-    """What was read is not what the server says of it. Nothing of it may be used."""
+class MismatchError(Exception):
+    """The content of a file differs from its description, and must not be used."""
 
 
 class Host:
-    """A host that knows some skills, and reads their files when it needs them."""
+    """A host that lists skills, and reads their files on demand."""
 
     def __init__(self, ask):
         self._ask = ask
-        self.known = {}
+        self.skills = {}
         self.approved = set()
 
     def list_skills(self) -> list:
-        """Take the list of skills, page by page, and check each entry. Nothing is read."""
-        found, params = [], {}
+        """Load all pages of the list of skills, and check each entry, without reading files."""
+        entries, params = [], {}
         while params is not None:
-            page = self.asked("skills/list", params)
-            found += page["skills"]
+            page = self.request_result("skills/list", params)
+            entries += page["skills"]
             params = {"cursor": page["nextCursor"]} if "nextCursor" in page else None
-        for entry in found:
-            self._learn(entry)
-        return [entry["uri"] for entry in found]
+        for entry in entries:
+            self._add(entry)
+        return [entry["uri"] for entry in entries]
 
     def get(self, uri: str) -> None:
-        """Take anew what the server says of one skill."""
-        self._learn(self.asked("skills/get", {"uri": uri})["skill"])
+        """Reload the entry of one skill."""
+        self._add(self.request_result("skills/get", {"uri": uri})["skill"])
 
     def approve(self, uri: str) -> None:
-        """Note that the person has approved a skill as it is."""
+        """Record that the user has approved the current version of a skill."""
         self.approved.add(uri)
 
     def read(self, uri: str, path: str) -> bytes:
-        """Read one file of a skill, and verify it."""
-        (entry,) = (one for one in self.known[uri]["resources"] if one["uri"] == self.uri_of(uri, path))
-        (contents,) = self.asked("resources/read", {"uri": entry["uri"]})["contents"]
+        """Read and verify one file of a skill."""
+        (entry,) = (file for file in self.skills[uri]["resources"] if file["uri"] == self.uri_of(uri, path))
+        (contents,) = self.request_result("resources/read", {"uri": entry["uri"]})["contents"]
         assert contents["uri"] == entry["uri"]
         data = base64.b64decode(contents["blob"]) if "blob" in contents else contents["text"].encode()
         if len(data) != entry["size"] or entry["digest"] != f"sha256:{hashlib.sha256(data).hexdigest()}":
-            raise Mismatch(entry["uri"])
+            raise MismatchError(entry["uri"])
         if path == "SKILL.md":
-            front = yaml.safe_load(data.decode().split("---\n")[1])
-            if front != self.known[uri]["frontmatter"]:
-                raise Mismatch("frontmatter")
+            frontmatter = yaml.safe_load(data.decode().split("---\n")[1])
+            if frontmatter != self.skills[uri]["frontmatter"]:
+                raise MismatchError("frontmatter")
         return data
 
     def paths(self, uri: str) -> list:
         """Return the paths of the files of a skill."""
         folder = uri.removesuffix("SKILL.md")
-        return [unquote(one["uri"].removeprefix(folder)) for one in self.known[uri]["resources"]]
+        return [unquote(file["uri"].removeprefix(folder)) for file in self.skills[uri]["resources"]]
 
     def uri_of(self, uri: str, path: str) -> str:
         """Return the URI of a file."""
-        (found,) = (
-            one["uri"]
-            for one in self.known[uri]["resources"]
-            if unquote(one["uri"].removeprefix(uri.removesuffix("SKILL.md"))) == path
+        (match,) = (
+            file["uri"]
+            for file in self.skills[uri]["resources"]
+            if unquote(file["uri"].removeprefix(uri.removesuffix("SKILL.md"))) == path
         )
-        return found
+        return match
 
-    def asked(self, method: str, params: dict) -> dict:
-        """Return a result."""
+    def request_result(self, method: str, params: dict) -> dict:
+        """Send a request, and return its result."""
         reply = self._ask(method, params)
         assert "error" not in reply, reply
         return reply["result"]
 
-    def _learn(self, entry):
+    def _add(self, entry):
+        """Check and store an entry."""
         uri, files = entry["uri"], entry["resources"]
         folder, _, last = uri.rpartition("/")
         assert uri.startswith("skill://")
         assert last == "SKILL.md"
         assert folder.rpartition("/")[2] == entry["frontmatter"]["name"]
-        assert len({one["uri"] for one in files}) == len(files)
-        assert uri in {one["uri"] for one in files}
-        assert all(one["uri"].startswith(f"{folder}/") for one in files)
-        known = self.known.get(uri)
-        if known is not None and digests(known) != digests(entry):
+        assert len({file["uri"] for file in files}) == len(files)
+        assert uri in {file["uri"] for file in files}
+        assert all(file["uri"].startswith(f"{folder}/") for file in files)
+        previous = self.skills.get(uri)
+        if previous is not None and digests(previous) != digests(entry):
             self.approved.discard(uri)
-        self.known[uri] = entry
+        self.skills[uri] = entry
 
 
 def digests(entry) -> set:
-    """Return what an approval holds for."""
-    return {(one["uri"], one["digest"]) for one in entry["resources"]}
+    """Return the digests that an approval covers."""
+    return {(file["uri"], file["digest"]) for file in entry["resources"]}
 
 
 @contextmanager
 def over_stdio(folder):
-    """Serve a folder over stdio, with a handshake, and give what asks."""
+    """Serve a folder over stdio with a handshake, and yield a function that sends requests."""
     command = [sys.executable, "-m", "promptkit", "serve", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
 
@@ -136,12 +137,12 @@ def over_stdio(folder):
             yield ask
         finally:
             process.stdin.close()
-            process.wait(PATIENCE)
+            process.wait(TIMEOUT_S)
 
 
 @contextmanager
 def over_http(folder):
-    """Serve a folder over HTTP, without a handshake, and give what asks."""
+    """Serve a folder over HTTP without a handshake, and yield a function that sends requests."""
     with http_server(folder) as url:
 
         def ask(method, params):
@@ -154,11 +155,11 @@ def over_http(folder):
             if method == "resources/read":
                 fields["mcp-name"] = params["uri"]
             body = json.dumps(modern(1, method, params)).encode()
-            posted = urllib.request.Request(url, body, fields)  # noqa: S310 (it is our own)
-            with urllib.request.urlopen(posted, timeout=PATIENCE) as reply:  # noqa: S310
+            http_request = urllib.request.Request(url, body, fields)  # noqa: S310 (our own server)
+            with urllib.request.urlopen(http_request, timeout=TIMEOUT_S) as reply:  # noqa: S310
                 return json.load(reply)
 
         yield ask
 
 
-WAYS = {"stdio": over_stdio, "http": over_http}
+TRANSPORTS = {"stdio": over_stdio, "http": over_http}

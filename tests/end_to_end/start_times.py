@@ -1,7 +1,7 @@
 """
-Start servers in turn, and print how long each took until it answered `/readyz`, in seconds, as JSON.
+Start servers in turn, and print the seconds until each answered `/readyz`, as JSON.
 
-It is run as a program, with the number of rounds and, as JSON, the commands by name.
+The arguments of this program are the number of rounds and, as JSON, the commands by name.
 """
 
 import json
@@ -17,24 +17,24 @@ PATIENCE = 30.0
 
 
 def start(command):
-    """Run a command until it is ready; return how long that took, and end it."""
-    begun = time.perf_counter()
+    """Run a command until it is ready, return the duration, and kill it."""
+    started = time.perf_counter()
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         while not is_ready():
-            if process.poll() is not None or time.perf_counter() - begun > PATIENCE:
+            if process.poll() is not None or time.perf_counter() - started > PATIENCE:
                 raise SystemExit(f"{command} is not ready; its exit code is {process.poll()}")
             time.sleep(0.002)
-        return time.perf_counter() - begun
+        return time.perf_counter() - started
     finally:
-        os.killpg(process.pid, signal.SIGKILL)  # the server may be a child of the command
+        os.killpg(process.pid, signal.SIGKILL)  # the server can be a child of the command
         process.wait()
-        while is_ready():  # a child in a group of its own ends a little later, and would answer for the next
+        while is_ready():  # a child in another group exits later, and would answer for the next server
             time.sleep(0.002)
 
 
 def is_ready():
-    """Whether the server answers that it is ready."""
+    """Return whether the server is ready."""
     connection = HTTPConnection("127.0.0.1", PORT, timeout=PATIENCE)
     try:
         connection.request("GET", "/readyz")

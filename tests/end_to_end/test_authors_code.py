@@ -1,4 +1,6 @@
-"""What authors' code may do to its process: no request but its own suffers, and the end is orderly."""
+"""
+Side effects of authors' code on the process: other requests are not affected, and the shutdown is orderly.
+"""
 
 import json
 import subprocess
@@ -65,7 +67,7 @@ def other():
 
 WORD = {"ref": {"type": "ref/prompt", "name": "typed"}, "argument": {"name": "word", "value": ""}}
 
-#: Everything in which authors' code runs, and a prompt that has no part in it.
+#: A request for each place where authors' code runs, and one for an unaffected prompt.
 REQUESTS = {
     "plain": ("prompts/get", {"name": "plain"}),
     "steps": ("prompts/get", {"name": "steps"}),
@@ -76,7 +78,7 @@ REQUESTS = {
 }
 KINDS = [kind for kind in REQUESTS if kind != "other"]
 
-#: What does no harm at all, wherever it is done.
+#: Harmless code, at import and while rendering.
 HARMLESS = {
     "output": """
         print("noise")
@@ -91,7 +93,7 @@ HARMLESS = {
     "warnings are errors": "warnings.simplefilter('error')",
     "logging": "logging.basicConfig(stream=sys.stdout, level=0)\nlogging.error('noise')",
     "logging to stderr": "logging.basicConfig(level=0)\nlogging.error('noise')",
-    "thread left behind": "threading.Thread(target=time.sleep, args=(60,)).start()",
+    "leftover thread": "threading.Thread(target=time.sleep, args=(60,)).start()",
     "thread that prints": "threading.Thread(target=lambda: [print('noise') for _ in range(9999)]).start()",
     "thread that raises": "threading.Thread(target=lambda: 1 / 0).start()",
     "child process": """
@@ -114,7 +116,7 @@ HARMLESS = {
     "hooks": "sys.excepthook = threading.excepthook = lambda *_: sys.exit(1)",
 }
 
-#: What fails, and fails again when it is done again.
+#: Code that fails each time it runs.
 FAILING = {
     "exit": "sys.exit(3)",
     "interrupt": "raise KeyboardInterrupt",
@@ -144,11 +146,11 @@ FAILING = {
 
 @pytest.fixture
 def serve(recipes):
-    """A function that serves a recipe which does something at import, inside, or both."""
+    """A function that serves a recipe that runs code at import, while rendering, or both."""
     started = []
 
     def start(*, outside="pass", inside="pass"):
-        made = RECIPE.format(
+        source = RECIPE.format(
             outside=indent(dedent(outside), "    "),
             inside=indent(dedent(inside), "    "),
         )
@@ -160,7 +162,7 @@ def serve(recipes):
                 "serve",
                 "--grace",
                 "20",
-                recipes(recipe=made, wholesome=OTHER),
+                recipes(recipe=source, wholesome=OTHER),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -177,79 +179,79 @@ def serve(recipes):
 
 
 def outcomes(process, *kinds):
-    """Ask for each of *kinds* and end the input: what came of them, and the exit code."""
-    asked = [request(number, *REQUESTS[kind]) for number, kind in enumerate(kinds, 1)]
+    """Send a request of each of *kinds* and close the input; return the outcomes and the exit code."""
+    requests = [request(number, *REQUESTS[kind]) for number, kind in enumerate(kinds, 1)]
     started = time.monotonic()
-    out, _ = process.communicate(b"".join(map(line, [initialize("2025-06-18"), *asked])), timeout=20)
+    stdout, _ = process.communicate(b"".join(map(line, [initialize("2025-06-18"), *requests])), timeout=20)
     assert time.monotonic() - started < 10
-    replies = [json.loads(reply) for reply in out.splitlines()]
+    replies = [json.loads(reply) for reply in stdout.splitlines()]
     assert sorted(reply["id"] for reply in replies) == list(range(len(kinds) + 1))
-    found = {reply["id"]: "done" if "result" in reply else reply["error"]["code"] for reply in replies}
-    return [found[number] for number in range(1, len(kinds) + 1)], process.returncode
+    by_id = {reply["id"]: "done" if "result" in reply else reply["error"]["code"] for reply in replies}
+    return [by_id[number] for number in range(1, len(kinds) + 1)], process.returncode
 
 
-@pytest.mark.parametrize("what", HARMLESS)
-def test_what_does_no_harm(serve, what):
+@pytest.mark.parametrize("name", HARMLESS)
+def test_harmless_code(serve, name):
     """
-    Whatever is done to the process at import and inside of every kind of code, all is served,
-    twice, the wire holds messages only, and the process ends as always.
+    With side effects at import and in every kind of code, all requests are served twice, the output contains
+    only messages, and the process exits normally.
     """
-    process = serve(outside=HARMLESS[what], inside=HARMLESS[what])
+    process = serve(outside=HARMLESS[name], inside=HARMLESS[name])
 
     assert outcomes(process, *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
 
 
-@pytest.mark.parametrize("what", FAILING)
-def test_what_fails_inside(serve, what):
-    """It fails its own request, each time, and no other."""
-    process = serve(inside=FAILING[what])
+@pytest.mark.parametrize("name", FAILING)
+def test_code_that_fails_while_rendering(serve, name):
+    """Only the affected requests fail, each time."""
+    process = serve(inside=FAILING[name])
 
     assert outcomes(process, *KINDS, "other", *KINDS, "other") == (([-32603] * 5 + ["done"]) * 2, 0)
 
 
-@pytest.mark.parametrize("what", FAILING)
-def test_what_fails_at_import(serve, what):
-    """The recipe is missing, and the others are served."""
-    process = serve(outside=FAILING[what])
+@pytest.mark.parametrize("name", FAILING)
+def test_code_that_fails_at_import(serve, name):
+    """The recipe is unavailable, and the others are served."""
+    process = serve(outside=FAILING[name])
 
     assert outcomes(process, "plain", "other", "plain", "other") == ([-32602, "done"] * 2, 0)
 
 
 @pytest.mark.parametrize("descriptor", [0, 1, 2])
-def test_a_standard_descriptor_that_is_closed(serve, descriptor):
-    """The wire does not depend on one, at import or inside."""
-    closing = f"os.close({descriptor})"
+def test_closed_standard_descriptors(serve, descriptor):
+    """The protocol does not depend on descriptors 0 to 2, at import or while rendering."""
+    close = f"os.close({descriptor})"
 
-    assert outcomes(serve(outside=closing), *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
-    # Once: after that, its number may be that of a file of anybody's.
-    once = f"if not vars(act):\n    act.is_done = True\n    {closing}"
-    assert outcomes(serve(inside=once), *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
+    assert outcomes(serve(outside=close), *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
+    # Only once: later, another file can have the same descriptor.
+    close_once = f"if not vars(act):\n    act.is_done = True\n    {close}"
+    assert outcomes(serve(inside=close_once), *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
 
 
-def test_a_signal_handler_inside_a_prompt(serve):
-    """It cannot be set there, as Python says, and the others are served."""
+def test_signal_handler_in_a_prompt(serve):
+    """Python rejects signal handlers outside of the main thread, and other requests are served."""
     process = serve(inside="signal.signal(signal.SIGALRM, signal.SIG_IGN)")
 
     assert outcomes(process, "plain", "other", "plain") == ([-32603, "done", -32603], 0)
 
 
-def test_an_event_loop_inside_a_prompt(serve):
-    """A plain prompt may run one; on a loop that runs already, asyncio refuses, as always."""
+def test_event_loop_in_a_prompt(serve):
+    """A synchronous prompt can run an event loop; an asynchronous one gets the error of asyncio."""
     process = serve(inside="work = asyncio.sleep(0)\ntry:\n    asyncio.run(work)\nfinally:\n    work.close()")
 
     assert outcomes(process, *REQUESTS) == (["done", "done", -32603, "done", "done", "done"], 0)
 
 
-def test_a_low_recursion_limit(serve):
-    """A prompt that lowers it for the whole process leaves enough for what is simple."""
+def test_low_recursion_limit(serve):
+    """A process-wide low limit leaves enough for simple requests."""
     process = serve(inside="sys.setrecursionlimit(120)")
 
     assert outcomes(process, *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is limited on Linux")
-def test_memory_that_is_really_exhausted(serve):
-    """One render that takes all there is fails, and the next ones are served."""
+def test_exhausted_memory(serve):
+    """The rendering that exhausts the memory fails, and later requests are served."""
     greedy = """
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (800_000_000, -1))
@@ -264,9 +266,9 @@ def test_memory_that_is_really_exhausted(serve):
     )
 
 
-def test_what_a_prompt_leaves_behind_keeps_its_secrets(serve):
-    """Of a task that fails after the reply only the kind of the error is logged."""
-    leaving = """
+def test_failure_of_a_leftover_task_is_redacted(serve):
+    """Only the type of the exception is logged for a task that fails after the reply."""
+    code = """
         async def fail():
             raise ValueError("password123")
         try:
@@ -274,16 +276,16 @@ def test_what_a_prompt_leaves_behind_keeps_its_secrets(serve):
         except RuntimeError:
             pass
         """
-    process = serve(inside=leaving)
+    process = serve(inside=code)
     messages = [initialize("2025-06-18"), request(1, *REQUESTS["later"]), request(2, *REQUESTS["later"])]
 
-    out, err = process.communicate(b"".join(map(line, messages)), timeout=20)
+    stdout, stderr = process.communicate(b"".join(map(line, messages)), timeout=20)
 
-    assert sorted(json.loads(reply)["id"] for reply in out.splitlines()) == [0, 1, 2]
-    assert b"password123" not in err
+    assert sorted(json.loads(reply)["id"] for reply in stdout.splitlines()) == [0, 1, 2]
+    assert b"password123" not in stderr
 
 
-def test_a_great_many_messages(serve):
-    """A prompt of a hundred thousand messages is answered, or refused, and the next one served."""
+def test_very_many_messages(serve):
+    """A prompt with a hundred thousand messages is answered, and so is the next request."""
     process = serve(inside="return list(range(100_000))")
     assert outcomes(process, "plain", "other") == (["done"] * 2, 0)

@@ -1,9 +1,9 @@
 """
 The image that the `Dockerfile` describes.
 
-CI builds it with Docker. Here its steps are carried out in the order in which they are written: each stage is
-an overlay over the file system of this machine, so every path is the real one, and what is run sees a root
-that cannot be written and belongs to nobody. That needs Linux, root and overlay mounts.
+CI builds it with Docker. Here its steps run in the written order: each stage is an overlay over the file
+system of this machine, so every path is the real one, and programs see a read-only root that no user owns.
+The tests need Linux, root and overlay mounts.
 """
 
 import json
@@ -25,14 +25,14 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 START_TIMES = Path(__file__).with_name("start_times.py")
 
-#: How often each command is started.
+#: The number of starts of each command.
 ROUNDS = 15
 
-#: How long the steps may take, in seconds: they install packages.
-PATIENT = 300
+#: The timeout of the steps, which install packages, in seconds.
+TIMEOUT_S = 300
 
-#: The first lines of the script that stands in for `docker build`. Nothing of it outlives the script.
-BEGIN = """
+#: The first lines of the script that replaces `docker build`. All its mounts end with the script.
+PROLOGUE = """
 set -eu
 mount -t tmpfs tmpfs .
 cd "$PWD"
@@ -42,7 +42,7 @@ stage() {
     mount -t proc proc root$1/proc
     mount --rbind /dev root$1/dev
     ln -sf "$PYTHON" root$1/usr/local/bin/python
-    # It may be in a folder that only root can enter.
+    # Python can be in a folder that only root can enter.
     folder=$(dirname "$PYTHON")
     while [ "$folder" != / ]; do chmod a+x "root$1$folder"; folder=$(dirname "$folder"); done
     rm -rf root$1/srv && mkdir root$1/srv
@@ -53,8 +53,8 @@ stage() {
 def instructions():
     """Return the instructions of the Dockerfile with their values, in order."""
     with DOCKERFILE.open("rb") as file:
-        found = DockerfileParser(fileobj=file).structure
-    return [(step["instruction"], step["value"]) for step in found if step["instruction"] != "COMMENT"]
+        structure = DockerfileParser(fileobj=file).structure
+    return [(step["instruction"], step["value"]) for step in structure if step["instruction"] != "COMMENT"]
 
 
 def last(name):
@@ -63,14 +63,14 @@ def last(name):
 
 
 def words(name):
-    """Return the words of the last instruction of a name, which has them as JSON."""
+    """Return the JSON words of the last instruction of a name."""
     value = last(name)
     return json.loads(value[value.index("[") :])
 
 
 def build_script():
-    """Return the shell script that carries out the steps; the image is in the folder `root`N in the end."""
-    lines, stage, folder, names, exports = [BEGIN], -1, "/", {}, []
+    """Return the shell script for the steps, and the number N of the final folder `root`N."""
+    lines, stage, folder, names, exports = [PROLOGUE], -1, "/", {}, []
     for instruction, value in instructions():
         if instruction == "FROM":
             stage += 1
@@ -83,29 +83,29 @@ def build_script():
             folder = value
             lines.append(f"mkdir -p root{stage}{folder}")
         elif instruction == "COPY":
-            lines += copies(value, stage, folder, names)
+            lines += copy_commands(value, stage, folder, names)
         elif instruction == "RUN":
             inner = [*exports, f"cd {folder} && {value}"]
             lines.append(f"chroot root{stage} sh -c {shlex.quote('; '.join(inner))} >&2")
     return "\n".join(lines), stage
 
 
-def copies(value, stage, folder, names):
+def copy_commands(value, stage, folder, names):
     """Return the commands for one COPY: files into a folder, or one folder to a path."""
     origin, *paths, target = (
         value.removeprefix("--from=").split() if "--from" in value else ("", *value.split())
     )
     source = f"root{names[origin]}" if origin else f"{ROOT}/"
-    place = f"root{stage}{Path(folder) / target}"
+    destination = f"root{stage}{Path(folder) / target}"
     if target.endswith("/"):
-        return [f"mkdir -p {place}", *(f"cp {source}{path} {place}" for path in paths)]
+        return [f"mkdir -p {destination}", *(f"cp {source}{path} {destination}" for path in paths)]
     (path,) = paths
-    return [f"mkdir -p {place}", f"cp -a {source}{path}/. {place}"]
+    return [f"mkdir -p {destination}", f"cp -a {source}{path}/. {destination}"]
 
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """A function that runs a shell script beside the image, whose folder is `$IMAGE`, without a network."""
+    """A function that runs a shell script next to the image, whose folder is `$IMAGE`, without a network."""
     if not sys.platform.startswith("linux") or os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("overlays need Linux, root, and unshare")
     folder = tmp_path_factory.mktemp("image")
@@ -114,8 +114,8 @@ def image(tmp_path_factory):
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment = {**inherited, "PYTHON": str(base), "IMAGE": f"root{stage}"}
     script += f"\nmount -o remount,ro root{stage}\necho built\nread _"
-    with log.open("wb") as file:  # a pipe could be full before the end
-        held = subprocess.Popen(
+    with log.open("wb") as file:  # a pipe could fill up
+        builder = subprocess.Popen(
             ["unshare", "--mount", "sh", "-c", script],  # noqa: S607
             cwd=folder,
             env=environment,
@@ -124,29 +124,40 @@ def image(tmp_path_factory):
             stderr=file,
         )
     try:
-        if held.stdout.readline() != b"built\n":
-            said = log.read_text(encoding="utf-8")
-            if said.startswith(("mount", "unshare")):
-                pytest.skip(f"overlays cannot be mounted: {said}")
-            pytest.fail(f"the steps of the Dockerfile fail: {said}")
+        if builder.stdout.readline() != b"built\n":
+            output = log.read_text(encoding="utf-8")
+            if output.startswith(("mount", "unshare")):
+                pytest.skip(f"overlays cannot be mounted: {output}")
+            pytest.fail(f"the steps of the Dockerfile fail: {output}")
 
         def run(script, **settings):
             inside = f"ip link set lo up; cd {folder}; {script}"
-            enter = ["nsenter", f"--mount=/proc/{held.pid}/ns/mnt", "unshare", "--net", "sh", "-euc", inside]
+            enter = [
+                "nsenter",
+                f"--mount=/proc/{builder.pid}/ns/mnt",
+                "unshare",
+                "--net",
+                "sh",
+                "-euc",
+                inside,
+            ]
             return subprocess.run(
                 enter, env=environment, capture_output=True, timeout=60, check=False, **settings
             )
 
         yield run
     finally:
-        held.communicate(b"\n")
+        builder.communicate(b"\n")
 
 
-def as_docker_does(command):
-    """Return what runs a command in the image: as its first process, as its user, in its environment."""
-    found = instructions()
-    begun = max(place for place, (instruction, _) in enumerate(found) if instruction == "FROM")
-    exports = [f"export {value}" for instruction, value in found[begun:] if instruction == "ENV"]
+def docker_command(command):
+    """
+    Return a command line that runs *command* in the image like Docker: as its first process, user and
+    environment.
+    """
+    steps = instructions()
+    stage = max(index for index, (instruction, _) in enumerate(steps) if instruction == "FROM")
+    exports = [f"export {value}" for instruction, value in steps[stage:] if instruction == "ENV"]
     inner = "; ".join([*exports, f"cd {last('WORKDIR')} && exec {shlex.join(command)}"])
     path = "PATH=/usr/local/bin:/usr/bin:/bin"
     wrapped = [
@@ -167,7 +178,7 @@ def as_docker_does(command):
     return " ".join(word if word == "$IMAGE" else shlex.quote(word) for word in wrapped)
 
 
-#: Starts a child that leaves one of its own behind, and fails if that is there long after its end.
+#: Starts a child that leaves an orphan, and fails if the orphan exists long after its exit.
 ORPHAN = """
 import os, subprocess, time
 number = int(subprocess.check_output(["sh", "-c", "sleep 0.1 >/dev/null & echo $!"]))
@@ -181,42 +192,42 @@ raise SystemExit(1)
 """
 
 
-class TestLines:
-    def test_an_init_is_the_first_process(self):
-        """It starts promptkit, and is in the image."""
+class TestInstructions:
+    def test_init_is_the_first_process(self):
+        """An init process in the image starts promptkit."""
         assert words("ENTRYPOINT") == ["tini", "--", "promptkit"]
         assert ("COPY", "--from=build /usr/bin/tini /usr/bin/") in instructions()
 
-    def test_it_runs_as_nobody(self):
-        """The user is a number, and not root's."""
+    def test_user_is_not_root(self):
+        """The user is given as a number other than 0."""
         assert [int(number) > 0 for number in last("USER").split(":")] == [True, True]
 
     def test_the_last_step_checks_the_recipes(self):
-        """An image with faulty recipes is not built."""
+        """An image with invalid recipes is not built."""
         assert last("RUN").endswith("promptkit check recipes")
 
-    def test_what_is_run_is_what_the_documentation_says(self):
-        """The page on deployment has the commands that the file opens with."""
+    def test_commands_match_the_documentation(self):
+        """The page on deployment contains the commands at the top of the Dockerfile."""
         page = (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8")
-        told = [
+        commands = [
             row.removeprefix("#   ") for row in DOCKERFILE.read_text().splitlines() if row.startswith("#   ")
         ]
 
-        assert len(told) == 3
-        assert [command for command in told if command not in page] == []
+        assert len(commands) == 3
+        assert [command for command in commands if command not in page] == []
 
-    def test_its_health_needs_no_other_program(self):
-        """The health check is Python's, as the image has no curl."""
+    def test_health_check_uses_python(self):
+        """The image has no curl."""
         assert words("HEALTHCHECK")[:2] == ["python", "-c"]
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TIMEOUT_S)
 class TestImage:
-    def test_it_serves_and_is_healthy(self, image):
-        """With a root that cannot be written, and as nobody, the image serves and says that it is healthy."""
-        serve = as_docker_does([*words("ENTRYPOINT"), *words("CMD")])
-        check = as_docker_does(words("HEALTHCHECK"))
+    def test_image_serves_and_is_healthy(self, image):
+        """The image serves as an unprivileged user with a read-only root, and its health check passes."""
+        serve = docker_command([*words("ENTRYPOINT"), *words("CMD")])
+        check = docker_command(words("HEALTHCHECK"))
         done = image(
             f"{check} 2>/dev/null && exit 3; {serve} & for _ in $(seq 100); do {check} 2>/dev/null && break;"
             f" sleep 0.1; done; {check}; kill $(cat /proc/$!/task/$!/children); wait $!"
@@ -225,46 +236,44 @@ class TestImage:
         assert (done.returncode, done.stdout) == (0, b""), done.stderr
         assert b"serving at http://0.0.0.0:8000/mcp" in done.stderr
 
-    @pytest.mark.parametrize(("first", "code"), [(slice(0, -1), 0), (slice(0, 0), 1)], ids=["it", "another"])
-    def test_what_children_leave_behind_is_waited_for(self, image, first, code):
-        """
-        A child of a prompt's child is gone once it has ended. It stays where Python is the first process.
-        """
-        done = image(as_docker_does([*words("ENTRYPOINT")[first], "python", "-c", ORPHAN]))
+    @pytest.mark.parametrize(("first", "code"), [(slice(0, -1), 0), (slice(0, 0), 1)], ids=["tini", "python"])
+    def test_orphans_are_reaped(self, image, first, code):
+        """An orphan of a prompt's child is reaped with tini, but not with Python as the first process."""
+        done = image(docker_command([*words("ENTRYPOINT")[first], "python", "-c", ORPHAN]))
 
         assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
-    def test_nothing_of_it_can_be_written(self, image):
-        """Neither its user nor root can write into the image; and the server's user is nobody."""
-        done = image(as_docker_does(["sh", "-c", "id -u; touch /srv/x /tmp/x"]) + "|| touch $IMAGE/srv/x")
+    def test_image_is_read_only(self, image):
+        """Neither the user nor root can write into the image, and the user id is 65534."""
+        done = image(docker_command(["sh", "-c", "id -u; touch /srv/x /tmp/x"]) + "|| touch $IMAGE/srv/x")
 
         assert (done.returncode, done.stdout.split()) == (1, [b"65534"])
         assert done.stderr.count(b"Read-only file system") == 3
 
-    def test_it_serves_over_stdio(self, image):
-        """The image serves a client on standard input and output, too, and logs nothing."""
+    def test_image_serves_over_stdio(self, image):
+        """The image serves a client over stdio without logging."""
         command = [*words("ENTRYPOINT"), "serve", "recipes"]
-        asked = line(modern(1, "prompts/list")) + line(modern(2, "prompts/get", {"name": "code_review"}))
-        done = image(as_docker_does(command), input=asked)
+        stdin = line(modern(1, "prompts/list")) + line(modern(2, "prompts/get", {"name": "code_review"}))
+        done = image(docker_command(command), input=stdin)
         replies = sorted(map(json.loads, done.stdout.splitlines()), key=lambda reply: reply["id"])
 
         assert (done.returncode, done.stderr) == (0, b"")
         assert [reply["id"] for reply in replies] == [1, 2]
         assert "code_review" in [prompt["name"] for prompt in replies[0]["result"]["prompts"]]
 
-    def test_it_starts_like_the_bare_command(self, image, record_property):
+    def test_start_time(self, image, record_property):
         """
-        Until the first answer it takes at most 1.5 times as long as the same command without an image: as
-        root, in a folder that can be written. The two are started in turn.
+        Until the first reply, the image takes at most 1.5 times as long as the bare command, which runs as
+        root in a writable folder. Both are started in turn.
         """
         command = [*words("ENTRYPOINT"), *words("CMD")]
         bare = [str(Path(sys.executable).with_name("promptkit")), *words("CMD")]
-        contained = ["sh", "-c", f"exec {as_docker_does(command)}"]
-        named = {"bare": ["sh", "-c", f"cd {ROOT} && exec {shlex.join(bare)}"], "image": contained}
-        measure = shlex.join([sys.executable, str(START_TIMES), str(ROUNDS), json.dumps(named)])
+        contained = ["sh", "-c", f"exec {docker_command(command)}"]
+        commands = {"bare": ["sh", "-c", f"cd {ROOT} && exec {shlex.join(bare)}"], "image": contained}
+        measure = shlex.join([sys.executable, str(START_TIMES), str(ROUNDS), json.dumps(commands)])
         done = image(f"exec {measure}")
         assert done.returncode == 0, done.stderr
-        times = {name: min(found) for name, found in json.loads(done.stdout).items()}
+        times = {name: min(durations) for name, durations in json.loads(done.stdout).items()}
         ratio = times["image"] / times["bare"]
         record_property("figures", f"{times['image']:.3f} s, {ratio:.2f} times the bare command's")
 

@@ -1,4 +1,4 @@
-"""Sessions, and requests that need none, as clients live through them."""
+"""Sessions of the older eras, and stateless requests of the modern era, from the client's view."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ from tests.wire import (
 
 INFO = "io.modelcontextprotocol/clientInfo"
 FORM = {"elicitation": {}}
-ASKING = HANDSHAKES[2:]
+WITH_ELICITATION = HANDSHAKES[2:]
 
 
 @prompt
@@ -64,8 +64,8 @@ def catalog_of(*prompts):
 CATALOG = catalog_of(greet, who, review, plan, brief)
 
 
-def opened(revision, capabilities=None, *, ready=True):
-    """A client with a session, whose messages are written out by the test."""
+def open_session(revision, capabilities=None, *, ready=True):
+    """Return a client with a session, whose messages the test writes."""
     client = Client(CATALOG, None, changes=True)
     client.send(line(initialize(revision, capabilities=capabilities)))
     if ready:
@@ -74,15 +74,15 @@ def opened(revision, capabilities=None, *, ready=True):
 
 
 def ask(client, message):
-    """The one reply to a message."""
-    (found,) = client.send(line(message))
-    return found
+    """Return the only reply to a message."""
+    (reply,) = client.send(line(message))
+    return reply
 
 
-def wait_for(client, wanted, seconds=20.0):
-    """What was sent, once there are *wanted* lines."""
+def wait_for(client, count, seconds=20.0):
+    """Wait for *wanted* lines, and return the replies."""
     deadline = time.monotonic() + seconds
-    while sum(data.count(b"\n") for data in client.sent) < wanted and time.monotonic() < deadline:
+    while sum(data.count(b"\n") for data in client.sent) < count and time.monotonic() < deadline:
         time.sleep(0.002)
     return client.replies()
 
@@ -96,25 +96,25 @@ def text(reply):
     return message["content"]["text"]
 
 
-class TestBeforeTheClientIsReady:
+class TestBeforeInitialized:
     @pytest.mark.requirement("lifecycle/before-initialized")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_nothing_is_asked(self, revision):
-        """Until the client says that it is ready, what it leaves out is missing; then it is asked for."""
-        client = opened(revision, FORM, ready=False)
+    def test_no_elicitation_before_initialized(self, revision):
+        """Until the client is initialized, a missing argument is an error; then it is requested."""
+        client = open_session(revision, FORM, ready=False)
 
         early = ask(client, get(1, "review", diff="x"))
         client.send(line(notification("notifications/initialized")))
         later = ask(client, get(2, "review", diff="x"))
 
         assert (early["id"], early["error"]["code"]) == (1, -32602)
-        assert later.get("method") == ("elicitation/create" if revision in ASKING else None)
+        assert later.get("method") == ("elicitation/create" if revision in WITH_ELICITATION else None)
 
     @pytest.mark.requirement("lifecycle/before-initialized")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_nothing_is_told(self, revision):
-        """It is not sent notifications either."""
-        client = opened(revision, FORM, ready=False)
+    def test_no_notifications_before_initialized(self, revision):
+        """The client is not notified of changes."""
+        client = open_session(revision, FORM, ready=False)
         client.sent.clear()
 
         client.server.replace(catalog_of(greet))
@@ -124,8 +124,8 @@ class TestBeforeTheClientIsReady:
 
 class TestOperation:
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_a_ping_while_a_prompt_waits(self, revision):
-        """A ping is answered with an empty result, before a request that came earlier."""
+    def test_ping_while_a_prompt_waits(self, revision):
+        """A ping is answered with an empty result before an earlier request."""
         release = threading.Event()
 
         @prompt
@@ -141,7 +141,7 @@ class TestOperation:
 
     @pytest.mark.requirement("lifecycle/operation/version", "lifecycle/operation/version-advised")
     @pytest.mark.parametrize(
-        ("revision", "listed", "kinds", "noted"),
+        ("revision", "members", "kinds", "annotations"),
         [
             ("2024-11-05", set(), ["text", "resource", "text"], {"priority"}),
             ("2025-03-26", set(), ["text", "audio", "text"], {"priority"}),
@@ -159,7 +159,7 @@ class TestOperation:
             ),
         ],
     )
-    def test_what_a_revision_defines(self, revision, listed, kinds, noted, wav):
+    def test_content_follows_the_revision(self, revision, members, kinds, annotations, wav):
         """Members and kinds of content are those of the agreed revision."""
 
         @prompt(title="All", icons=[Icon("data:,")], tags=["x"])
@@ -170,13 +170,13 @@ class TestOperation:
             yield ResourceLink("file:///a", name="a")
 
         client = Client(catalog_of(everything), revision)
-        (shown,) = client.ask("prompts/list")["result"]["prompts"]
+        (entry,) = client.ask("prompts/list")["result"]["prompts"]
         result = client.get("everything")["result"]
 
         contents = [message["content"] for message in result["messages"]]
-        assert shown.keys() == {"name", "description"} | listed
+        assert entry.keys() == {"name", "description"} | members
         assert [content["type"] for content in contents] == kinds
-        assert contents[0]["annotations"].keys() == noted
+        assert contents[0]["annotations"].keys() == annotations
         assert result.keys() == {"messages", "description"}
 
     @pytest.mark.requirement("lifecycle/operation/capabilities", "lifecycle/operation/capabilities-advised")
@@ -184,17 +184,17 @@ class TestOperation:
         ("revision", "capabilities"),
         [*[(revision, {}) for revision in HANDSHAKES], *[(revision, FORM) for revision in HANDSHAKES[:2]]],
     )
-    def test_what_a_client_does_not_declare(self, revision, capabilities):
-        """A client that shows no forms, or a version that has none, is not asked."""
-        reply = ask(opened(revision, capabilities), get(1, "review", diff="x"))
+    def test_no_elicitation_without_the_capability(self, revision, capabilities):
+        """A client without forms, or with a revision without elicitation, gets an error."""
+        reply = ask(open_session(revision, capabilities), get(1, "review", diff="x"))
 
         assert (reply["id"], reply["error"]["code"]) == (1, -32602)
 
     @pytest.mark.requirement("lifecycle/operation/capabilities", "lifecycle/operation/capabilities-advised")
     @pytest.mark.parametrize("changes", [True, False])
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_what_the_server_does_not_declare(self, revision, changes):
-        """A client is notified of a changed list only if the server declared that it would."""
+    def test_notifications_need_the_declared_capability(self, revision, changes):
+        """A client is notified of a changed list only if the server declared it."""
         client = Client(CATALOG, revision, changes=changes)
         declared = client.ask("initialize", initialize(revision)["params"])["result"]["capabilities"]
         client.send(line(notification("notifications/initialized")))
@@ -207,9 +207,11 @@ class TestOperation:
 
     @pytest.mark.requirement("lifecycle/errors/prepared")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_what_may_go_wrong(self, revision):
-        """An odd version, no capabilities and a prompt that never ends: the session goes on."""
-        client = opened(revision, {})
+    def test_session_survives_errors(self, revision):
+        """
+        The session continues after an unknown revision, missing capabilities and a prompt that times out.
+        """
+        client = open_session(revision, {})
         ask(client, initialize("1999-01-01", capabilities={}))
         ask(client, initialize(revision, capabilities={}))
         client.send(line(get(1, "brief")))
@@ -219,28 +221,28 @@ class TestOperation:
         assert text(ask(client, get(2, "greet"))) == "Hello, you."
 
 
-class TestTimeLimits:
+class TestTimeouts:
     @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
-    @pytest.mark.parametrize("revision", ASKING)
-    def test_a_question_that_nobody_answers(self, revision):
-        """After its time it is cancelled, its request is answered, and an answer is ignored."""
-        client = opened(revision, FORM)
-        # With much less, its time may be over before it is sent, and then it is not sent.
+    @pytest.mark.parametrize("revision", WITH_ELICITATION)
+    def test_unanswered_elicitation_times_out(self, revision):
+        """The elicitation is cancelled, its request gets an error, and a late answer is ignored."""
+        client = open_session(revision, FORM)
+        # With a much shorter timeout, it could expire before it is sent.
         client.server._elicitation._answer_within = 0.5
         client.send(line(get(1, "review", diff="x")))
-        asked, *ended = wait_for(client, 3)
-        (refused,) = [found for found in ended if "error" in found]
+        elicitation, *messages = wait_for(client, 3)
+        (error,) = [message for message in messages if "error" in message]
 
-        late = client.answer(asked["id"], {"action": "accept", "content": {"depth": 1}})
+        late = client.answer(elicitation["id"], {"action": "accept", "content": {"depth": 1}})
 
-        assert notification("notifications/cancelled", {"requestId": asked["id"]}) in ended
-        assert (refused["id"], refused["error"]["code"]) == (1, -32602)
+        assert notification("notifications/cancelled", {"requestId": elicitation["id"]}) in messages
+        assert (error["id"], error["error"]["code"]) == (1, -32602)
         assert late == []
 
     @pytest.mark.requirement("lifecycle/timeouts/configurable")
     @pytest.mark.parametrize("revision", HANDSHAKE_SINCE_2025_03)
-    def test_each_prompt_has_its_own(self, revision):
-        """One prompt is over its limit while another, which has a longer one, goes on."""
+    def test_prompts_have_separate_timeouts(self, revision):
+        """One prompt times out while another with a longer limit continues."""
         release = threading.Event()
 
         @prompt(timeout=30)
@@ -262,8 +264,8 @@ class TestTimeLimits:
 
     @pytest.mark.requirement("lifecycle/timeouts/maximum")
     @pytest.mark.parametrize("revision", HANDSHAKE_SINCE_2025_03)
-    def test_progress_puts_nothing_off(self, revision):
-        """A prompt that reports progress for ever ends at its limit all the same."""
+    def test_progress_does_not_extend_the_timeout(self, revision):
+        """A prompt that reports progress endlessly is stopped at its limit."""
 
         @prompt(timeout=0.1)
         async def busy(context: Context):
@@ -285,18 +287,18 @@ class TestTimeLimits:
 class TestEras:
     @pytest.mark.requirement("versioning/dual-era")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_clients_of_either_era(self, revision):
-        """A client with a handshake, and one without, list prompts and get them."""
+    def test_clients_of_both_eras(self, revision):
+        """Clients with and without a handshake list prompts and get them."""
         client = Client(CATALOG, revision)
 
-        assert [found["name"] for found in client.ask("prompts/list")["result"]["prompts"]] == sorted(CATALOG)
+        assert [entry["name"] for entry in client.ask("prompts/list")["result"]["prompts"]] == sorted(CATALOG)
         assert text(client.get("greet", name="Ada")) == "Hello, Ada."
 
     @pytest.mark.requirement("versioning/one-process")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_both_in_one_process(self, revision):
-        """Requests of both eras take turns, and each is answered in the form of its own."""
-        client = opened(revision)
+    def test_both_eras_in_one_process(self, revision):
+        """Requests of both eras alternate, and each is answered in its own format."""
+        client = open_session(revision)
         params = {"name": "who", "arguments": {}}
 
         turns = [
@@ -311,25 +313,25 @@ class TestEras:
         ]
 
         assert ["resultType" in result for result in turns] == [False, True, False, True, False]
-        said = [text({"result": result}).split()[-1] for result in turns[2:]]
-        assert said == [revision, MODERN, revision]
+        revisions = [text({"result": result}).split()[-1] for result in turns[2:]]
+        assert revisions == [revision, MODERN, revision]
 
     @pytest.mark.requirement("versioning/modern-requests")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_a_handshake_changes_nothing_for_a_modern_request(self, revision):
-        """The reply is the same before and after."""
+    def test_handshake_does_not_affect_modern_requests(self, revision):
+        """The replies are the same before and after it."""
         client = Client(CATALOG, None)
-        asked = [modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "who"})]
+        messages = [modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "who"})]
 
-        before = [ask(client, message) for message in asked]
+        before = [ask(client, message) for message in messages]
         ask(client, initialize(revision, capabilities=FORM))
-        after = [ask(client, message) for message in asked]
+        after = [ask(client, message) for message in messages]
 
         assert after == before
 
     @pytest.mark.requirement("base/meta/client-info")
-    def test_a_client_may_call_itself_anything(self):
-        """Whatever it says, or if it says nothing, a modern client gets the same bytes."""
+    def test_client_name_does_not_affect_replies(self):
+        """A modern client gets the same bytes whatever its name, and without one."""
         client = Client(CATALOG, None)
         metas = [envelope(**{INFO: {"name": name, "version": "1"}}) for name in ("claude-code", "x")]
         metas.append({key: value for key, value in envelope().items() if key != INFO})
@@ -350,23 +352,23 @@ class TestEras:
 
 class TestStatelessness:
     @pytest.mark.requirement("base/stateless/nothing-remembered")
-    def test_each_request_speaks_for_itself(self):
-        """Client, capabilities and version are those of the request, whatever came before it."""
-        client = opened("2025-06-18", FORM)
+    def test_requests_are_independent(self):
+        """Client, capabilities and revision are those of the request, regardless of earlier ones."""
+        client = open_session("2025-06-18", FORM)
         declared = envelope(FORM, **{INFO: {"name": "desk", "version": "1"}})
-        silent = {key: value for key, value in envelope().items() if key != INFO}
+        anonymous = {key: value for key, value in envelope().items() if key != INFO}
 
         texts = [
             text(ask(client, request(1, "prompts/get", {"name": "who", "_meta": meta})))
-            for meta in (declared, silent, declared)
+            for meta in (declared, anonymous, declared)
         ]
 
         assert texts == [f"desk {FORM} {MODERN}", f" {{}} {MODERN}", f"desk {FORM} {MODERN}"]
 
     @pytest.mark.requirement("base/meta/undeclared-capability", "base/stateless/nothing-remembered")
-    def test_what_is_not_declared_is_not_used(self):
-        """A request without elicitation is refused for what it lacks, though others declare it."""
-        client = opened("2025-06-18", FORM)
+    def test_undeclared_capability_is_not_used(self):
+        """A request without elicitation is rejected even if other requests declare it."""
+        client = open_session("2025-06-18", FORM)
         params = {"name": "review", "arguments": {"diff": "x"}}
 
         replies = [
@@ -381,10 +383,10 @@ class TestStatelessness:
         assert [replies[1]["error"]["code"], replies[3]["error"]["code"]] == [-32602] * 2
 
     @pytest.mark.requirement("base/stateless/unrelated-work")
-    def test_unrelated_requests_take_turns(self):
-        """Two prompts that ask, a stream and lists may be interleaved: each goes on as if alone."""
+    def test_unrelated_requests_can_be_interleaved(self):
+        """Two prompts with input requests, a stream and lists continue independently."""
         client = Client(CATALOG, MODERN, capabilities=FORM, changes=True)
-        wanted = {"notifications": {"promptsListChanged": True}}
+        subscription = {"notifications": {"promptsListChanged": True}}
         first, second = {"name": "review", "arguments": {"diff": "x"}}, {"name": "plan"}
 
         def retry(params, question, **content):
@@ -392,32 +394,30 @@ class TestStatelessness:
             state = question["result"]["requestState"]
             return client.ask("prompts/get", {**params, "requestState": state, "inputResponses": answer})
 
-        one = client.ask("prompts/get", first)
-        client.post("subscriptions/listen", wanted, "s")
-        two = client.ask("prompts/get", second)
+        first_result = client.ask("prompts/get", first)
+        client.post("subscriptions/listen", subscription, "s")
+        second_result = client.ask("prompts/get", second)
         listed = client.ask("prompts/list")
-        done = [retry(second, two, goal="b"), retry(first, one, depth=1)]
+        done = [retry(second, second_result, goal="b"), retry(first, first_result, depth=1)]
         client.sent.clear()
         client.server.replace(catalog_of(greet))
-        (told,) = client.replies()
+        (notification_,) = client.replies()
 
         assert [text(reply) for reply in done] == ["Plan b.", "x 2"]
         assert len(listed["result"]["prompts"]) == len(CATALOG)
-        assert told["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "s"}
+        assert notification_["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "s"}
 
     @pytest.mark.requirement("base/stateless/named-state")
-    def test_what_goes_on_is_named(self):
-        """
-        Without its state a question is asked anew, answered or not; without its cursor a list begins anew.
-        """
+    def test_continuation_needs_its_state(self):
+        """Without its state an input request is repeated, and without its cursor a list starts again."""
         client = Client(CATALOG, MODERN, capabilities=FORM, page_size=2)
         params = {"name": "plan"}
         answers = {"inputResponses": {"arguments": {"action": "accept", "content": {"goal": "b"}}}}
-        asked, page = client.ask("prompts/get", params), client.ask("prompts/list")
+        result, page = client.ask("prompts/get", params), client.ask("prompts/list")
 
-        for again in (params, {**params, **answers}):
-            assert client.ask("prompts/get", again)["result"]["resultType"] == "input_required"
-        state = {"requestState": asked["result"]["requestState"]}
+        for retry in (params, {**params, **answers}):
+            assert client.ask("prompts/get", retry)["result"]["resultType"] == "input_required"
+        state = {"requestState": result["result"]["requestState"]}
         assert text(client.ask("prompts/get", {**params, **answers, **state})) == "Plan b."
         assert client.ask("prompts/list") == page
         cursor = {"cursor": page["result"]["nextCursor"]}

@@ -20,7 +20,7 @@ COMMAND = [sys.executable, "-m", "promptkit", "serve", str(RECIPES)]
 DIFF = "--- a/greet.py\n+++ b/greet.py\n@@ -1 +1 @@\n-print('hi')\n+print('hello')\n"
 TRACEBACK = 'Traceback (most recent call last):\n  File "app.py", line 3, in <module>\nKeyError: "user"'
 
-#: What someone would send, for every recipe: strings, as the specification asks.
+#: Realistic arguments for every recipe: strings, as the specification requires.
 ARGUMENTS = {
     "analyze_code": {"code": "for i in range(9): f(i)", "aspect": "performance", "language": "python"},
     "analyze_project": {
@@ -43,7 +43,7 @@ ARGUMENTS = {
 
 
 @pytest.fixture(autouse=True)
-def realistic(monkeypatch):
+def sample_project(monkeypatch):
     """A screenshot to send, and a project to analyse."""
     picture = (RECIPES / "samples" / "dialog.png").read_bytes()
     monkeypatch.setitem(ARGUMENTS["debug_error"], "screenshot", base64.b64encode(picture).decode())
@@ -53,7 +53,7 @@ def realistic(monkeypatch):
 def session(work):
     """Run *work* with the official client, in its handshake mode, on a server of the recipes."""
 
-    async def connected():
+    async def connect():
         server = StdioServerParameters(
             command=COMMAND[0],
             args=COMMAND[1:],
@@ -62,11 +62,11 @@ def session(work):
         async with Client(server, mode="legacy") as client:
             return await work(client)
 
-    return anyio.run(connected)
+    return anyio.run(connect)
 
 
 def received(content):
-    """A content block of the official client, as promptkit's value."""
+    """Convert a content block of the official client to promptkit's type."""
     if content.type == "text":
         return Text(content.text)
     if content.type == "image":
@@ -87,9 +87,9 @@ def received(content):
 
 
 def test_every_recipe_is_listed_with_its_arguments():
-    """The client sees every recipe, its description, and its arguments in the order of the signature."""
+    """The client gets every recipe, its description, and its arguments in the order of the signature."""
 
-    async def listed(client):
+    async def list_prompts(client):
         return (await client.list_prompts()).prompts
 
     catalog = compile(load(RECIPES))
@@ -101,24 +101,24 @@ def test_every_recipe_is_listed_with_its_arguments():
         )
         for prompt in catalog.prompts
     ]
-    seen = [
+    received = [
         (prompt.name, prompt.description, [(a.name, a.description, a.required) for a in prompt.arguments])
-        for prompt in session(listed)
+        for prompt in session(list_prompts)
     ]
 
-    assert seen == expected
+    assert received == expected
     assert list(catalog) == sorted(ARGUMENTS)
 
 
-def test_every_recipe_arrives_as_it_was_composed():
-    """Every message of every recipe, of whatever kind, arrives with its role and all its content."""
+def test_recipes_arrive_unchanged():
+    """Every message of every recipe arrives with its role and its whole content."""
 
-    async def got(client):
+    async def get_prompts(client):
         return {name: await client.get_prompt(name, arguments) for name, arguments in ARGUMENTS.items()}
 
     catalog = compile(load(RECIPES))
     kinds = set()
-    for name, result in session(got).items():
+    for name, result in session(get_prompts).items():
         composed = catalog.render(name, ARGUMENTS[name])
         kinds |= {type(message.content) for message in composed}
 
@@ -133,10 +133,10 @@ def test_every_recipe_arrives_as_it_was_composed():
 def test_turns_arrive_in_order():
     """A conversation keeps its roles and its order."""
 
-    async def got(client):
+    async def get_prompt(client):
         return await client.get_prompt("debug_error", {"error": "boom"})
 
-    assert [message.role for message in session(got).messages] == ["user", "assistant", "user"]
+    assert [message.role for message in session(get_prompt).messages] == ["user", "assistant", "user"]
 
 
 @pytest.mark.parametrize(
@@ -172,35 +172,35 @@ def test_turns_arrive_in_order():
         ),
     ],
 )
-def test_a_refusal_says_everything_that_is_wrong(name, arguments, data):
-    """A wrong name or wrong arguments are -32602, with every fault in the data."""
+def test_error_lists_all_problems(name, arguments, data):
+    """An unknown name, or invalid arguments, lead to -32602 with all errors in the data."""
 
-    async def refused(client):
+    async def get_error(client):
         with pytest.raises(MCPError) as error:
             await client.get_prompt(name, arguments)
         return error.value.error
 
-    error = session(refused)
+    error = session(get_error)
 
     assert (error.code, error.data) == (-32602, data)
 
 
-def test_a_client_that_prefers_the_modern_era_gets_it():
-    """A client that first asks what is served finds the newest revision, and opens no session."""
+def test_modern_client():
+    """A client in automatic mode discovers the newest revision, and opens no session."""
 
-    async def connected():
+    async def connect():
         server = StdioServerParameters(
             command=sys.executable, args=["-m", "promptkit", "serve", str(RECIPES)]
         )
         async with Client(server, mode="auto") as client:
             return client.protocol_version, len((await client.list_prompts()).prompts)
 
-    assert anyio.run(connected) == ("2026-07-28", len(ARGUMENTS))
+    assert anyio.run(connect) == ("2026-07-28", len(ARGUMENTS))
 
 
-def test_nothing_is_left_running():
-    """When the client hangs up the server ends by itself, at once and with exit code 0."""
-    ran = subprocess.run(
+def test_server_exits_with_the_client():
+    """The server exits immediately with code 0 when the client disconnects."""
+    completed = subprocess.run(
         [sys.executable, "-m", "promptkit", "serve", RECIPES],
         input=b"",
         capture_output=True,
@@ -208,4 +208,4 @@ def test_nothing_is_left_running():
         check=False,
     )
 
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, b"", b"")

@@ -1,7 +1,7 @@
 """
-The package of our recipes, as another team has it: installed in an environment of its own, and started there.
+The package of our recipes, installed in a separate environment and started there, as another team would.
 
-It is installed with a wheel of promptkit itself, as neither is on an index here.
+It is installed with a wheel of promptkit, because neither is on an index.
 """
 
 import json
@@ -27,10 +27,10 @@ CLIENT = ROOT / "tests" / "clients" / "frameworks" / "mcp_2.txt"
 pytestmark = [
     pytest.mark.installs,
     pytest.mark.timeout(3 * INSTALLING),
-    pytest.mark.skipif(os.name == "nt", reason="programs of an environment lie elsewhere"),
+    pytest.mark.skipif(os.name == "nt", reason="Windows has other paths in environments"),
 ]
 
-#: Lists the prompts of a server, and gets one.
+#: Lists the prompts of a server, and renders one.
 LISTING = """
 import json, sys, anyio
 from mcp import Client, StdioServerParameters
@@ -40,7 +40,7 @@ async def listed():
     async with Client(server) as client:
         prompts = await client.list_prompts()
         got = await client.get_prompt("explain_code", {"code": "lambda x: x"})
-        print(json.dumps([sorted(one.name for one in prompts.prompts), got.messages[0].content.text]))
+        print(json.dumps([sorted(prompt.name for prompt in prompts.prompts), got.messages[0].content.text]))
 
 anyio.run(listed)
 """
@@ -56,8 +56,8 @@ def greet(name: str = "you"):
 
 
 def run(*words, **options):
-    """Run a program that has to succeed, and return what it prints."""
-    ran = subprocess.run(
+    """Run a program that must succeed, and return its output."""
+    completed = subprocess.run(
         [str(word) for word in words],
         capture_output=True,
         text=True,
@@ -65,13 +65,13 @@ def run(*words, **options):
         timeout=INSTALLING,
         **options,
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
-    """Wheels of promptkit, of our recipes, and of those of another team whose folder has the same name."""
+    """Wheels of promptkit, of our recipes, and of another team's recipes in a folder of the same name."""
     folder = tmp_path_factory.mktemp("wheels")
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
     recipes = tmp_path_factory.mktemp("other") / "recipes"
@@ -85,7 +85,7 @@ def wheels(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def programs(wheels, tmp_path_factory):
-    """Where the programs of a fresh environment with all of these lie."""
+    """The folder with the programs of a fresh environment with all these wheels."""
     folder = tmp_path_factory.mktemp("env")
     venv.create(folder, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet"]
@@ -93,8 +93,8 @@ def programs(wheels, tmp_path_factory):
     return folder / "bin"
 
 
-def test_the_official_client_lists_it(programs, installations, tmp_path):
-    """One command serves all that the folder serves; a prompt that reads a text file is got."""
+def test_official_client_lists_the_prompts(programs, installations, tmp_path):
+    """The command serves all prompts of the folder, including one that reads a text file."""
     python = install_packages(CLIENT, installations)
     names, text = json.loads(run(python, "-c", LISTING, programs / "our-recipes", cwd=tmp_path))
 
@@ -103,37 +103,37 @@ def test_the_official_client_lists_it(programs, installations, tmp_path):
     assert text == str(catalog.render("explain_code", {"code": "lambda x: x"})[0].content)
 
 
-def test_two_lie_side_by_side(programs, tmp_path):
-    """Each serves its own, though both were made of a folder of the same name."""
-    asked = line(modern(1, "prompts/get", {"name": "greet"}))
-    answered = run(programs / "other.recipes", input=asked.decode(), cwd=tmp_path)
+def test_two_packages_in_one_environment(programs, tmp_path):
+    """Each package serves its own prompts, though both folders have the same name."""
+    stdin = line(modern(1, "prompts/get", {"name": "greet"}))
+    stdout = run(programs / "other.recipes", input=stdin.decode(), cwd=tmp_path)
     listed = run(programs / "our-recipes", input=line(modern(1, "prompts/list")).decode(), cwd=tmp_path)
 
-    assert "Hello, you." in answered
-    assert "greet" not in [one["name"] for one in json.loads(listed)["result"]["prompts"]]
+    assert "Hello, you." in stdout
+    assert "greet" not in [entry["name"] for entry in json.loads(listed)["result"]["prompts"]]
 
 
-def test_python_runs_it(programs, tmp_path):
-    """As a module, too."""
-    asked = line(modern(1, "prompts/get", {"name": "greet"})).decode()
+def test_package_runs_as_a_module(programs, tmp_path):
+    """`python -m` serves the package."""
+    stdin = line(modern(1, "prompts/get", {"name": "greet"})).decode()
 
-    assert "Hello, you." in run(programs / "python", "-m", "other_recipes", input=asked, cwd=tmp_path)
+    assert "Hello, you." in run(programs / "python", "-m", "other_recipes", input=stdin, cwd=tmp_path)
 
 
-def test_over_http(programs, tmp_path):
-    """Nothing else has to be installed for it."""
+def test_package_serves_over_http(programs, tmp_path):
+    """HTTP needs no further package."""
     command = [str(programs / "other.recipes"), "--http", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as server:
         try:
-            place = re.search(r"http://127\.0\.0\.1:\d+/", server.stderr.readline())[0]
-            with urlopen(f"{place}readyz", timeout=30) as answer:  # noqa: S310 (it is our own)
-                assert answer.status == 200
+            url = re.search(r"http://127\.0\.0\.1:\d+/", server.stderr.readline())[0]
+            with urlopen(f"{url}readyz", timeout=30) as response:  # noqa: S310 (our own server)
+                assert response.status == 200
         finally:
             server.terminate()
 
 
-def test_no_file_is_in_both(wheels):
-    """So neither takes anything away when it is uninstalled."""
+def test_packages_share_no_files(wheels):
+    """Uninstalling a package removes no file of the other."""
     first, second = (
         set(zipfile.ZipFile(next(wheels.glob(f"{name}-*.whl"))).namelist())
         for name in ("our_recipes", "other_recipes")

@@ -1,3 +1,5 @@
+"""Secret arguments never appear in replies, logs, output of commands, or the audit."""
+
 import contextlib
 import json
 import subprocess
@@ -24,16 +26,16 @@ from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from tests.wire import MODERN, Client, initialize, line, notification, request
 
-#: Quotes, a backslash, a line end and a letter that is no ASCII are each written in several ways.
+#: Quotes, backslashes, line breaks and non-ASCII letters have several escaped forms.
 VALUE = 'correct-horse "battery"\\staple\n\'ünter-swordfish'
 NUMBER = "86420975"
 WORDS = ["correct-", "horse", "battery", "staple", "swordfish", "ünter"]
 Token = Annotated[str, Arg("The key", secret=True)]
 
 
-class Refusal(PromptError):
+class CustomError(PromptError):
     def __str__(self):
-        return f"refused: {self.message}"
+        return f"rejected: {self.message}"
 
 
 @prompt
@@ -100,22 +102,22 @@ def grouped(token: Token) -> str:
 
 
 @prompt
-def leaving(token: Token) -> str:
+def exiting(token: Token) -> str:
     sys.exit(token)
 
 
 @prompt
-def told(token: Token) -> str:
-    raise PromptError(f"the key {token} is no good")
+def reported(token: Token) -> str:
+    raise PromptError(f"the key {token} is not valid")
 
 
 @prompt
-def told_by_a_class(token: Token) -> str:
-    raise Refusal(token)
+def reported_by_a_class(token: Token) -> str:
+    raise CustomError(token)
 
 
 @prompt
-def told_of_media(token: Token) -> str:
+def reported_for_media(token: Token) -> str:
     return user(Image.from_path(token, root="."))
 
 
@@ -131,12 +133,12 @@ def yielded(token: Token):
 
 
 @prompt
-def refused_by_another(token: Token):
+def rejected_by_another(token: Token):
     return inner.render_wire({"depth": token})
 
 
 @prompt
-def refused_by_a_type(token: Token):
+def rejected_by_a_type(token: Token):
     return inner(token)
 
 
@@ -146,7 +148,7 @@ async def awaited(token: Token) -> str:
 
 
 @prompt
-async def told_later(token: Token) -> str:
+async def reported_later(token: Token) -> str:
     raise PromptError(token)
 
 
@@ -156,12 +158,12 @@ def on_a_thread(token: Token) -> str:
 
 
 @prompt(cache=9)
-def kept(token: Token) -> str:
+def cached(token: Token) -> str:
     raise ValueError(token)
 
 
 @prompt(elicit=True)
-def asking(name: str, token: Token) -> str:
+def eliciting(name: str, token: Token) -> str:
     raise ValueError(token)
 
 
@@ -171,7 +173,7 @@ def by_default(token: Token = VALUE) -> str:
 
 
 @prompt
-def misfit(token: Annotated[int, Arg(secret=True)]) -> str:
+def mistyped(token: Annotated[int, Arg(secret=True)]) -> str:
     return str(token)
 
 
@@ -230,24 +232,24 @@ FAILING = [
     in_the_context,
     noted,
     grouped,
-    leaving,
-    told,
-    told_by_a_class,
-    told_of_media,
+    exiting,
+    reported,
+    reported_by_a_class,
+    reported_for_media,
     unsendable,
     yielded,
-    refused_by_another,
-    refused_by_a_type,
+    rejected_by_another,
+    rejected_by_a_type,
     awaited,
-    told_later,
+    reported_later,
     on_a_thread,
-    kept,
-    misfit,
+    cached,
+    mistyped,
     choice,
 ]
 CATALOG = compile(
     Recipes(
-        prompts=(*FAILING, asking, by_default, bytes_, items, fields, completing), resources=(vault, safe)
+        prompts=(*FAILING, eliciting, by_default, bytes_, items, fields, completing), resources=(vault, safe)
     )
 )
 
@@ -256,32 +258,32 @@ def client(revision="2025-11-25"):
     return Client(CATALOG, revision, capabilities={"elicitation": {}})
 
 
-def everything(client, printed):
-    """All that a server has sent, and what was printed, on one line each."""
+def all_output(client, printed):
+    """Return the replies of a server and its standard error."""
     deadline = time.monotonic() + 50
     while not client.sent and time.monotonic() < deadline:
         time.sleep(0.002)
-    # JSON has escapes of its own, which must not be what hides a secret here.
+    # The escapes of JSON must not hide a secret from the search.
     return "".join(map(str, client.replies())) + printed.readouterr().err
 
 
 def words_in(text):
-    """The parts of the secret that are in *text*."""
+    """Return the words of the secret that *text* contains."""
     return [word for word in WORDS if word in text or word.encode("unicode-escape").decode() in text]
 
 
 class TestServing:
     @pytest.mark.parametrize("failing", FAILING, ids=lambda failing: failing.__name__)
     @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
-    def test_a_prompt_that_fails(self, failing, revision, capsys):
-        """Whatever a prompt raises, neither the reply nor what is logged holds its secret."""
-        asked = client(revision)
+    def test_failing_prompt(self, failing, revision, capsys):
+        """Neither the reply nor the log of a failing prompt contains its secret."""
+        client_ = client(revision)
 
-        asked.post("prompts/get", {"name": failing.__name__, "arguments": {"token": VALUE}})
+        client_.post("prompts/get", {"name": failing.__name__, "arguments": {"token": VALUE}})
 
-        out = everything(asked, capsys)
-        assert "error" in out
-        assert words_in(out) == []
+        output = all_output(client_, capsys)
+        assert "error" in output
+        assert words_in(output) == []
 
     @pytest.mark.parametrize(
         ("name", "arguments"),
@@ -292,38 +294,38 @@ class TestServing:
             ("items", {"token": {"key": [VALUE]}}),
             ("fields", {"token": json.dumps({"name": "correct", "key": VALUE})}),
             ("fields", {"token": json.dumps({"name": VALUE})}),
-            ("misfit", {"token": VALUE, VALUE[:4]: "unknown"}),
-            ("asking", {"token": VALUE, "name": "x"}),
-            ("asking", {"token": VALUE}),
+            ("mistyped", {"token": VALUE, VALUE[:4]: "unknown"}),
+            ("eliciting", {"token": VALUE, "name": "x"}),
+            ("eliciting", {"token": VALUE}),
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )
     @pytest.mark.parametrize("revision", ["2025-06-18", MODERN])
-    def test_other_arguments(self, name, arguments, revision, capsys):
-        """A secret may be of any type, be left out, or be given where something else is asked for."""
-        asked = client(revision)
+    def test_other_types_of_secrets(self, name, arguments, revision, capsys):
+        """A secret can have any type, come from a default, or be sent for the wrong argument."""
+        client_ = client(revision)
 
-        asked.post("prompts/get", {"name": name, "arguments": arguments})
+        client_.post("prompts/get", {"name": name, "arguments": arguments})
 
-        assert words_in(everything(asked, capsys)) == []
+        assert words_in(all_output(client_, capsys)) == []
 
-    def test_what_is_left(self, capsys):
-        """The traceback shows all but the secret, and the reply the author's words around it."""
-        message = client().get("told", token=VALUE)["error"]["message"]
+    def test_context_of_secrets_is_kept(self, capsys):
+        """The traceback shows all but the secret, and the reply contains the author's message around it."""
+        message = client().get("reported", token=VALUE)["error"]["message"]
         client().get("plain", token=VALUE)
 
         logged = capsys.readouterr().err
-        assert message == f"the key {HIDDEN} is no good"
+        assert message == f"the key {HIDDEN} is not valid"
         assert logged.startswith("promptkit: error ")
         assert "in prompt 'plain':\nTraceback" in logged
         assert "\n    raise ValueError(token)\n" in logged
         assert logged.endswith(f"\nValueError: {HIDDEN}\n")
 
-    def test_completion(self, capsys):
-        """What was chosen before is as secret while another argument is completed; nothing is offered."""
+    def test_completion_hides_other_arguments(self, capsys):
+        """Secrets in the context of a completion are hidden, and secret values are not completed."""
         for name in ("other", "token"):
-            asked = client()
-            asked.post(
+            client_ = client()
+            client_.post(
                 "completion/complete",
                 {
                     "ref": {"type": "ref/prompt", "name": "completing"},
@@ -332,43 +334,43 @@ class TestServing:
                 },
             )
 
-            assert words_in(everything(asked, capsys)) == []
+            assert words_in(all_output(client_, capsys)) == []
 
     @pytest.mark.parametrize("scheme", ["vault", "safe"])
-    def test_a_resource(self, scheme, capsys):
-        """A URI that holds a secret is not repeated: its template is named."""
-        asked = client()
+    def test_uri_of_a_resource_is_hidden(self, scheme, capsys):
+        """A URI with a secret is replaced by its template in messages."""
+        client_ = client()
 
-        asked.post("resources/read", {"uri": f"{scheme}://{quote(VALUE, safe='')}"})
+        client_.post("resources/read", {"uri": f"{scheme}://{quote(VALUE, safe='')}"})
 
-        out = everything(asked, capsys)
-        assert words_in(out) == []
-        assert ("vault://{token}" if scheme == "vault" else "'safe'") in out
+        output = all_output(client_, capsys)
+        assert words_in(output) == []
+        assert ("vault://{token}" if scheme == "vault" else "'safe'") in output
 
     @pytest.mark.parametrize("method", ["prompts/list", "resources/templates/list"])
-    def test_a_listing(self, method, capsys):
-        """A default that is a secret is in no description and in no schema."""
-        asked = client()
+    def test_secret_default_is_not_listed(self, method, capsys):
+        """A secret default is in no description and no schema."""
+        client_ = client()
 
-        asked.post(method)
+        client_.post(method)
 
-        assert words_in(everything(asked, capsys)) == []
+        assert words_in(all_output(client_, capsys)) == []
 
-    def test_an_audit(self, tmp_path):
-        """No secret is in the file that notes all requests."""
+    def test_audit_contains_no_secrets(self, tmp_path):
+        """The secrets of all recorded requests are hidden."""
         from tests.server.test_audit import Audited
 
         audited = Audited(tmp_path / "audit", catalog=CATALOG)
-        at_once = [f for f in FAILING if not f.compiled.renderer.is_async and f.compiled.timeout is None]
-        for failing in at_once:
+        synchronous = [f for f in FAILING if not f.compiled.renderer.is_async and f.compiled.timeout is None]
+        for failing in synchronous:
             audited.get(failing.__name__, token=VALUE)
         audited.ask("resources/read", {"uri": f"vault://{quote(VALUE, safe='')}"})
 
-        assert len(audited.records()) == len(at_once) + 1
+        assert len(audited.records()) == len(synchronous) + 1
         assert words_in(audited.file.read_text()) == []
 
-    def test_an_exception_that_cannot_be_shown(self, capsys):
-        """It is an internal error like any other, whatever it calls itself."""
+    def test_exception_with_a_failing_str(self, capsys):
+        """Any exception whose `__str__` fails is an internal error."""
 
         class Mute(PromptError):
             def __str__(self):
@@ -378,10 +380,10 @@ class TestServing:
         def mute(token: Token) -> str:
             raise Mute(token)
 
-        asked = Client(compile(Recipes(prompts=(mute,))))
+        client_ = Client(compile(Recipes(prompts=(mute,))))
 
-        assert asked.get("mute", token=VALUE)["error"]["code"] == -32603
-        assert words_in(everything(asked, capsys)) == []
+        assert client_.get("mute", token=VALUE)["error"]["code"] == -32603
+        assert words_in(all_output(client_, capsys)) == []
 
 
 RECIPE = """
@@ -429,8 +431,8 @@ class TestCommands:
         ],
         ids=" ".join,
     )
-    def test_what_they_print(self, recipes, tmp_path, monkeypatch, capsys, words):
-        """No command shows a secret, in what it is asked for or in an error."""
+    def test_output_of_commands(self, recipes, tmp_path, monkeypatch, capsys, words):
+        """No command prints a secret, in its output or in an error."""
         recipes(secrets=RECIPE)
         (tmp_path / "key").write_text(VALUE)
         monkeypatch.chdir(tmp_path)
@@ -442,18 +444,18 @@ class TestCommands:
         assert printed.out + printed.err
         assert words_in(printed.out + printed.err) == []
 
-    def test_a_transcript(self, recipes, tmp_path, monkeypatch, capsys):
-        """A transcript, and the JSON, say where a secret stood."""
+    def test_transcript_marks_secrets(self, recipes, tmp_path, monkeypatch, capsys):
+        """The transcript and the JSON show where a secret was."""
         recipes(secrets=RECIPE)
         monkeypatch.chdir(tmp_path)
 
         main(["render", "recipes", "show", "token=correct-horse"])
         main(["render", "recipes", "show", "token=correct-horse", "--json"])
 
-        transcript, _, found = capsys.readouterr().out.partition("\n{")
+        transcript, _, json_text = capsys.readouterr().out.partition("\n{")
         text = f"The key is {HIDDEN}, '{HIDDEN}' and {HIDDEN}."
         assert transcript == f"[user]\n{text}"
-        assert json.loads(f"{{{found}") == {
+        assert json.loads(f"{{{json_text}") == {
             "description": "Show it.",
             "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
         }
@@ -463,45 +465,45 @@ class TestDirectCalls:
     @pytest.mark.parametrize(
         "call",
         [
-            lambda: misfit(VALUE),
-            lambda: misfit.render(VALUE),
-            lambda: misfit.render_wire({"token": VALUE}),
+            lambda: mistyped(VALUE),
+            lambda: mistyped.render(VALUE),
+            lambda: mistyped.render_wire({"token": VALUE}),
             lambda: fields(VALUE),
             lambda: choice(VALUE),
         ],
         ids=["call", "render", "render_wire", "class", "choice"],
     )
-    def test_what_does_not_fit(self, call):
-        """A value of another type is refused without being repeated."""
-        with pytest.raises((TypeError, ValueError)) as refused:
+    def test_type_errors_hide_the_value(self, call):
+        """The error for a value of the wrong type does not contain the value."""
+        with pytest.raises((TypeError, ValueError)) as error:
             call()
 
-        assert words_in(f"{refused.value!r} {refused.value} {refused.value.__context__!r}") == []
+        assert words_in(f"{error.value!r} {error.value} {error.value.__context__!r}") == []
 
 
 class Colour(Enum):
     CRIMSON = "deep-red"
 
 
-def redactor(annotation, sent, default=...):
-    """What hides one secret."""
+def redactor(annotation, value, default=...):
+    """Return the redactor for one secret argument."""
 
-    def taking(token):
+    def function(token):
         return "x"
 
-    taking.__annotations__ = {"token": Annotated[annotation, Arg(secret=True)], "return": str}
-    taking.__defaults__ = None if default is ... else (default,)
-    return Redactor.of(prompt(taking).compiled.arguments, {"token": sent})
+    function.__annotations__ = {"token": Annotated[annotation, Arg(secret=True)], "return": str}
+    function.__defaults__ = None if default is ... else (default,)
+    return Redactor.of(prompt(function).compiled.arguments, {"token": value})
 
 
-#: Letters that are not in what is put in the place of a secret.
+#: Letters that are not in the replacement of a secret.
 LETTERS = st.text("abd 01-\n'\\ü", max_size=60)
 
 
 class TestRedactor:
     @given(LETTERS.filter(lambda text: len(text.strip()) > 3), LETTERS, LETTERS, st.data())
-    def test_no_stretch_is_left(self, secret, before, after, data):
-        """Of a secret no eight characters in a row are left, and a shorter one not at all."""
+    def test_every_stretch_is_redacted(self, secret, before, after, data):
+        """No eight consecutive characters of a secret remain, and a shorter secret is removed as a whole."""
         start = data.draw(st.integers(0, max(len(secret) - STRETCH, 0)))
         end = data.draw(st.integers(min(start + STRETCH, len(secret)), len(secret)))
 
@@ -511,12 +513,12 @@ class TestRedactor:
         assert [stretch for stretch in stretches if stretch.strip() and stretch in redacted] == []
 
     @given(st.text("xyz ", max_size=99))
-    def test_all_else_is_left(self, text):
-        """Text that shares nothing with a secret stays as it is."""
+    def test_unrelated_text_is_unchanged(self, text):
+        """Text that shares no characters with a secret is unchanged."""
         assert redactor(str, "correct-horse").redacted(text) == text
 
     @pytest.mark.parametrize(
-        ("annotation", "sent", "text", "redacted"),
+        ("annotation", "value", "text", "redacted"),
         [
             (str, "1234", "pin1234, 12345", "pin<secret>, <secret>5"),
             (str, "123", "pin123, 123; 1234", "pin123, 123; 1234"),
@@ -547,40 +549,44 @@ class TestRedactor:
         ],
         ids=str,
     )
-    def test_what_is_hidden(self, annotation, sent, text, redacted):
-        """A secret is hidden as it was sent and as it was read; names and braces are no secrets."""
-        assert redactor(annotation, sent).redacted(text) == redacted
+    def test_forms_of_secrets(self, annotation, value, text, redacted):
+        """A secret is hidden in its sent and its parsed form; names and braces are not secret."""
+        assert redactor(annotation, value).redacted(text) == redacted
 
-    def test_a_default(self):
-        """A default is as secret as what is given."""
+    def test_default_is_hidden(self):
+        """A default is as secret as a sent value."""
         assert redactor(str, None, "swordfish").redacted("a swordfish") == f"a {HIDDEN}"
 
-    def test_nothing_is_secret(self):
-        """Where no argument is marked, text stays as it is."""
-        hidden = Redactor.of(inner.compiled.arguments, {"depth": "12345"})
+    def test_no_secrets(self):
+        """Without a secret argument, text is unchanged."""
+        redactor_ = Redactor.of(inner.compiled.arguments, {"depth": "12345"})
 
-        assert (hidden, hidden.redacted("12345")) == (Redactor(), "12345")
+        assert (redactor_, redactor_.redacted("12345")) == (Redactor(), "12345")
 
-    def test_what_lies_below_a_member_of_the_protocol(self):
-        """Words that the protocol has stay; what only stands below such a word does not."""
-        shown = redactor(str, "swordfish").redacted_json(
+    def test_protocol_words_are_kept(self):
+        """A protocol member such as `type` keeps its value; values nested in other members are redacted."""
+        redacted = redactor(str, "swordfish").redacted_json(
             {"type": "swordfish", "format": {"name": "swordfish", "type": "text"}, "detail": ["swordfish"]}
         )
 
-        assert shown == {"type": "swordfish", "format": {"name": HIDDEN, "type": "text"}, "detail": [HIDDEN]}
+        assert redacted == {
+            "type": "swordfish",
+            "format": {"name": HIDDEN, "type": "text"},
+            "detail": [HIDDEN],
+        }
 
-    def test_it_does_not_show_itself(self):
-        """What hides secrets does not tell them either."""
+    def test_repr_of_a_redactor(self):
+        """The repr of a redactor does not contain its secrets."""
         assert repr(redactor(str, "swordfish")) == "Redactor()"
 
-    def test_long_texts(self):
-        """A message of a million characters that holds the secret as long is hidden soon."""
+    def test_long_text_is_redacted_quickly(self):
+        """A million characters that contain an equally long secret are redacted in time."""
         secret = "correct-horse" * 80_000
 
         assert redactor(str, secret).redacted(f"no {secret!r}") == f"no '{HIDDEN}'"
 
 
-LEAVING = """
+PRINTING = """
 import asyncio, gc, io, json, logging, pprint, sys, textwrap, threading, traceback, urllib.parse, warnings
 from base64 import b64encode
 from dataclasses import dataclass
@@ -730,30 +736,30 @@ def by_default(token: Token = "correct-horse by default"):
 def harmless(name: str):
     print("harmless", name, True, "a word of <b>correction")
     waiting.set()
-    left[0].join(20)  # what it prints must not be cut off by the end of the process
+    left[0].join(20)  # so that the exit does not cut off its output
     return "x"
 """
 
 
-class TestWhatPythonPrints:
+class TestProcessOutput:
     def printed(self, folder, *requests):
-        """What a server prints for requests."""
+        """Return standard error of a server that answers the requests."""
         opening = line(initialize("2025-06-18")) + line(notification("notifications/initialized"))
-        ran = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", "promptkit", "serve", str(folder)],
             input=opening + b"".join(map(line, requests)),
             capture_output=True,
             timeout=60,
             check=True,
         )
-        return ran.stderr.decode()
+        return completed.stderr.decode()
 
     def get(self, number, name, /, **arguments):
-        """A request for a prompt."""
+        """Return a request for a prompt."""
         return request(number, "prompts/get", {"name": name, "arguments": arguments})
 
-    def test_by_itself_and_by_authors(self, recipes):
-        """Whatever prints a secret, in a request or after it, it is not shown; the rest is."""
+    def test_printed_secrets_are_hidden(self, recipes):
+        """Secrets are hidden however they are printed, during or after a request; other output is kept."""
         names = [
             "left_behind",
             "on_a_thread",
@@ -783,13 +789,13 @@ class TestWhatPythonPrints:
             self.get(25, "harmless", name="Ada"),
         ]
 
-        found = self.printed(recipes(recipe=LEAVING), *requests)
+        output = self.printed(recipes(recipe=PRINTING), *requests)
 
-        shown = [row for row in found.splitlines() if words_in(row)]
-        # A line that is shorter than what is looked for may be left of a text that was wrapped.
-        assert [row for row in shown if len(row.strip(" '\"(,)")) >= STRETCH] == []
-        assert NUMBER not in found
-        assert b64encode(VALUE.encode()).decode()[:STRETCH] not in found
+        rows = [row for row in output.splitlines() if words_in(row)]
+        # Wrapped text can leave pieces that are shorter than the redacted stretches.
+        assert [row for row in rows if len(row.strip(" '\"(,)")) >= STRETCH] == []
+        assert NUMBER not in output
+        assert b64encode(VALUE.encode()).decode()[:STRETCH] not in output
         for name in (
             "collected",
             "warned",
@@ -800,14 +806,14 @@ class TestWhatPythonPrints:
             "structured",
             "vault",
         ):
-            assert f"{name} " in found, name
-        assert f"left_behind {HIDDEN}" in found
-        assert f"number {HIDDEN} 0x3" in found
-        assert f"by_default {HIDDEN}" in found
-        assert "harmless Ada True a word of <b>correction" in found
+            assert f"{name} " in output, name
+        assert f"left_behind {HIDDEN}" in output
+        assert f"number {HIDDEN} 0x3" in output
+        assert f"by_default {HIDDEN}" in output
+        assert "harmless Ada True a word of <b>correction" in output
 
-    def test_before_the_value_is_read(self, recipes):
-        """An author's own type may print what it is made of, and refuse it."""
+    def test_secrets_printed_during_validation(self, recipes):
+        """An author's type can print and reject the value during validation."""
         source = """
         from typing import Annotated
         from attrs import field, frozen
@@ -826,30 +832,30 @@ class TestWhatPythonPrints:
             return "x"
         """
 
-        found = self.printed(recipes(recipe=source), self.get(1, "keyed", token=json.dumps({"text": VALUE})))
+        output = self.printed(recipes(recipe=source), self.get(1, "keyed", token=json.dumps({"text": VALUE})))
 
-        assert "validated <secret>" in found
-        assert words_in(found) == []
+        assert "validated <secret>" in output
+        assert words_in(output) == []
 
-    def test_much_later(self, recipes):
-        """Requests without a secret, however many, make none forgotten; nor do a hundred others."""
+    def test_secrets_stay_hidden_later(self, recipes):
+        """
+        Many requests without a secret, and a hundred with other secrets, do not evict a secret that is still
+        in use.
+        """
         requests = [self.get(1, "left_behind", token=VALUE)]
         requests += [self.get(number, "collected", token=f"other-{number:09}") for number in range(2, 102)]
         requests += [self.get(number, "harmless", name="Ada") for number in range(102, 400)]
 
-        found = self.printed(recipes(recipe=LEAVING), *requests)
+        output = self.printed(recipes(recipe=PRINTING), *requests)
 
-        assert words_in(found) == []
-        assert f"left_behind {HIDDEN}" in found
-        assert "other-" not in found
+        assert words_in(output) == []
+        assert f"left_behind {HIDDEN}" in output
+        assert "other-" not in output
 
 
 class TestRecentSecrets:
-    def test_what_is_kept_is_bounded(self):
-        """
-        Of many secrets the oldest are forgotten, and of a long one the end; an old one that is given
-        again is new.
-        """
+    def test_recent_secrets_are_bounded(self):
+        """The oldest secrets are evicted; a secret that is sent again becomes the newest."""
         recent = RecentSecrets()
         first = Redactor(frozenset({"first-secret"}))
         for number in range(5000):
@@ -860,33 +866,33 @@ class TestRecentSecrets:
         assert len(recent.redactors) <= 256
         assert recent.redacted("first-secret 00000000 00004999") == (f"{HIDDEN} 00000000 {HIDDEN}")
 
-    def test_a_secret_of_many_megabytes(self):
-        """Looking for it takes no longer than looking for its beginning."""
+    def test_huge_secret_is_truncated(self):
+        """Only the beginning of a huge secret is searched for."""
 
-        def taking(token: Token) -> str:
+        def function(token: Token) -> str:
             return "x"
 
-        arguments = prompt(taking).compiled.arguments
+        arguments = prompt(function).compiled.arguments
         for value in ("ab\n" * 3_000_000, "[" * 100_000):
             assert sum(map(len, Redactor.of_values(arguments, {"token": value}).texts)) < 400_000
 
-    def test_a_secret_of_many_parts(self):
-        """Of one request only so much is looked for, however it is divided."""
+    def test_secret_with_many_parts_is_limited(self):
+        """The search for the secrets of one request is limited, however they are divided."""
 
-        def taking(token: Annotated[dict[str, str], Arg(secret=True)]) -> str:
+        def function(token: Annotated[dict[str, str], Arg(secret=True)]) -> str:
             return "x"
 
-        arguments = prompt(taking).compiled.arguments
+        arguments = prompt(function).compiled.arguments
         for read in (True, False):
             for value in (
                 {f"key-{n}": f"{n:05}" * 200 for n in range(2000)},
                 {"a": {"b": ["x" * 99_999] * 99}},
             ):
-                found = Redactor.of_values(arguments, {"token": value}, read=read)
-                assert 0 < sum(map(len, found.texts)) < 400_000
+                redactor_ = Redactor.of_values(arguments, {"token": value}, read=read)
+                assert 0 < sum(map(len, redactor_.texts)) < 400_000
 
-    def test_many_long_ones(self):
-        """Of long secrets fewer are looked for, but always those of the latest request."""
+    def test_many_long_secrets(self):
+        """Fewer long secrets are kept, but always those of the latest request."""
         recent = RecentSecrets()
         for number in range(100):
             recent.add(Redactor(frozenset({f"{number:05}" * 3000})))
@@ -897,19 +903,19 @@ class TestRecentSecrets:
         assert [each.texts for each in recent.redactors] == [{"x" * 200_000}]
 
     @pytest.mark.parametrize("value", ["1", "ab ", "", True, None])
-    def test_short_values(self, value):
-        """A secret of fewer than four characters, None, true and false are not hidden."""
+    def test_short_values_are_not_hidden(self, value):
+        """Secrets of fewer than four characters, None, true and false are not hidden."""
 
-        def taking(token: Token) -> str:
+        def function(token: Token) -> str:
             return "x"
 
-        redactor = Redactor.of_values(prompt(taking).compiled.arguments, {"token": value})
+        redactor = Redactor.of_values(prompt(function).compiled.arguments, {"token": value})
 
         assert redactor.redacted("1 ab True null None") == "1 ab True null None"
 
-    def test_a_line_costs_no_more_than_its_length(self, monkeypatch):
-        """What is looked for is taken apart once, and not again for each line, or each further secret."""
-        recent, taken = RecentSecrets(), []
+    def test_cost_of_a_line(self, monkeypatch):
+        """Secrets are split once, not for each line or each further secret."""
+        recent, split_texts = RecentSecrets(), []
         for number in range(200):
             secret = f"secret-{number:09}"
             recent.add(Redactor(frozenset({secret})))
@@ -917,11 +923,11 @@ class TestRecentSecrets:
         monkeypatch.setattr(
             redaction,
             "_windows",
-            lambda text, windows=redaction._windows: taken.append(text) or windows(text),
+            lambda text, windows=redaction._windows: split_texts.append(text) or windows(text),
         )
 
         recent.add(Redactor(frozenset({"another one"})))
         for _ in range(9):
             recent.redacted("a line")
 
-        assert taken == ["a line", "another one", *["a line"] * 8]
+        assert split_texts == ["a line", "another one", *["a line"] * 8]

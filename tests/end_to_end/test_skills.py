@@ -1,3 +1,5 @@
+"""Skills, as a strict host reads them."""
+
 import hashlib
 import time
 from pathlib import Path
@@ -6,23 +8,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.end_to_end.skill_host import WAYS, Host, Mismatch, digests
+from tests.end_to_end.skill_host import TRANSPORTS, Host, MismatchError, digests
 
 pytestmark = pytest.mark.slow
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
-#: How long a saved file may take until it is served, in seconds.
-PATIENCE = 10
+#: The timeout until a saved file is served, in seconds.
+TIMEOUT_S = 10
 
 URI = "skill://notes/SKILL.md"
 FRONT = "---\nname: notes\ndescription: Write notes {0}.\n---\n{0}\n"
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_every_skill_of_the_recipes(way):
-    """A host that does all that it must do reads each file, and finds nothing wrong."""
-    with WAYS[way](RECIPES) as ask:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_strict_host_reads_every_skill(transport):
+    """A host that implements all requirements verifies each file."""
+    with TRANSPORTS[transport](RECIPES) as ask:
         host = Host(ask)
 
         skills = host.list_skills()
@@ -34,23 +36,25 @@ def test_every_skill_of_the_recipes(way):
         assert {uri: list(files) for uri, files in read.items()} == {uri: host.paths(uri) for uri in skills}
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_folders_lead_to_every_file(way):
-    """From the skill's own folder down, each file is found once."""
-    with WAYS[way](RECIPES) as ask:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_directory_listing(transport):
+    """A listing from the folder of a skill downwards contains each file once."""
+    with TRANSPORTS[transport](RECIPES) as ask:
         host = Host(ask)
         for uri in host.list_skills():
-            waiting, found = [uri.removesuffix("/SKILL.md")], []
-            while waiting:
-                for one in host.asked("resources/directory/read", {"uri": waiting.pop()})["resources"]:
-                    (waiting if one.get("mimeType") == "inode/directory" else found).append(one["uri"])
+            folders, files = [uri.removesuffix("/SKILL.md")], []
+            while folders:
+                for entry in host.request_result("resources/directory/read", {"uri": folders.pop()})[
+                    "resources"
+                ]:
+                    (folders if entry.get("mimeType") == "inode/directory" else files).append(entry["uri"])
 
-            assert sorted(found) == sorted(host.uri_of(uri, path) for path in host.paths(uri))
+            assert sorted(files) == sorted(host.uri_of(uri, path) for path in host.paths(uri))
 
 
 PATHS = ["SKILL.md", "rules.md", "deep/x.bin"]
 
-#: What an author and a host do: a file is saved, well or broken; one is read; the server is started again.
+#: Actions of an author and a host: save a valid or invalid file, read a file, or restart the server.
 ACTIONS = st.lists(
     st.one_of(
         st.tuples(st.just("save"), st.sampled_from(PATHS), st.integers(0, 9)),
@@ -64,12 +68,12 @@ ACTIONS = st.lists(
 
 
 def content(path, number):
-    """What a file is saved with."""
+    """Return the content of a file."""
     return FRONT.format(f"number {number}").encode() if path == "SKILL.md" else bytes([0xFF, number])
 
 
 class Author:
-    """Saves the files of one skill, and knows in which states they have been."""
+    """Saves the files of one skill, and records their states."""
 
     def __init__(self, folder):
         self.folder = folder / "skills" / "notes"
@@ -81,13 +85,13 @@ class Author:
 
     def save(self, path, number):
         """Save a file."""
-        place = self.folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content(path, number))
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content(path, number))
         self.files[path] = content(path, number)
 
     def change(self, path, number):
-        """Save a file, whose skill is well then."""
+        """Save a file of a valid skill."""
         if b"name: notes" not in self.files["SKILL.md"]:
             self.save("SKILL.md", 0)
             self.states.add(self._digests())
@@ -95,9 +99,9 @@ class Author:
         self.states.add(self._digests())
         self.saves += 1
 
-    def break_it(self, how):
-        """Save a ``SKILL.md`` that no host could read; what was served stays."""
-        self.files["SKILL.md"] = [b"", b"---\nname: other\ndescription: x\n---\n"][how]
+    def break_it(self, variant):
+        """Save an invalid ``SKILL.md``; the server keeps the previous version."""
+        self.files["SKILL.md"] = [b"", b"---\nname: other\ndescription: x\n---\n"][variant]
         (self.folder / "SKILL.md").write_bytes(self.files["SKILL.md"])
         self.saves += 1
 
@@ -105,13 +109,13 @@ class Author:
         return frozenset((path, hashlib.sha256(data).hexdigest()) for path, data in self.files.items())
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(actions=ACTIONS)
-def test_what_was_verified_is_never_wrong(way, actions, tmp_path_factory):
+def test_verified_files_match_their_digests(transport, actions, tmp_path_factory):
     """
-    Whatever is saved while a host reads: each set of digests is one state of the files, and each file that
-    was verified is of that state. A mismatch means that a save was served since; one `skills/get` ends it.
+    Whatever is saved while a host reads, each set of digests is one state of the files, and each verified
+    file has that state. A mismatch means that a save was served in between, and one `skills/get` resolves it.
     """
     folder = tmp_path_factory.mktemp("recipes")
     author, mismatches = Author(folder), 0
@@ -126,91 +130,91 @@ def test_what_was_verified_is_never_wrong(way, actions, tmp_path_factory):
     for run in runs:
         if b"name: notes" not in author.files["SKILL.md"]:
             author.change("SKILL.md", 1)
-        with WAYS[way](folder) as ask:
+        with TRANSPORTS[transport](folder) as ask:
             host = Host(ask)
             host.list_skills()
-            for kind, what, number in run:
+            for kind, target, number in run:
                 if kind == "save":
-                    author.change(what, number)
+                    author.change(target, number)
                 elif kind == "break":
-                    host.get(URI)  # a server that has never loaded it well has nothing to keep
-                    author.break_it(what)
+                    host.get(URI)  # a server that never loaded a valid version has none to keep
+                    author.break_it(target)
                 else:
-                    mismatches += read_healed(host, what, author)
-            mismatches += settled(host, author)
+                    mismatches += read_until_verified(host, target, author)
+            mismatches += wait_until_served(host, author)
     assert mismatches <= author.saves
 
 
-def read_healed(host, path, author):
-    """Read a file until what is read is verified; return how often it was not."""
+def read_until_verified(host, path, author):
+    """Read a file until it is verified, and return the number of mismatches."""
     for failed in range(author.saves + 1):
         try:
             data = host.read(URI, path)
-        except Mismatch:
+        except MismatchError:
             host.get(URI)
             continue
-        said = frozenset(
-            (path, one["digest"].removeprefix("sha256:"))
-            for one, path in zip(host.known[URI]["resources"], host.paths(URI), strict=True)
+        listed = frozenset(
+            (path, entry["digest"].removeprefix("sha256:"))
+            for entry, path in zip(host.skills[URI]["resources"], host.paths(URI), strict=True)
         )
-        assert said in author.states
-        assert (path, hashlib.sha256(data).hexdigest()) in said
+        assert listed in author.states
+        assert (path, hashlib.sha256(data).hexdigest()) in listed
         return failed
-    raise AssertionError("a mismatch was not healed")
+    raise AssertionError("the mismatch persists")
 
 
-def settled(host, author):
-    """Wait until what is saved is served, if it is well, and read all of it."""
-    deadline = time.monotonic() + PATIENCE
+def wait_until_served(host, author):
+    """Wait until the saved files are served, if they are valid, and read all of them."""
+    deadline = time.monotonic() + TIMEOUT_S
     while b"name: notes" in author.files["SKILL.md"]:
         host.get(URI)
-        said = {one["digest"].removeprefix("sha256:") for one in host.known[URI]["resources"]}
-        if said == {hashlib.sha256(data).hexdigest() for data in author.files.values()}:
+        listed = {entry["digest"].removeprefix("sha256:") for entry in host.skills[URI]["resources"]}
+        if listed == {hashlib.sha256(data).hexdigest() for data in author.files.values()}:
             break
-        assert time.monotonic() < deadline, "what was saved is not served"
+        assert time.monotonic() < deadline, "the saved files are not served"
         time.sleep(0.02)
-    return sum(read_healed(host, path, author) for path in author.files)
+    return sum(read_until_verified(host, path, author) for path in author.files)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_an_approval_ends_with_any_changed_byte(way, tmp_path):
-    """And with nothing else: a skill next to it may change."""
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_any_changed_byte_revokes_the_approval(transport, tmp_path):
+    """A change of another skill does not."""
     author = Author(tmp_path)
     other = tmp_path / "skills" / "other" / "SKILL.md"
     other.parent.mkdir()
     other.write_text("---\nname: other\ndescription: x\n---\n")
-    with WAYS[way](tmp_path) as ask:
+    with TRANSPORTS[transport](tmp_path) as ask:
         host = Host(ask)
         host.list_skills()
         host.approve(URI)
         other.write_text("---\nname: other\ndescription: y\n---\n")
-        wait_for(host, lambda: host.known["skill://other/SKILL.md"]["frontmatter"]["description"] == "y")
+        wait_for(host, lambda: host.skills["skill://other/SKILL.md"]["frontmatter"]["description"] == "y")
         assert host.approved == {URI}
 
         author.change("deep/x.bin", 5)
         wait_for(host, lambda: host.approved == set())
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_start_after_an_edit_tells_the_new_digests(way, tmp_path):
-    """What was kept of the last start is not told of a skill that has changed since."""
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_digests_after_a_restart(transport, tmp_path):
+    """A cached entry is not served for a skill that has changed since."""
     author = Author(tmp_path)
     for number in range(3):
         author.change("rules.md", number)
         for _ in range(2):
-            with WAYS[way](tmp_path) as ask:
+            with TRANSPORTS[transport](tmp_path) as ask:
                 host = Host(ask)
                 host.list_skills()
 
-                assert {digest.removeprefix("sha256:") for _, digest in digests(host.known[URI])} == {
+                assert {digest.removeprefix("sha256:") for _, digest in digests(host.skills[URI])} == {
                     hashlib.sha256(data).hexdigest() for data in author.files.values()
                 }
-                host.get(URI)  # which waits until all is imported, and so kept for the next start
+                host.get(URI)  # waits until all is imported, and so cached for the next start
 
 
 def wait_for(host, holds):
-    """List until something holds."""
-    deadline = time.monotonic() + PATIENCE
+    """List skills until *holds* returns True."""
+    deadline = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -1,7 +1,8 @@
 """
-Clients that go on asking until they are told to end, and then say what came of it, as JSON.
+Clients that send requests until standard input ends, then print their counts and errors as JSON.
 
-It is run as a program, with an address, how many clients there are, and how many requests they send at least.
+The arguments of this program are an address, a port, the number of clients, and the minimum number of
+requests.
 """
 
 import asyncio
@@ -18,80 +19,85 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
 }
 
-#: Each client asks this often before it is asked itself.
+#: The number of plain requests of a client before each one that leads to an input request.
 PLAIN_BETWEEN = 3
 
 
 class Load:
-    """What the clients share."""
+    """The state that the clients share."""
 
-    def __init__(self, address, port, least):
-        self.address, self.port, self.least = address, port, least
+    def __init__(self, address, port, minimum):
+        self.address, self.port, self.minimum = address, port, minimum
         self.numbers = count(1)
         self.sent = 0
         self.is_ending = False
-        self.faults = []
+        self.errors = []
         self.served, self.crossed = Counter(), Counter()
 
     @property
-    def goes_on(self):
-        """Whether there is more to ask."""
-        return not self.faults and (not self.is_ending or self.sent < self.least)
+    def has_more(self):
+        """Whether more requests must be sent."""
+        return not self.errors and (not self.is_ending or self.sent < self.minimum)
 
     async def run(self, clients):
-        """Ask with so many clients; return what came of it."""
+        """Send requests with this number of clients, and return the counts."""
         await asyncio.gather(self.listen(), *(self.client() for _ in range(clients)))
-        found = {"sent": self.sent, "faults": self.faults, "served": self.served, "crossed": self.crossed}
-        return {name: dict(value) if isinstance(value, Counter) else value for name, value in found.items()}
+        counts = {"sent": self.sent, "errors": self.errors, "served": self.served, "crossed": self.crossed}
+        return {name: dict(value) if isinstance(value, Counter) else value for name, value in counts.items()}
 
     async def listen(self):
-        """Note that standard input has ended."""
+        """Wait for the end of standard input."""
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
         self.is_ending = True
 
     async def client(self):
-        """Ask on one connection after the other."""
-        while self.goes_on:
+        """Send requests on one connection after the other."""
+        while self.has_more:
             reader, writer = await asyncio.open_connection(self.address, self.port)
             try:
-                while self.goes_on and await self.round(reader, writer):
+                while self.has_more and await self.round(reader, writer):
                     pass
             except (OSError, EOFError, ValueError) as error:
-                self.faults.append(repr(error))
+                self.errors.append(repr(error))
             finally:
                 writer.close()
 
     async def round(self, reader, writer):
-        """Ask a few times, and answer a question; return whether the connection stays."""
+        """Send a few requests, and answer an input request; return whether the connection stays open."""
         for _ in range(PLAIN_BETWEEN):
             number = next(self.numbers)
-            result, _, stays = await self.ask(reader, writer, name="greet", arguments={"name": f"n{number}"})
-            self.expect(result, f"Hello, n{number}.")
-            if not stays:
+            rendered, _, stays_open = await self.ask(
+                reader, writer, name="greet", arguments={"name": f"n{number}"}
+            )
+            self.expect(rendered, f"Hello, n{number}.")
+            if not stays_open:
                 return False
-        asked, first, stays = await self.ask(reader, writer, name="plan")
-        if not stays:  # the answer goes over another connection
+        result, first, stays_open = await self.ask(reader, writer, name="plan")
+        if not stays_open:  # the answer is sent on another connection
             reader, writer = await asyncio.open_connection(self.address, self.port)
         answers = {
             key: {"action": "accept", "content": {"goal": f"g{number}"}}
-            for key in asked.get("inputRequests", {})
+            for key in result.get("inputRequests", {})
         }
-        state = {"inputResponses": answers, "requestState": asked.get("requestState")}
-        result, second, still = await self.ask(reader, writer, name="plan", **state)
-        self.expect(result, f"Plan g{number}.")
-        self.crossed["others" if first != second else "same"] += 1
-        if not stays:
+        state = {"inputResponses": answers, "requestState": result.get("requestState")}
+        rendered, second, still_open = await self.ask(reader, writer, name="plan", **state)
+        self.expect(rendered, f"Plan g{number}.")
+        self.crossed["different" if first != second else "same"] += 1
+        if not stays_open:
             writer.close()
-        return stays and still
+        return stays_open and still_open
 
     def expect(self, result, text):
-        """Note what is not as it has to be."""
-        came = [message["content"]["text"] for message in result.get("messages", [])]
-        if came != [text]:
-            self.faults.append(f"{text!r} was to come, not {result}")
+        """Record an unexpected result."""
+        texts = [message["content"]["text"] for message in result.get("messages", [])]
+        if texts != [text]:
+            self.errors.append(f"{text!r} was expected, not {result}")
 
     async def ask(self, reader, writer, **params):
-        """Send a request; return its result, who answered, and whether the connection stays."""
+        """
+        Send a request, and return its result, the address of the server, and whether the connection stays
+        open.
+        """
         message = {"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {**params, "_meta": META}}
         body = json.dumps(message).encode()
         fields = (
@@ -102,17 +108,17 @@ class Load:
         )
         writer.write(fields.encode() + body)
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
-        found = dict(line.split(": ", 1) for line in head[1:] if line)
-        reply = await reader.readexactly(int(found["content-length"]))
+        headers = dict(line.split(": ", 1) for line in head[1:] if line)
+        reply = await reader.readexactly(int(headers["content-length"]))
         self.sent += 1
-        server = found.get("x-upstream", "").rsplit(", ", 1)[-1]
+        server = headers.get("x-upstream", "").rsplit(", ", 1)[-1]
         self.served[server] += 1
         if " 200 " not in head[0]:
-            self.faults.append(f"{head[0]}: {reply[:300]!r}")
+            self.errors.append(f"{head[0]}: {reply[:300]!r}")
             return {}, server, True
-        return json.loads(reply).get("result", {}), server, found.get("connection") != "close"
+        return json.loads(reply).get("result", {}), server, headers.get("connection") != "close"
 
 
 if __name__ == "__main__":
-    address, port, clients, least = sys.argv[1], *map(int, sys.argv[2:])
-    print(json.dumps(asyncio.run(Load(address, port, least).run(clients))))  # noqa: T201 (it is a program)
+    address, port, clients, minimum = sys.argv[1], *map(int, sys.argv[2:])
+    print(json.dumps(asyncio.run(Load(address, port, minimum).run(clients))))  # noqa: T201 (a program)

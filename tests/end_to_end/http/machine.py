@@ -1,9 +1,9 @@
 """
-A machine on which promptkit.service runs behind nginx, as docs/deploying.md and docs/operating.md say.
+A machine that runs promptkit.service behind nginx, as docs/deploying.md and docs/operating.md describe.
 
-It is run as a program, by root, in namespaces of its own for mounts, the network and processes. There, /etc
-is a copy, and what the pages make is gone at the end. What systemd would do is done by few lines. It prints
-what its users and clients see, as JSON.
+This program runs as root in its own namespaces for mounts, the network and processes. There, /etc is a copy,
+and all files that the pages create disappear at the end. A few lines replace systemd. It prints the
+observations of users and clients as JSON.
 """
 
 import grp
@@ -31,79 +31,79 @@ from tests.wire import initialize, modern, request
 
 ROOT = Path(__file__).parents[3]
 
-#: What is needed of the other machine.
-HELD = Path("/run/machine")
-PATH = os.pathsep.join([str(HELD / "bin"), "/usr/sbin", "/usr/bin", "/sbin", "/bin"])
+#: Files that the machine needs from its host.
+MOUNTED = Path("/run/machine")
+PATH = os.pathsep.join([str(MOUNTED / "bin"), "/usr/sbin", "/usr/bin", "/sbin", "/bin"])
 
 HOST = "prompts.example"
 CERTIFICATE = Path("/etc/ssl", HOST)
 SECRETS = Path("/etc/promptkit")
 
-#: How long anything is waited for, in seconds. It is a bound, no figure.
+#: The timeout for everything that this program waits for, in seconds.
 PATIENCE = 20.0
 
-#: How often a server of two workers is asked, so that both have answered.
-OFTEN = 12
+#: The number of requests after which both of two workers have answered.
+REQUESTS = 12
 
 
 def run(*words: object, **settings: Any) -> str:
-    """Run a program, which must not fail; return what it prints."""
-    ran = subprocess.run(
+    """Run a program that must succeed, and return its output."""
+    completed = subprocess.run(
         list(map(str, words)), capture_output=True, text=True, timeout=PATIENCE, check=False, **settings
     )
-    if ran.returncode:
-        msg = f"{words} ended with {ran.returncode}: {ran.stdout}{ran.stderr}"
+    if completed.returncode:
+        msg = f"{words} exited with {completed.returncode}: {completed.stdout}{completed.stderr}"
         raise RuntimeError(msg)
-    return ran.stdout
+    return completed.stdout
 
 
-def blocks(page: str, heading: str) -> list[str]:
-    """Return the commands of a section, block by block."""
+def code_blocks(page: str, heading: str) -> list[str]:
+    """Return the code blocks of a section."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    found = re.search(rf"^##+ {heading}\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found is not None, heading
-    return re.findall(r"^```\n(.*?)^```$", found[1], re.MULTILINE | re.DOTALL)
+    section = re.search(rf"^##+ {heading}\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert section is not None, heading
+    return re.findall(r"^```\n(.*?)^```$", section[1], re.MULTILINE | re.DOTALL)
 
 
 def follow(block: str) -> None:
-    """Run a block as who reads the page would, as root, in a checkout."""
+    """Run a code block as root in a checkout, as a reader of the page would."""
     run("bash", "-euo", "pipefail", "-c", block, cwd=ROOT, env={"PATH": PATH})
 
 
-def make_room() -> None:
-    """Put empty folders over some, with Python and the checkout in them where they hide these."""
+def mount_empty_folders() -> None:
+    """Mount empty folders, and keep Python and the checkout accessible in them."""
     empty = ("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs")
     run(*empty, "/run")
-    kept = sorted({Path(sys.base_prefix), Path(sys.prefix), ROOT})  # what is in another comes after that
-    for number, folder in enumerate(kept):
-        (HELD / str(number)).mkdir(parents=True)
-        run("mount", "--bind", folder, HELD / str(number))
-    above = {parent for folder in kept for parent in folder.parents}
-    closed = {folder for folder in above if not folder.stat().st_mode & stat.S_IXOTH}
-    for folder in sorted({Path("/opt"), Path("/srv"), Path("/var/log"), *closed}):
-        if folder.exists():  # else it is in one that is empty now
+    folders = sorted({Path(sys.base_prefix), Path(sys.prefix), ROOT})  # nested folders follow their parents
+    for number, folder in enumerate(folders):
+        (MOUNTED / str(number)).mkdir(parents=True)
+        run("mount", "--bind", folder, MOUNTED / str(number))
+    parents = {parent for folder in folders for parent in folder.parents}
+    private = {folder for folder in parents if not folder.stat().st_mode & stat.S_IXOTH}
+    for folder in sorted({Path("/opt"), Path("/srv"), Path("/var/log"), *private}):
+        if folder.exists():  # otherwise its parent is already empty
             run(*empty, folder)
-    for number, folder in enumerate(kept):
+    for number, folder in enumerate(folders):
         if not folder.exists():
             folder.mkdir(parents=True)
-            run("mount", "--bind", HELD / str(number), folder)
+            run("mount", "--bind", MOUNTED / str(number), folder)
 
 
-def make_a_machine() -> None:
-    """Make a machine with promptkit, nginx and the certificate."""
+def set_up_machine() -> None:
+    """Set up a machine with promptkit, nginx and the certificate."""
     os.umask(0o022)
-    make_room()
-    run("cp", "-a", "/etc", HELD / "etc")
-    run("mount", "--bind", HELD / "etc", "/etc")
+    mount_empty_folders()
+    run("cp", "-a", "/etc", MOUNTED / "etc")
+    run("mount", "--bind", MOUNTED / "etc", "/etc")
     Path("/var/log/nginx").mkdir()
     Path("/etc/nginx/sites-enabled/default").unlink(missing_ok=True)
     with Path("/etc/hosts").open("a") as hosts:
         hosts.write(f"127.0.0.1 {HOST}\n")
     promptkit = f'PYTHONPATH={ROOT} exec {sys.executable} -m promptkit "$@"'
-    program(Path("/opt/promptkit-1/bin/promptkit"), promptkit)
+    write_program(Path("/opt/promptkit-1/bin/promptkit"), promptkit)
     Path("/opt/promptkit").symlink_to("promptkit-1")
-    program(HELD / "bin" / "systemctl", "true")
-    program(HELD / "bin" / "python3", f'exec {sys.executable} "$@"')
+    write_program(MOUNTED / "bin" / "systemctl", "true")
+    write_program(MOUNTED / "bin" / "python3", f'exec {sys.executable} "$@"')
     run("ip", "link", "set", "lo", "up", env={"PATH": PATH})
     CERTIFICATE.mkdir()
     run(
@@ -113,26 +113,26 @@ def make_a_machine() -> None:
     )
 
 
-def program(file: Path, line: str) -> None:
-    """Write a program of one line."""
+def write_program(file: Path, line: str) -> None:
+    """Write a shell script of one line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"#!/bin/sh\n{line}\n")
     file.chmod(0o755)
 
 
 def as_user(name: str, *groups: str) -> list[str]:
-    """Return what comes before a command that a user runs, with nothing of what root may do."""
+    """Return the prefix of a command that runs as a user without any privileges of root."""
     user = pwd.getpwnam(name)
-    others = ",".join(str(grp.getgrnam(group).gr_gid) for group in groups)
+    group_ids = ",".join(str(grp.getgrnam(group).gr_gid) for group in groups)
     return [
         *("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}"),
-        f"--groups={others}" if groups else "--clear-groups",
+        f"--groups={group_ids}" if groups else "--clear-groups",
         *("--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"),
     ]
 
 
 class Service:
-    """The service that was installed, started as systemd starts it."""
+    """The installed service, started like systemd does."""
 
     def __init__(self, unit: str = "/etc/systemd/system/promptkit.service") -> None:
         self.unit = service_of(Path(unit))
@@ -140,7 +140,7 @@ class Service:
         self.log.parent.mkdir(exist_ok=True)
 
     def start(self, *without: str) -> None:
-        """Make its folders, and run its command; leave out some options, each with its value."""
+        """Create its folders and run its command, without these options and their values."""
         user = pwd.getpwnam(self.unit["User"])
         for kind, base in (("RuntimeDirectory", "/run"), ("LogsDirectory", "/var/log")):
             folder = Path(base, self.unit[kind])
@@ -149,8 +149,8 @@ class Service:
             folder.chmod(int(self.unit.get(f"{kind}Mode", "0755"), 8))
         command = command_of(self.unit)
         for option in without:
-            place = command.index(option)
-            del command[place : place + 2]
+            index = command.index(option)
+            del command[index : index + 2]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [*as_user(user.pw_name, *self.unit["SupplementaryGroups"].split()), *command],
@@ -163,16 +163,16 @@ class Service:
         self.wait_for("serving at")
 
     def wait_for(self, text: str) -> None:
-        """Wait until standard error has a text."""
-        until = time.monotonic() + PATIENCE
-        while text not in (said := self.log.read_text()):
-            if self.process.poll() is not None or time.monotonic() > until:
-                msg = f"{text!r} did not come: {said}"
+        """Wait until standard error contains *text*."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in (log := self.log.read_text()):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                msg = f"{text!r} did not come: {log}"
                 raise RuntimeError(msg)
             time.sleep(0.02)
 
     def stop(self) -> int:
-        """Tell its main process to end, as `KillMode=mixed` has it; return the exit code."""
+        """Send SIGTERM to the main process, as with `KillMode=mixed`, and return the exit code."""
         assert self.unit["KillMode"] == "mixed"
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(float(self.unit["TimeoutStopSec"]))
@@ -181,7 +181,7 @@ class Service:
 def ask(
     token: str | None = None, session: str | None = None, message: Any = None
 ) -> tuple[int, str | None, bytes]:
-    """Ask nginx as a client does; return the status, the session id that comes, and the body."""
+    """Send a request through nginx, and return the status, the session id and the body."""
     message = message or modern(1, "prompts/get", {"name": "code_review", "arguments": {"code": "x = 1"}})
     fields = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     if "_meta" in message.get("params", {}):
@@ -193,66 +193,66 @@ def ask(
     context = ssl.create_default_context(cafile=str(CERTIFICATE / "fullchain.pem"))
     connection = HTTPSConnection(HOST, timeout=PATIENCE, context=context)
     connection.request("POST", "/mcp", json.dumps(message), fields)
-    with connection.getresponse() as answer:
-        found = answer.status, answer.getheader("mcp-session-id"), answer.read()
+    with connection.getresponse() as response:
+        reply = response.status, response.getheader("mcp-session-id"), response.read()
     connection.close()
-    return found
+    return reply
 
 
 def probe(path: str) -> int:
-    """Ask nginx for what is for this machine alone; return the status."""
+    """Return the status of a path on the local port of nginx."""
     connection = HTTPConnection("127.0.0.1", 9464, timeout=PATIENCE)
     connection.request("GET", path)
-    with connection.getresponse() as answer:
-        return answer.status
+    with connection.getresponse() as response:
+        return response.status
 
 
 def becomes(expected: object, look: Callable[[], object], or_never: object = None) -> bool:
-    """Whether something is as expected so often that each worker has said so; not if each says otherwise."""
-    until, seen, before = time.monotonic() + PATIENCE, 0, None
-    while time.monotonic() < until:
-        found = look()
-        seen, before = seen + 1 if found == before else 1, found
-        if seen >= OFTEN and found in (expected, or_never):
-            return found == expected
+    """Return whether all workers eventually give the expected result; False once all give *or_never*."""
+    deadline, repetitions, previous = time.monotonic() + PATIENCE, 0, None
+    while time.monotonic() < deadline:
+        result = look()
+        repetitions, previous = repetitions + 1 if result == previous else 1, result
+        if repetitions >= REQUESTS and result in (expected, or_never):
+            return result == expected
     return False
 
 
 def tokens() -> list[str]:
-    """The tokens of Ada."""
+    """Return the tokens of Ada."""
     return [line.split()[1] for line in (SECRETS / "tokens").read_text().splitlines()]
 
 
 def owners(path: str | Path) -> list[str]:
-    """Return the mode of a file, its user and its group."""
-    found = Path(path).stat()
+    """Return the mode, user and group of a file."""
+    status = Path(path).stat()
     return [
-        f"{stat.S_IMODE(found.st_mode):03o}",
-        pwd.getpwuid(found.st_uid).pw_name,
-        grp.getgrgid(found.st_gid).gr_name,
+        f"{stat.S_IMODE(status.st_mode):03o}",
+        pwd.getpwuid(status.st_uid).pw_name,
+        grp.getgrgid(status.st_gid).gr_name,
     ]
 
 
 def users_of_nginx() -> list[str]:
-    """The users that run nginx's workers."""
-    found = set()
+    """Return the users of nginx's workers."""
+    users = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(FileNotFoundError, ProcessLookupError):
             if b"nginx: worker" in (process / "cmdline").read_bytes():
-                found.add(pwd.getpwuid(process.stat().st_uid).pw_name)
-    return sorted(found)
+                users.add(pwd.getpwuid(process.stat().st_uid).pw_name)
+    return sorted(users)
 
 
-def tried(user: str, *command: str) -> str:
-    """The last line of what a command of some user says, which is to fail."""
-    ran = subprocess.run(
+def failing_output(user: str, *command: str) -> str:
+    """Return the last line of standard error of a command, which runs as *user* and must fail."""
+    completed = subprocess.run(
         [*as_user(user), *command], capture_output=True, text=True, check=False, env={"PATH": PATH}
     )
-    return ran.stderr.strip().split("\n")[-1]
+    return completed.stderr.strip().split("\n")[-1]
 
 
-def look_around(service: Service) -> dict[str, object]:
-    """What is there once it serves."""
+def observe(service: Service) -> dict[str, object]:
+    """Return the permissions, statuses and audit of the running service."""
     path = command_of(service.unit)[command_of(service.unit).index("--uds") + 1]
     connect = f"import socket; socket.socket(socket.AF_UNIX).connect({path!r})"
     (token,) = tokens()
@@ -264,17 +264,20 @@ def look_around(service: Service) -> dict[str, object]:
         "statuses": [status for status, _, _ in answers],
         "prompt": b"x = 1" in answers[-1][2],
         "probes": [probe("/readyz"), probe("/healthz"), probe("/mcp")],
-        "connecting": tried("nobody", "python3", "-c", connect),
-        "reading": tried("nobody", "cat", str(SECRETS / "tokens")),
+        "connecting": failing_output("nobody", "python3", "-c", connect),
+        "reading": failing_output("nobody", "cat", str(SECRETS / "tokens")),
         "audit": owners("/var/log/promptkit/audit.jsonl"),
         "subjects": [json.loads(line)["subject"] for line in Path("/var/log/promptkit/audit.jsonl").open()],
     }
 
 
 def replace_the_token() -> list[bool]:
-    """Follow the page: whether the new token is taken, and the old one until it is taken out."""
+    """
+    Follow the page, and return whether both tokens are valid, and whether the old one is rejected once
+    removed.
+    """
     (old,) = tokens()
-    follow("\n".join(blocks("operating.md", "Tokens")))
+    follow("\n".join(code_blocks("operating.md", "Tokens")))
     _, new = tokens()
     both = [becomes(200, lambda: ask(new)[0]), becomes(200, lambda: ask(old)[0])]
     run("sed", "-i", f"/{old}/d", SECRETS / "tokens")
@@ -282,29 +285,32 @@ def replace_the_token() -> list[bool]:
 
 
 def replace_the_key() -> list[object]:
-    """Follow the page: after each step, the keys, whether the first seals, and whether a session goes on."""
+    """
+    Follow the page, and return after each step: the keys, whether the first one seals, and whether a session
+    continues.
+    """
     (token,) = tokens()
     (old,) = read_keys((SECRETS / "state.keys").read_text())
-    begin, found = initialize("2025-11-25"), []
-    _, session, _ = ask(token, message=begin)
-    for block in blocks("operating.md", "Keys"):
+    handshake, steps = initialize("2025-11-25"), []
+    _, session, _ = ask(token, message=handshake)
+    for block in code_blocks("operating.md", "Keys"):
         follow(block)
         time.sleep(1.1)  # each worker reads the file with its next request
         keys = read_keys((SECRETS / "state.keys").read_text())
         first = key_of(KeyRing(keys[:1]).seal("p", 1))
-        seals = becomes(first, lambda: key_of(ask(token, message=begin)[1]))
-        goes_on = becomes(200, lambda: ask(token, session, request(1, "prompts/list"))[0], or_never=404)
-        found.append([["old" if key == old else "new" for key in keys], seals, goes_on])
-    return found
+        seals = becomes(first, lambda: key_of(ask(token, message=handshake)[1]))
+        continues = becomes(200, lambda: ask(token, session, request(1, "prompts/list"))[0], or_never=404)
+        steps.append([["old" if key == old else "new" for key in keys], seals, continues])
+    return steps
 
 
 def key_of(sealed: str | None) -> str | None:
-    """What a session id says of the key that has sealed it."""
+    """Return the key id in a session id."""
     return sealed and sealed.split(".")[1]
 
 
 def add_a_recipe() -> bool:
-    """Whether a recipe that is copied into the folder is served, by all workers."""
+    """Return whether all workers serve a recipe that is copied into the folder."""
     (token,) = tokens()
     Path("/srv/prompts/later.py").write_text(
         "import promptkit\n\n@promptkit.prompt\ndef later(): return 'Later.'\n"
@@ -313,12 +319,12 @@ def add_a_recipe() -> bool:
     return becomes(expected=True, look=lambda: b"Later." in ask(token, message=message)[2])
 
 
-def try_another_version() -> dict[str, object]:
-    """Follow the page: start the promptkit of another folder beside the service."""
+def start_another_version() -> dict[str, object]:
+    """Follow the page: start another version of promptkit next to the service."""
     Path("/run/systemd/system").mkdir(parents=True)
-    begin, answer = blocks("operating.md", "promptkit")[1].split("systemctl start promptkit-trial\n")
-    program(Path("/opt/promptkit-2/bin/promptkit"), 'exec /opt/promptkit-1/bin/promptkit "$@"')
-    follow(begin)
+    start, answer = code_blocks("operating.md", "promptkit")[1].split("systemctl start promptkit-trial\n")
+    write_program(Path("/opt/promptkit-2/bin/promptkit"), 'exec /opt/promptkit-1/bin/promptkit "$@"')
+    follow(start)
     trial = Service("/run/systemd/system/promptkit-trial.service")
     trial.start()
     follow(answer)
@@ -326,57 +332,61 @@ def try_another_version() -> dict[str, object]:
 
 
 def restart(service: Service) -> dict[str, object]:
-    """What comes of a restart, and of a start without what lets nginx in."""
+    """Return the exit codes and statuses of a restart, and of a start without access for nginx."""
     (token,) = tokens()
     _, session, _ = ask(token, message=initialize("2025-11-25"))
     codes = [service.stop()]
     meanwhile = ask(token)[0]
     service.start()
-    again = ask(token, session, request(1, "prompts/list"))[0]
+    resumed = ask(token, session, request(1, "prompts/list"))[0]
     codes.append(service.stop())
     service.start("--uds-group", "--uds-mode")
-    closed = ask(token)[0]
+    without_access = ask(token)[0]
     codes.append(service.stop())
-    return {"codes": codes, "statuses": [meanwhile, again, closed]}
+    return {"codes": codes, "statuses": [meanwhile, resumed, without_access]}
 
 
 def main() -> None:
-    """Set the machine up, use it, and say what was seen."""
-    make_a_machine()
-    _, secrets, units = blocks("deploying.md", "One machine")
+    """Set up the machine, use it, and report the observations."""
+    set_up_machine()
+    _, secrets, units = code_blocks("deploying.md", "One machine")
     follow(secrets)
-    if said := tried("promptkit", INSTALLED, "--version"):
-        say({"skip": f"other users cannot run this Python: {said}"})
+    if error := failing_output("promptkit", INSTALLED, "--version"):
+        report({"skip": f"other users cannot run this Python: {error}"})
         return
     follow(units)
     service = Service()
     service.start()
     with behind_nginx():
-        seen = {"around": look_around(service), "token": replace_the_token(), "key": replace_the_key()}
-        seen |= {"recipe": add_a_recipe(), "log": service.log.read_text(), "trial": try_another_version()}
-        seen |= {"restart": restart(service)}
-    say(seen)
+        observations = {"around": observe(service), "token": replace_the_token(), "key": replace_the_key()}
+        observations |= {
+            "recipe": add_a_recipe(),
+            "log": service.log.read_text(),
+            "trial": start_another_version(),
+        }
+        observations |= {"restart": restart(service)}
+    report(observations)
 
 
 @contextmanager
 def behind_nginx() -> Iterator[None]:
-    """Have nginx run, as it was installed."""
-    with subprocess.Popen(["nginx", "-g", "daemon off;"], env={"PATH": PATH}) as nginx:  # noqa: S607 (it is PATH's)
+    """Run the installed nginx."""
+    with subprocess.Popen(["nginx", "-g", "daemon off;"], env={"PATH": PATH}) as nginx:  # noqa: S607 (found in PATH)
         try:
-            until = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + PATIENCE
             while not Path(
                 "/run/nginx.pid"
-            ).read_text():  # `nginx -t` has made it; it listens before it writes
-                assert time.monotonic() < until
+            ).read_text():  # created empty by `nginx -t`; written once nginx listens
+                assert time.monotonic() < deadline
                 time.sleep(0.02)
             yield
         finally:
             nginx.terminate()
 
 
-def say(seen: object) -> None:
-    """Tell the test."""
-    sys.stdout.write(json.dumps(seen))
+def report(observations: object) -> None:
+    """Print the observations for the test."""
+    sys.stdout.write(json.dumps(observations))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Attacks on a real process: nothing foreign is served, memory is bounded, and others are answered."""
+"""
+Attacks on a real server process: no foreign request is served, memory is limited, and others are answered.
+"""
 
 import contextlib
 import json
@@ -31,7 +33,7 @@ def greet(name: str = "you"):
 
 @prompt
 def long():
-    """Say much."""
+    """Return a long text."""
     return "x" * 3_000_000
 '''
 SERVE = """
@@ -39,19 +41,19 @@ import sys
 from promptkit.asgi import app
 from promptkit.protocol.limits import Limits
 application = app(sys.path[0] + "/greetings.py", limits=Limits(held=64 * 1024 * 1024))
-application.body_within = 6.0  # nobody waits for 10 s
+application.body_within = 6.0  # shorter than the default of 10 s
 """
 LIST = modern(1, "prompts/list")
 LISTEN = modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
 MIB = 1 << 20
 
-#: By how many MiB an attack may let memory grow, if that is more than 50: the allocator keeps what many
-#: bodies and replies took, for the next ones.
-MOST_MIB = {"test_many_that_stop": 100, "test_readers_that_do_not_read": 400}
+#: The memory growth in MiB that an attack can cause, if more than 50: the allocator keeps the memory of many
+#: bodies and replies for later ones.
+GROWTH_MIB = {"test_many_incomplete_bodies": 100, "test_clients_that_do_not_read": 400}
 
 
 class Process:
-    """A server of its own process, and how much memory it takes."""
+    """A server process, and its memory."""
 
     def __init__(self, folder):
         (folder / "greetings.py").write_text(RECIPES, encoding="utf-8")
@@ -74,11 +76,11 @@ class Process:
             cwd=folder,
             env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
         )
-        self.hello()
+        self.check_serving()
 
     @property
     def resident(self):
-        """How many MiB are resident."""
+        """The resident memory in MiB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
@@ -87,26 +89,26 @@ class Process:
         return socket.create_connection(("127.0.0.1", self.port), timeout)
 
     def exchange(self, data):
-        """Send bytes on a connection of their own; return the status and the body of the first response."""
+        """Send bytes on a new connection, and return the status and the body of the first response."""
         with self.connect() as connection:
-            with contextlib.suppress(ConnectionError):  # it may be refused before it is sent whole
+            with contextlib.suppress(ConnectionError):  # it can be rejected before it is sent completely
                 connection.sendall(data)
             return response(connection)
 
-    def hello(self):
-        """Check that an honest request is answered."""
-        status, body = self.exchange(posted(modern(1, "prompts/get", {"name": "greet"})))
+    def check_serving(self):
+        """Check that a valid request is answered."""
+        status, body = self.exchange(request_bytes(modern(1, "prompts/get", {"name": "greet"})))
         assert (status, b"Hello, you!" in body) == (200, True)
 
     def end(self):
-        """End the process."""
+        """Kill the process."""
         self.process.kill()
         self.process.wait()
         self.listener.close()
 
 
 def response(connection):
-    """Read one response; return its status, 0 if there is none, and its body."""
+    """Read one response, and return its status, or 0 without one, and its body."""
     received = b""
     with contextlib.suppress(ConnectionError):
         while b"\r\n\r\n" not in received and (data := connection.recv(65536)):
@@ -119,13 +121,13 @@ def response(connection):
     return 0, b""
 
 
-def posted(message, *lines, host="localhost", length=None, **fields):
+def request_bytes(message, *lines, host="localhost", length=None, **fields):
     """Return the bytes of a request."""
     body = message if isinstance(message, bytes) else json.dumps(message).encode()
-    sent = {} if isinstance(message, bytes) else agreeing(message) if "_meta" in message["params"] else {}
-    given = {"content-type": "application/json", **sent, **fields}
+    repeated = {} if isinstance(message, bytes) else agreeing(message) if "_meta" in message["params"] else {}
+    headers = {"content-type": "application/json", **repeated, **fields}
     head = [b"POST /mcp HTTP/1.1", f"host: {host}".encode("latin-1")]
-    head += [f"{name}: {value}".encode("latin-1") for name, value in given.items()]
+    head += [f"{name}: {value}".encode("latin-1") for name, value in headers.items()]
     if length is None:
         head.append(b"content-length: %d" % len(body))
     return b"\r\n".join([*head, *lines, b"", b""]) + body
@@ -133,55 +135,60 @@ def posted(message, *lines, host="localhost", length=None, **fields):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """One process for all attacks: what one leaves behind, the next one meets."""
+    """One process for all attacks, so that state left by one would affect the next."""
     process = Process(tmp_path_factory.mktemp("attacked"))
     yield process
     process.end()
 
 
 @pytest.fixture(autouse=True)
-def survived(server, request):
-    """After each attack memory is bounded, and the next honest request is answered."""
+def check_survival(server, request):
+    """Check after each attack that memory is limited, and that the next valid request is answered."""
     before = server.resident
     yield
-    server.hello()
-    assert server.resident - before < MOST_MIB.get(request.node.name, 50)
+    server.check_serving()
+    assert server.resident - before < GROWTH_MIB.get(request.node.name, 50)
 
 
 class TestHeads:
     @pytest.mark.parametrize(
         "attack",
         [
-            posted(LIST, *[b"x%d: y" % number for number in range(10_000)]),
-            posted(LIST, *[b"x: y"] * 10_000),
-            posted(LIST, b"x: " + b"y" * MIB),
-            posted(LIST, b"mcp-name: " + b"y" * 40_000),
+            request_bytes(LIST, *[b"x%d: y" % number for number in range(10_000)]),
+            request_bytes(LIST, *[b"x: y"] * 10_000),
+            request_bytes(LIST, b"x: " + b"y" * MIB),
+            request_bytes(LIST, b"mcp-name: " + b"y" * 40_000),
         ],
     )
-    def test_huge_ones(self, server, attack):
-        """10,000 fields, or one of a MiB, are refused."""
+    def test_huge_heads_are_rejected(self, server, attack):
+        """Thousands of fields, and a field of 1 MiB, are rejected."""
         assert server.exchange(attack)[0] in {0, 400, 431}
 
     @pytest.mark.parametrize(
         "attack",
         [
-            posted(LIST, b"transfer-encoding: chunked"),
-            posted(LIST, b"content-length: 5"),
-            posted(LIST, b"transfer-encoding: chunked, identity", length=0),
-            posted(LIST, b"content-length: -1", length=0),
-            posted(LIST, b"content-length: 0x10", length=0),
-            posted(LIST, b"host: evil.example"),
-            posted(LIST, b"origin: http://localhost", b"origin: http://evil.example"),
-            posted(LIST, b"content-type: text/plain"),
-            posted(LIST, b"mcp-method: prompts/get"),
-            posted(LIST, b"mcp-method : prompts/list"),
-            posted(LIST).replace(b"host: localhost\r\n", b""),
-            posted(LIST).replace(b" HTTP/1.1", b" HTTP/1.0").replace(b"host: localhost\r\n", b""),
-            posted(LIST).replace(b"/mcp", b"http://evil.example/mcp").replace(b"localhost", b"evil.example"),
+            request_bytes(LIST, b"transfer-encoding: chunked"),
+            request_bytes(LIST, b"content-length: 5"),
+            request_bytes(LIST, b"transfer-encoding: chunked, identity", length=0),
+            request_bytes(LIST, b"content-length: -1", length=0),
+            request_bytes(LIST, b"content-length: 0x10", length=0),
+            request_bytes(LIST, b"host: evil.example"),
+            request_bytes(LIST, b"origin: http://localhost", b"origin: http://evil.example"),
+            request_bytes(LIST, b"content-type: text/plain"),
+            request_bytes(LIST, b"mcp-method: prompts/get"),
+            request_bytes(LIST, b"mcp-method : prompts/list"),
+            request_bytes(LIST).replace(b"host: localhost\r\n", b""),
+            request_bytes(LIST).replace(b" HTTP/1.1", b" HTTP/1.0").replace(b"host: localhost\r\n", b""),
+            request_bytes(LIST)
+            .replace(b"/mcp", b"http://evil.example/mcp")
+            .replace(b"localhost", b"evil.example"),
         ],
     )
-    def test_ambiguous_ones(self, server, attack):
-        """Both length headers, two hosts, two origins: what two readers read differently is not served."""
+    def test_ambiguous_heads_are_rejected(self, server, attack):
+        """
+        Duplicate or conflicting lengths, hosts and origins are rejected, because proxies could read them
+        differently.
+        """
         status, body = server.exchange(attack)
 
         assert status in {0, 400, 403, 408, 415, 421}
@@ -199,23 +206,23 @@ class TestHeads:
             "localhost:x",
             "[::2]",
             "[::1",
-            "0.0.0.0",  # noqa: S104 (nothing is bound)
+            "0.0.0.0",  # noqa: S104 (no socket is bound)
             "",
         ],
     )
-    def test_foreign_hosts(self, server, host):
-        """A page that was rebound to this machine reads nothing."""
-        assert server.exchange(posted(LIST, host=host))[0] in {400, 421}
-        assert server.exchange(posted(LIST, host="LocalHost:1"))[0] == 200
+    def test_foreign_hosts_are_rejected(self, server, host):
+        """A page whose name was rebound to this machine (DNS rebinding) cannot read prompts."""
+        assert server.exchange(request_bytes(LIST, host=host))[0] in {400, 421}
+        assert server.exchange(request_bytes(LIST, host="LocalHost:1"))[0] == 200
 
     @pytest.mark.parametrize(
         "origin",
         ["null", "https://evil.example", "http://localhost.evil.example", "http://localhost@evil", "x"],
     )
-    def test_foreign_origins(self, server, origin):
-        """No page of another site is served."""
-        assert server.exchange(posted(LIST, origin=origin))[0] == 403
-        assert server.exchange(posted(LIST, origin="http://LOCALHOST:1"))[0] == 200
+    def test_foreign_origins_are_rejected(self, server, origin):
+        """Pages of other sites are not served."""
+        assert server.exchange(request_bytes(LIST, origin=origin))[0] == 403
+        assert server.exchange(request_bytes(LIST, origin="http://LOCALHOST:1"))[0] == 200
 
 
 class TestBodies:
@@ -248,92 +255,91 @@ class TestBodies:
             "bytes",
         ],
     )
-    def test_four_mib(self, server, body):
-        """The longest body is refused soon, whatever it holds, in either era."""
+    def test_invalid_bodies_of_maximum_length(self, server, body):
+        """A body of the maximum length is rejected quickly, whatever it contains, in both eras."""
         for fields in ({}, {"mcp-protocol-version": "2026-07-28"}):
-            assert server.exchange(posted(body, **fields))[0] in {200, 400, 404}
+            assert server.exchange(request_bytes(body, **fields))[0] in {200, 400, 404}
 
-    def test_endless_ones(self, server):
-        """A body without an end is refused, and the connection closed."""
+    def test_endless_body_is_rejected(self, server):
+        """An endless body is rejected, and the connection is closed."""
         piece = b"%x\r\n" % MIB + b"x" * MIB + b"\r\n"
         with server.connect() as connection:
-            connection.sendall(posted(b"", b"transfer-encoding: chunked", length=0))
+            connection.sendall(request_bytes(b"", b"transfer-encoding: chunked", length=0))
             with contextlib.suppress(ConnectionError):
                 for _ in range(200):
                     connection.sendall(piece)
             assert response(connection)[0] in {0, 413}
 
-    def test_too_long_but_sent_whole(self, server):
-        """The client sees why."""
-        assert server.exchange(posted(b"x" * (5 * MIB)))[0] == 413
+    def test_too_long_body_is_rejected(self, server):
+        """The client sends the whole body and sees the 413."""
+        assert server.exchange(request_bytes(b"x" * (5 * MIB)))[0] == 413
 
-    def test_many_that_stop(self, server):
-        """
-        Bodies that stop halfway take as much as `Limits.held` together, however many there are, and end
-        within their time.
-        """
-        before, half = server.resident, posted(b"x" * 4_000_000)[:-1000]
+    def test_many_incomplete_bodies(self, server):
+        """Incomplete bodies share the memory of `Limits.held`, and time out."""
+        before, incomplete = server.resident, request_bytes(b"x" * 4_000_000)[:-1000]
         with contextlib.ExitStack() as stack:
-            open_ones = [stack.enter_context(server.connect()) for _ in range(25)]
-            for connection in open_ones:
-                # The kernel keeps little, so the server has read what was sent: one body after the other.
+            connections = [stack.enter_context(server.connect()) for _ in range(25)]
+            for connection in connections:
+                # The small buffer of the kernel ensures that the server has read each body before the next one.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
-                connection.sendall(half)
-            server.hello()
-            assert server.exchange(posted(b"x" * 4_000_000))[0] == 503
+                connection.sendall(incomplete)
+            server.check_serving()
+            assert server.exchange(request_bytes(b"x" * 4_000_000))[0] == 503
             assert server.resident - before < 100
-            assert {response(connection)[0] for connection in open_ones} == {408}
-        assert server.exchange(posted(b"x" * 4_000_000))[0] == 400
+            assert {response(connection)[0] for connection in connections} == {408}
+        assert server.exchange(request_bytes(b"x" * 4_000_000))[0] == 400
 
 
 class TestConnections:
-    def test_thousands_that_close_at_once(self, server):
-        """Before, within and after a request."""
-        whole = posted(modern(1, "prompts/get", {"name": "greet"}))
+    def test_thousands_of_short_connections(self, server):
+        """Clients disconnect before, within and after a request."""
+        complete = request_bytes(modern(1, "prompts/get", {"name": "greet"}))
         for number in range(3000):
             with server.connect() as connection:
-                connection.sendall(whole[: [0, 10, len(whole) - 5, len(whole)][number % 4]])
+                connection.sendall(complete[: [0, 10, len(complete) - 5, len(complete)][number % 4]])
 
-    def test_all_streams(self, server):
-        """1,024 streams are open at once, and not one more, until one of them ends."""
+    def test_number_of_streams_is_limited(self, server):
+        """1,024 streams are open, and another one is accepted only after one of them ends."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft < 2048:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
         with contextlib.ExitStack() as stack:
             streams = [stack.enter_context(server.connect()) for _ in range(1024)]
             for stream in streams:
-                stream.sendall(posted(LISTEN, accept="*/*"))
+                stream.sendall(request_bytes(LISTEN, accept="*/*"))
             for stream in streams:
                 assert response(stream)[0] == 200
-            status, body = server.exchange(posted(LISTEN, accept="*/*"))
+            status, body = server.exchange(request_bytes(LISTEN, accept="*/*"))
             assert (status, b"-32603" in body) == (200, True)
-            server.hello()
-        end = time.monotonic() + 20
+            server.check_serving()
+        deadline = time.monotonic() + 20
         while True:
             with server.connect() as late:
-                late.sendall(posted(LISTEN, accept="*/*"))
-                if b"-32603" not in response(late)[1] or time.monotonic() > end:
+                late.sendall(request_bytes(LISTEN, accept="*/*"))
+                if b"-32603" not in response(late)[1] or time.monotonic() > deadline:
                     break
             time.sleep(0.05)
-        assert time.monotonic() < end
+        assert time.monotonic() < deadline
 
-    def test_readers_that_do_not_read(self, server):
-        """Replies to clients that do not read take bounded memory."""
-        message = posted(modern(1, "prompts/get", {"name": "long"}))
+    def test_clients_that_do_not_read(self, server):
+        """Replies to clients that do not read take limited memory."""
+        message = request_bytes(modern(1, "prompts/get", {"name": "long"}))
         before = server.resident
         with contextlib.ExitStack() as stack:
             for _ in range(20):
                 connection = stack.enter_context(server.connect())
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 connection.sendall(message * 50)
-            server.hello()
+            server.check_serving()
             time.sleep(0.5)
             assert server.resident - before < 20 * 6 * 3
 
-    def test_pipelined_requests(self, server):
-        """Several requests on one connection are answered in their order."""
+    def test_pipelined_requests_are_answered_in_order(self, server):
+        """Several requests on one connection are answered in order."""
         with server.connect() as connection:
-            connection.sendall(b"".join(posted(modern(number, "prompts/list")) for number in range(20)))
+            connection.sendall(
+                b"".join(request_bytes(modern(number, "prompts/list")) for number in range(20))
+            )
             received = b""
             while received.count(b'"resultType"') < 20 and (data := connection.recv(65536)):
                 received += data
@@ -342,9 +348,9 @@ class TestConnections:
 
 
 class TestTokens:
-    def test_forged_sessions(self, server):
-        """Nothing that this process has not sealed opens a session, and a change of one character is seen."""
-        opened = posted(
+    def test_forged_sessions_are_rejected(self, server):
+        """A session id that this server has not sealed, or with one changed character, is rejected."""
+        handshake = request_bytes(
             request(
                 0,
                 "initialize",
@@ -356,11 +362,11 @@ class TestTokens:
             )
         )
         with server.connect() as connection:
-            connection.sendall(opened)
+            connection.sendall(handshake)
             head = connection.recv(65536).partition(b"\r\n\r\n")[0].decode()
         (sealed,) = [line.split(": ")[1] for line in head.split("\r\n") if line.startswith("mcp-session-id")]
         ping = request(1, "ping", {})
-        assert server.exchange(posted(ping, **{"mcp-session-id": sealed}))[0] == 200
-        for place in range(0, len(sealed), 5):
-            forged = sealed[:place] + ("A" if sealed[place] != "A" else "B") + sealed[place + 1 :]
-            assert server.exchange(posted(ping, **{"mcp-session-id": forged}))[0] == 404
+        assert server.exchange(request_bytes(ping, **{"mcp-session-id": sealed}))[0] == 200
+        for index in range(0, len(sealed), 5):
+            forged = sealed[:index] + ("A" if sealed[index] != "A" else "B") + sealed[index + 1 :]
+            assert server.exchange(request_bytes(ping, **{"mcp-session-id": forged}))[0] == 404

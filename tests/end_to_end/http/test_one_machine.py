@@ -1,8 +1,8 @@
 """
 promptkit.service and nginx on one machine, by the commands of docs/deploying.md and docs/operating.md.
 
-nginx runs as www-data, as Debian has it, and promptkit as a user of its own. `machine.py` is the machine, and
-does what systemd would. It needs Linux, root, namespaces and nginx.
+nginx runs as www-data, like on Debian, and promptkit as a separate user. `machine.py` is the machine, and
+does the work of systemd. The test needs Linux, root, namespaces and nginx.
 """
 
 import json
@@ -19,112 +19,114 @@ from tests.units import EXAMPLES, command_of, service_of
 ROOT = Path(__file__).parents[3]
 NEEDED = ("unshare", "mount", "setpriv", "useradd", "ip", "openssl", "nginx", "curl")
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"])
-#: Where the page has another version listen.
+#: The socket of the other version in the page.
 SOCKET = "/run/promptkit-trial/prompts.sock"
 
-ALONE = ("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child")
+IN_NAMESPACES = ("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child")
 
 pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(180)]
 
 
-def lacking():
-    """What keeps this machine from having another one in it; None if nothing does."""
+def missing_requirement():
+    """Return why the machine cannot run here; None if it can."""
     if not sys.platform.startswith("linux") or os.geteuid() != 0:
-        return "another machine in this one needs Linux, and root"
+        return "the machine needs Linux and root"
     if missing := [name for name in NEEDED if shutil.which(name, path=PATH) is None]:
         return f"not installed: {', '.join(missing)}"
     if "www-data:" not in Path("/etc/group").read_text(encoding="utf-8"):
         return "nginx's group is not called www-data here"
-    tried = subprocess.run([*ALONE, "true"], capture_output=True, text=True, check=False)
-    return f"namespaces cannot be made: {tried.stderr.strip()}" if tried.returncode else None
+    completed = subprocess.run([*IN_NAMESPACES, "true"], capture_output=True, text=True, check=False)
+    return f"namespaces cannot be created: {completed.stderr.strip()}" if completed.returncode else None
 
 
 @pytest.fixture(scope="module")
-def seen():
-    """What users and clients of the machine have seen."""
-    if (reason := lacking()) is not None:
+def observations():
+    """The observations of users and clients of the machine."""
+    if (reason := missing_requirement()) is not None:
         pytest.skip(reason)
-    command = [*ALONE, sys.executable, "-m", "tests.end_to_end.http.machine"]
+    command = [*IN_NAMESPACES, sys.executable, "-m", "tests.end_to_end.http.machine"]
     environment = {**os.environ, "PATH": PATH}
     settings = {"cwd": ROOT, "env": environment, "timeout": 170}
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, **settings)
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
-    if "skip" in found:
-        pytest.skip(found["skip"])
-    return found
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, **settings)
+    assert completed.returncode == 0, completed.stderr
+    observed = json.loads(completed.stdout)
+    if "skip" in observed:
+        pytest.skip(observed["skip"])
+    return observed
 
 
-def test_the_socket_is_for_nginx_alone(seen):
-    """
-    It belongs to the service's user and to nginx's group, which is another user's. Nobody else may connect.
-    """
+def test_only_nginx_can_use_the_socket(observations):
+    """The socket belongs to the user of the service and the group of nginx; other users cannot connect."""
     command = command_of(service_of(EXAMPLES / "promptkit.service"))
 
-    assert seen["around"]["socket"] == [command[command.index("--uds-mode") + 1], "promptkit", "www-data"]
-    assert seen["around"]["nginx"] == ["www-data"]
-    assert seen["around"]["connecting"] == "PermissionError: [Errno 13] Permission denied"
+    assert observations["around"]["socket"] == [
+        command[command.index("--uds-mode") + 1],
+        "promptkit",
+        "www-data",
+    ]
+    assert observations["around"]["nginx"] == ["www-data"]
+    assert observations["around"]["connecting"] == "PermissionError: [Errno 13] Permission denied"
 
 
-def test_clients_need_a_token(seen):
-    """Through nginx, who has none is refused, and so is who has a wrong one; the others get their prompt."""
-    assert (seen["around"]["statuses"], seen["around"]["prompt"]) == ([401, 401, 200], True)
-    assert seen["around"]["subjects"] == ["ada"]
+def test_clients_need_a_token(observations):
+    """Through nginx, requests with a missing or invalid token are rejected, and others are served."""
+    assert (observations["around"]["statuses"], observations["around"]["prompt"]) == ([401, 401, 200], True)
+    assert observations["around"]["subjects"] == ["ada"]
 
 
-def test_secrets_and_the_audit_are_read_by_few(seen):
-    """The server may read the secrets and not change them; others may not even read them, nor the audit."""
-    assert seen["around"]["secrets"] == {
+def test_permissions_of_secrets_and_audit(observations):
+    """The server can read but not change the secrets; other users can read neither them nor the audit."""
+    assert observations["around"]["secrets"] == {
         "state.keys": ["640", "root", "promptkit"],
         "tokens": ["640", "root", "promptkit"],
     }
-    assert seen["around"]["audit"] == ["600", "promptkit", "promptkit"]
-    assert seen["around"]["reading"] == "cat: /etc/promptkit/tokens: Permission denied"
+    assert observations["around"]["audit"] == ["600", "promptkit", "promptkit"]
+    assert observations["around"]["reading"] == "cat: /etc/promptkit/tokens: Permission denied"
 
 
-def test_probes_are_for_this_machine(seen):
-    """They are answered at a port of their own, where nothing else is."""
-    assert seen["around"]["probes"] == [200, 200, 404]
+def test_health_checks_are_local(observations):
+    """Health checks are answered on a local port that serves nothing more."""
+    assert observations["around"]["probes"] == [200, 200, 404]
 
 
-def test_a_token_is_replaced(seen):
-    """By the page's commands, both are taken, and then the new one alone, without a restart."""
-    assert seen["token"] == [True, True, True, True]
+def test_token_rotation(observations):
+    """With the commands of the page, both tokens are valid, then only the new one, without a restart."""
+    assert observations["token"] == [True, True, True, True]
 
 
-def test_a_key_is_replaced(seen):
+def test_key_rotation(observations):
     """
-    By the page's commands, the first key seals at each step, and a session goes on until its key is removed.
+    With the commands of the page, the first key seals at each step, and a session continues until its key is
+    removed.
     """
-    assert seen["key"] == [
+    assert observations["key"] == [
         [["old", "new"], True, True],
         [["new", "old"], True, True],
         [["new"], True, False],
     ]
 
 
-def test_a_recipe_is_added(seen):
-    """
-    Once it is in the folder, all workers serve it, and nothing is said on standard error but where that is.
-    """
-    assert seen["recipe"]
-    assert seen["log"] == "promptkit: serving at unix:/run/promptkit/prompts.sock\n"
+def test_added_recipe_is_served(observations):
+    """All workers serve the new recipe, and standard error contains only the address."""
+    assert observations["recipe"]
+    assert observations["log"] == "promptkit: serving at unix:/run/promptkit/prompts.sock\n"
 
 
-def test_another_version_is_tried(seen):
+def test_trial_of_another_version(observations):
     """
-    By the page's commands, it answers at a socket of its own, with the service's files; the service goes on.
+    With the commands of the page, another version listens on its own socket with the same files, while the
+    service continues.
     """
-    own, trial = command_of(service_of(EXAMPLES / "promptkit.service")), seen["trial"]
+    command, trial = command_of(service_of(EXAMPLES / "promptkit.service")), observations["trial"]
 
-    replaced = {own[0]: "/opt/promptkit-2/bin/promptkit", "/run/promptkit/prompts.sock": SOCKET}
-    assert trial["command"] == [replaced.get(word, word) for word in own]
+    replacements = {command[0]: "/opt/promptkit-2/bin/promptkit", "/run/promptkit/prompts.sock": SOCKET}
+    assert trial["command"] == [replacements.get(word, word) for word in command]
     assert (trial["code"], trial["left"]) == (0, 200)
 
 
-def test_a_restart(seen):
+def test_restart(observations):
     """
-    It ends with 0, nginx answers 502 meanwhile, and sessions go on then. Without the options that give the
-    socket to its group, nginx cannot use it.
+    The exit code is 0, nginx answers 502 in the meantime, and sessions continue. Without the options for the
+    group of the socket, nginx cannot use it.
     """
-    assert seen["restart"] == {"codes": [0, 0, 0], "statuses": [502, 200, 502]}
+    assert observations["restart"] == {"codes": [0, 0, 0], "statuses": [502, 200, 502]}

@@ -1,7 +1,8 @@
 """
-Three replicas behind nginx, each on a machine of its own, as far as the network tells: a network namespace.
+Three replicas behind nginx, each in its own network namespace, like on separate machines.
 
-nginx is set up as `docs/examples/nginx.conf` says. Requests take turns. It needs Linux, root, `ip` and nginx.
+nginx is configured like `docs/examples/nginx.conf`, with requests in turn. The test needs Linux, root, `ip`
+and nginx.
 """
 
 import json
@@ -22,11 +23,11 @@ REPLICAS = (1, 2, 3)
 PORT = 8000
 CLIENTS = 8
 
-#: How long anything is waited for, in seconds. It is a bound, no figure.
+#: The timeout for everything that the test waits for, in seconds.
 PATIENCE = 30.0
 
-#: How many requests are sent at least, by default and with `--whole`.
-SHORT, WHOLE = 1_000, 20_000
+#: The minimum number of requests, by default and with `--whole`.
+SHORT, FULL = 1_000, 20_000
 
 RECIPES = '''
 from promptkit import prompt
@@ -73,33 +74,36 @@ def address(replica):
 
 @pytest.fixture(scope="module")
 def network():
-    """A function that puts `ip netns exec` before a command: for a replica, or for 0, the proxy's machine."""
+    """
+    A function that returns the prefix of a command that runs in the namespace of a replica, or of the proxy
+    (0).
+    """
     if not sys.platform.startswith("linux") or os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("network namespaces need Linux, root, and ip")
     names = [f"promptkit{os.getpid()}-{number}" for number in (0, *REPLICAS)]
     try:
         ip("netns", "add", names[0])
     except subprocess.CalledProcessError as error:
-        pytest.skip(f"network namespaces cannot be made: {error.stderr.decode().strip()}")
-    made = [names[0]]
+        pytest.skip(f"network namespaces cannot be created: {error.stderr.decode().strip()}")
+    created = [names[0]]
     try:
         ip("-n", names[0], "link", "set", "lo", "up")
         for number in REPLICAS:
             ip("netns", "add", names[number])
-            made.append(names[number])
+            created.append(names[number])
             here, there = (names[0], f"to{number}", f"10.77.{number}.1/30"), (names[number], "eth0", None)
             ip("link", "add", here[1], "netns", here[0], "type", "veth", "peer", there[1], "netns", there[0])
-            for name, device, at in (here, (*there[:2], f"{address(number)}/30")):
-                ip("-n", name, "address", "add", at, "dev", device)
+            for name, device, address_ in (here, (*there[:2], f"{address(number)}/30")):
+                ip("-n", name, "address", "add", address_, "dev", device)
                 ip("-n", name, "link", "set", device, "up")
         yield lambda number: ["ip", "netns", "exec", names[number]]
     finally:
-        for name in made:
+        for name in created:
             ip("netns", "delete", name)
 
 
 class Replica:
-    """One server on a machine of its own."""
+    """A server in its own network namespace."""
 
     def __init__(self, inside, number, folder):
         self.inside, self.number, self.folder = inside, number, folder
@@ -107,7 +111,7 @@ class Replica:
         self.process = None
 
     def start(self):
-        """Serve, with the keys that there are now; wait until it is ready, as a rollout does."""
+        """Start the server with the current keys, and wait until it is ready, like a rollout does."""
         command = [
             *(sys.executable, "-m", "promptkit", "serve", str(self.folder / "recipes")),
             *("--http", f"{address(self.number)}:{PORT}", "--no-auth", "--no-watch", "--grace", "5"),
@@ -115,23 +119,23 @@ class Replica:
         ]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(self.inside(self.number) + command, stderr=log)
-        until = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while b"serving at" not in self.log.read_bytes():
             assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < until, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.02)
         url = f"http://{address(self.number)}:{PORT}/readyz"
         ask = f"import urllib.request; urllib.request.urlopen({url!r}, timeout={PATIENCE})"
         subprocess.run([*self.inside(0), sys.executable, "-c", ask], check=True, timeout=2 * PATIENCE)
 
     def end(self):
-        """End the server as a deployment does; return its exit code."""
+        """Stop the server like a deployment does, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE)
 
 
 def write_keys(folder, *letters):
-    """Write the file of keys, the first of which seals."""
+    """Write the key file, whose first key seals."""
     file = folder / "keys.new"
     file.touch(mode=0o600)
     file.write_text("".join(b64encode(letter * 32).decode() + "\n" for letter in letters))
@@ -140,17 +144,17 @@ def write_keys(folder, *letters):
 
 @pytest.fixture
 def replicas(network, tmp_path):
-    """Three replicas that serve the same recipes."""
+    """Three replicas with the same recipes."""
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / "prompts.py").write_text(RECIPES)
     write_keys(tmp_path, b"a")
-    found = [Replica(network, number, tmp_path) for number in REPLICAS]
+    started = [Replica(network, number, tmp_path) for number in REPLICAS]
     try:
-        for replica in found:
+        for replica in started:
             replica.start()
-        yield found
+        yield started
     finally:
-        for replica in found:
+        for replica in started:
             if replica.process is not None:
                 replica.process.kill()
                 replica.process.wait(PATIENCE)
@@ -158,7 +162,7 @@ def replicas(network, tmp_path):
 
 @pytest.fixture
 def proxy(network, replicas, tmp_path):
-    """The proxy in front of them."""
+    """The proxy in front of the replicas."""
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     if program is None:
         pytest.skip("nginx is not installed")
@@ -173,10 +177,10 @@ def proxy(network, replicas, tmp_path):
     words = [program, "-e", "error.log", "-p", str(folder), "-c", "nginx.conf"]
     subprocess.run([*network(0), *words, "-t"], check=True, timeout=PATIENCE, capture_output=True)
     process = subprocess.Popen(network(0) + words)
-    until = time.monotonic() + PATIENCE
-    while not (folder / "nginx.pid").exists():  # it listens before it writes that
+    deadline = time.monotonic() + PATIENCE
+    while not (folder / "nginx.pid").exists():  # written once nginx listens
         assert process.poll() is None
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
         time.sleep(0.02)
     yield
     process.terminate()
@@ -186,16 +190,16 @@ def proxy(network, replicas, tmp_path):
 @pytest.mark.installs
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("proxy")
-def test_a_rolling_change_of_keys_loses_nothing(network, replicas, tmp_path, request, record_property):
+def test_rolling_key_rotation_loses_no_requests(network, replicas, tmp_path, request, record_property):
     """
-    While clients ask and answer questions through nginx, which sends each request to the next replica, a key
-    is replaced in three steps, and each step restarts the replicas in turn. Every request gets what it asked
-    for, also if one replica asks and another gets the answer.
+    While clients send requests and answer input requests through nginx, a key is rotated in three steps, each
+    with a rolling restart. Every request gets the right reply, even if different replicas handle the parts of
+    an exchange.
     """
-    least = WHOLE if request.config.getoption("--whole") else SHORT
-    command = [sys.executable, str(LOAD), "127.0.0.1", *map(str, (PORT, CLIENTS, least))]
+    minimum = FULL if request.config.getoption("--whole") else SHORT
+    command = [sys.executable, str(LOAD), "127.0.0.1", *map(str, (PORT, CLIENTS, minimum))]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    begun = time.monotonic()
+    started = time.monotonic()
     with subprocess.Popen(network(0) + command, text=True, **pipes) as load:
         try:
             for keys in ((b"a", b"b"), (b"b", b"a"), (b"b",)):
@@ -203,14 +207,14 @@ def test_a_rolling_change_of_keys_loses_nothing(network, replicas, tmp_path, req
                 for replica in replicas:
                     assert replica.end() == 0, replica.log.read_text()
                     replica.start()
-            came, complaints = load.communicate(timeout=500)
+            stdout, stderr = load.communicate(timeout=500)
         finally:
             load.kill()
-    result = json.loads(came)
-    seconds = round(time.monotonic() - begun, 1)
+    result = json.loads(stdout)
+    seconds = round(time.monotonic() - started, 1)
     record_property("figures", f"{result} in {seconds} s, with nine restarts")
 
-    assert (result["faults"], complaints) == ([], "")
-    assert result["sent"] >= least
+    assert (result["errors"], stderr) == ([], "")
+    assert result["sent"] >= minimum
     assert set(result["served"]) == {f"{address(number)}:{PORT}" for number in REPLICAS}
-    assert result["crossed"]["others"] > 0
+    assert result["crossed"]["different"] > 0

@@ -1,4 +1,4 @@
-"""Sessions go on: at a server that is started again, and while keys are replaced."""
+"""Sessions continue across restarts of a server and during key rotation."""
 
 import json
 import os
@@ -12,70 +12,68 @@ from promptkit.protocol.key_ring import KeyRing
 from tests.transports.http.conftest import GREET, PATIENCE, Served
 from tests.wire import initialize, request
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals end the server")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals kill the server")
 
 
 @pytest.fixture
 def start(tmp_path):
-    """A function that starts a server of a user with a cache, and of a target."""
+    """A function that starts a server for a target, with the cache of a user."""
     started = []
 
-    def begin(target="recipes", *options, cache="cache"):
+    def start_server(target="recipes", *options, cache="cache"):
         (tmp_path / target).mkdir(exist_ok=True)
         (tmp_path / target / "greet.py").write_text(GREET)
         command = [sys.executable, "-m", "promptkit", "serve", target, "--http", "0", *options]
         environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / cache)}
-        started.append(Served(command, tmp_path / f"said{len(started)}", cwd=tmp_path, env=environment))
+        started.append(Served(command, tmp_path / f"log{len(started)}", cwd=tmp_path, env=environment))
         return started[-1]
 
-    yield begin
-    for one in started:
-        one.end()
+    yield start_server
+    for served in started:
+        served.end()
 
 
 def post(served, message, **fields):
-    """The status of the answer to a message, and the session id that it brings."""
+    """Return the status and the session id of the reply to a message."""
     headers = {"content-type": "application/json", "accept": "application/json", **fields}
     connection = HTTPConnection(*served.address, timeout=PATIENCE)
     connection.request("POST", "/mcp", json.dumps(message), headers)
     with connection.getresponse() as response:
-        found = response.status, response.getheader("mcp-session-id")
+        reply = response.status, response.getheader("mcp-session-id")
     connection.close()
-    return found
+    return reply
 
 
 def status_of(served, session):
-    """The status of a request of a session."""
+    """Return the status of a request in a session."""
     return post(served, request(1, "prompts/list"), **{"mcp-session-id": session})[0]
 
 
-def goes_on(served, session):
-    """Whether a session goes on at a server."""
+def session_continues(served, session):
+    """Return whether a session continues at a server."""
     return status_of(served, session) == 200
 
 
-def test_a_session_outlives_the_server(start):
-    """
-    Clients that never open another one are served by the next one, and by servers next to it with workers.
-    """
+def test_session_outlives_the_server(start):
+    """The next server of the same target, and one with workers, continue the session."""
     first = start()
     _, session = post(first, initialize("2025-11-25"))
     assert first.end()[0] == 0
-    assert goes_on(start(), session)
-    assert goes_on(start("recipes", "--workers", "2"), session)
-    assert not goes_on(start("others"), session)
-    assert not goes_on(start(cache="cache-of-somebody-else"), session)
+    assert session_continues(start(), session)
+    assert session_continues(start("recipes", "--workers", "2"), session)
+    assert not session_continues(start("other"), session)
+    assert not session_continues(start(cache="cache-of-another-user"), session)
 
 
 OLD, NEW = b"o" * 32, b"n" * 32
 
-#: How often a server of two workers is asked, so that both have answered.
-OFTEN = 12
+#: The number of requests after which both of two workers have answered.
+REQUESTS = 12
 
 
 @pytest.fixture
 def keys(tmp_path):
-    """A function that puts a file of keys in place of the one that is there."""
+    """A function that replaces the key file."""
 
     def write(*lines):
         file = tmp_path / "keys.new"
@@ -87,25 +85,25 @@ def keys(tmp_path):
 
 
 def key_of(session):
-    """What a session id says of the key that has sealed it."""
+    """Return the key id in a session id."""
     return session.split(".")[1]
 
 
 def becomes(expected, look):
-    """Whether something is as expected so often that each worker has said so."""
-    until, seen = time.monotonic() + PATIENCE, 0
-    while seen < OFTEN:
-        seen = seen + 1 if look() == expected else 0
-        if time.monotonic() > until:
+    """Return whether all workers eventually give the expected result."""
+    deadline, repetitions = time.monotonic() + PATIENCE, 0
+    while repetitions < REQUESTS:
+        repetitions = repetitions + 1 if look() == expected else 0
+        if time.monotonic() > deadline:
             return False
     return True
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_key_is_replaced_while_it_serves(start, keys, workers):
+def test_key_rotation_while_serving(start, keys, workers):
     """
-    The file is read again, by each worker. What the old key has sealed is taken until that is removed, though
-    it was taken before; and what is sealed is sealed with the first key of the file.
+    Each worker reloads the file: the first key seals, and sessions of the old key are valid until it is
+    removed.
     """
     keys(OLD)
     served = start("recipes", "--workers", workers, "--state-keys", "keys")
@@ -113,7 +111,7 @@ def test_a_key_is_replaced_while_it_serves(start, keys, workers):
     _, session = post(served, initialize("2025-11-25"))
     assert key_of(session) == old
     keys(OLD, NEW)
-    time.sleep(1.1)  # each worker reads it with its next request
+    time.sleep(1.1)  # each worker reloads the file with its next request
     keys(NEW, OLD)
     assert becomes(new, lambda: key_of(post(served, initialize("2025-11-25"))[1]))
     assert becomes(200, lambda: status_of(served, session))
@@ -122,33 +120,33 @@ def test_a_key_is_replaced_while_it_serves(start, keys, workers):
     keys(NEW)
     assert becomes(404, lambda: status_of(served, session))
     assert becomes(200, lambda: status_of(served, later))
-    assert served.stderr().count("\n") == 1, "it says nothing but where it serves"
+    assert served.stderr().count("\n") == 1, "standard error contains only the address"
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("lines", "expected"),
     [
         (["oh no"], "line 1: this is neither base64 nor hexadecimal; a command that prints a key: "),
         ([], "there is no key; a command that prints one: "),
         (None, "cannot be read: No such file or directory; "),
     ],
 )
-def test_a_bad_file_of_keys_keeps_the_old_ones(start, keys, tmp_path, fault, said):
-    """Standard error says what is wrong with it, once for each worker, until it is mended."""
+def test_invalid_key_file_keeps_the_old_keys(start, keys, tmp_path, lines, expected):
+    """The error is reported once by each worker until the file is fixed."""
     keys(OLD)
     served = start("recipes", "--workers", "2", "--state-keys", "keys")
     _, session = post(served, initialize("2025-11-25"))
-    if fault is None:
+    if lines is None:
         (tmp_path / "keys").unlink()
     else:
-        keys(*fault)
+        keys(*lines)
     time.sleep(1.1)
 
     assert becomes(200, lambda: status_of(served, session))
-    served.wait_for(f"promptkit: keys: {said}")
-    told = [line for line in served.stderr().splitlines() if line.startswith("promptkit: keys: ")]
-    assert 1 <= len(told) <= 2
-    assert set(told) == {told[0]}
-    assert told[0].endswith("; the keys that were last read are used until this is fixed")
+    served.wait_for(f"promptkit: keys: {expected}")
+    reported = [line for line in served.stderr().splitlines() if line.startswith("promptkit: keys: ")]
+    assert 1 <= len(reported) <= 2
+    assert set(reported) == {reported[0]}
+    assert reported[0].endswith("; the keys that were last read are used until this is fixed")
     keys(NEW)
     assert becomes(404, lambda: status_of(served, session))

@@ -1,4 +1,4 @@
-"""`promptkit serve` that asks for tokens: what real clients get, and what is kept of their tokens."""
+"""`promptkit serve` with authorization: the replies to real clients, and the secrecy of their tokens."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.issuer import issuing
 from tests.posting import agreeing
 from tests.wire import modern
 
-#: How long anything is waited for, in seconds.
+#: The timeout for everything that tests wait for, in seconds.
 PATIENCE = 20.0
 
 RECIPE = '''
@@ -26,18 +26,18 @@ from promptkit import prompt
 
 @prompt
 def loaded():
-    """What is loaded of the packages that verify signatures."""
+    """Return which packages for signatures are loaded."""
     return " ".join(["loaded:", *(name for name in ("joserfc", "cryptography") if name in sys.modules)])
 '''
 
 ADA = secrets.token_urlsafe(32)
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals end the server")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals kill the server")
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Recipes, and a file with one token."""
+    """A folder with recipes and a token file."""
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / "loaded.py").write_text(RECIPE)
     (tmp_path / "tokens").write_text(f"ada {ADA} read\n")
@@ -47,8 +47,8 @@ def folder(tmp_path):
 
 @contextmanager
 def serving(folder, *options, address="127.0.0.1:0"):
-    """A server; its port, and the file that it writes to."""
-    said = folder / "said"
+    """Run a server, and yield its port and the file with standard error."""
+    log = folder / "said"
     command = [
         sys.executable,
         "-m",
@@ -61,22 +61,22 @@ def serving(folder, *options, address="127.0.0.1:0"):
         "1",
         *options,
     ]
-    with said.open("wb") as file:
+    with log.open("wb") as file:
         process = subprocess.Popen(command, cwd=folder, stderr=file, stdin=subprocess.DEVNULL)
     try:
-        until = time.monotonic() + PATIENCE
-        while not (found := re.search(r"http://\S+:(\d+)/mcp", said.read_text())):
-            assert process.poll() is None, said.read_text()
-            assert time.monotonic() < until, "it does not serve"
+        deadline = time.monotonic() + PATIENCE
+        while not (match := re.search(r"http://\S+:(\d+)/mcp", log.read_text())):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, "the server does not start"
             time.sleep(0.01)
-        yield int(found[1]), said
+        yield int(match[1]), log
     finally:
         process.terminate()
         process.wait(PATIENCE)
 
 
 def ask(port, token=None, path="/mcp", method="prompts/get", **params):
-    """Ask for a prompt; return the status, the challenge, and the body."""
+    """Request a prompt, and return the status, the challenge and the body."""
     message = modern(1, method, params or {"name": "loaded"})
     fields = {"content-type": "application/json", "accept": "application/json", **agreeing(message)}
     if token is not None:
@@ -90,51 +90,52 @@ def ask(port, token=None, path="/mcp", method="prompts/get", **params):
         connection.close()
 
 
-@pytest.mark.parametrize("options", [(), ("--token-file", "tokens")], ids=["nobody-is-asked", "token-file"])
+@pytest.mark.parametrize("options", [(), ("--token-file", "tokens")], ids=["no-authorization", "token-file"])
 def test_cryptography_is_loaded_only_for_an_issuer(folder, options):
-    """The extra `auth` is needed only where signatures are verified."""
+    """The extra `auth` is needed only to verify signatures."""
     with serving(folder, *options) as (port, _):
         assert '"text":"loaded:"' in ask(port, ADA if options else None)[2]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_file_of_tokens(folder, workers):
+def test_token_file(folder, workers):
     """
-    With one, every address is served: to whoever has a token. The audit names them; no token is written down.
+    With a token file, the server can listen on all addresses, and clients need a token. The audit names them,
+    and no token is logged.
     """
     options = ("--token-file", "tokens", "--require-scope", "read", "--workers", str(workers))
-    with serving(folder, *options, "--audit", "audit", address="0.0.0.0:0") as (port, said):
-        wrong = ADA[::-1]
-        tries = [(None, "/mcp"), (wrong, "/mcp"), (ADA, f"/mcp?access_token={ADA}"), (ADA, "/mcp")]
-        statuses = [ask(port, token, path)[0] for token, path in tries]
+    with serving(folder, *options, "--audit", "audit", address="0.0.0.0:0") as (port, log):
+        invalid = ADA[::-1]
+        attempts = [(None, "/mcp"), (invalid, "/mcp"), (ADA, f"/mcp?access_token={ADA}"), (ADA, "/mcp")]
+        statuses = [ask(port, token, path)[0] for token, path in attempts]
 
         assert statuses == [401, 401, 400, 200]
     lines = (folder / "audit").read_text().splitlines()
-    assert [json.loads(one)["subject"] for one in lines] == ["ada"]
-    assert not [token for token in (ADA, wrong) if token in said.read_text() + lines[0]]
+    assert [json.loads(line)["subject"] for line in lines] == ["ada"]
+    assert not [token for token in (ADA, invalid) if token in log.read_text() + lines[0]]
 
 
 @pytest.mark.parametrize("option", ["--token-file", "--state-keys"])
-def test_a_pipe_in_the_place_of_secrets(folder, option):
-    """The start is refused, and does not wait for somebody who writes into it."""
+def test_pipe_instead_of_a_secret_file(folder, option):
+    """The server does not start, and does not wait for a writer."""
     os.mkfifo(folder / "pipe", 0o600)
     command = [sys.executable, "-m", "promptkit", "serve", "recipes", "--http", "0", option, "pipe"]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE)
+    completed = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE)
 
-    assert ran.returncode == 2
-    assert ran.stderr == b"promptkit: pipe: cannot be read: it is not a regular file\n"
+    assert completed.returncode == 2
+    assert completed.stderr == b"promptkit: pipe: cannot be read: it is not a regular file\n"
 
 
-def test_a_pipe_that_takes_the_place_of_tokens(folder):
-    """Neither requests nor probes wait for it; standard error says what lies there."""
-    with serving(folder, "--token-file", "tokens") as (port, said):
+def test_pipe_that_replaces_the_token_file(folder):
+    """Requests and health checks do not block, and standard error reports the pipe."""
+    with serving(folder, "--token-file", "tokens") as (port, log):
         assert ask(port, ADA)[0] == 200
         os.mkfifo(folder / "pipe", 0o600)
         (folder / "pipe").rename(folder / "tokens")
-        until = time.monotonic() + PATIENCE
-        while "tokens: cannot be read: it is not a regular file; " not in said.read_text():
+        deadline = time.monotonic() + PATIENCE
+        while "tokens: cannot be read: it is not a regular file; " not in log.read_text():
             assert ask(port, ADA)[0] == 200
-            assert time.monotonic() < until, "it is not looked at"
+            assert time.monotonic() < deadline, "the change is not noticed"
             time.sleep(0.05)
         probe = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         probe.request("GET", "/healthz")
@@ -142,34 +143,35 @@ def test_a_pipe_that_takes_the_place_of_tokens(folder):
         probe.close()
 
 
-def test_a_token_of_megabytes(folder):
-    """The server answers as soon as the head is longer than one may be, and asks nobody."""
-    beginning = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer "
+def test_huge_token(folder):
+    """The server rejects the request as soon as the head exceeds its limit."""
+    head = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer "
     with serving(folder, "--token-file", "tokens") as (port, _):
         with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
-            connection.sendall(beginning + b"x" * 65536)
+            connection.sendall(head + b"x" * 65536)
             assert connection.recv(4096).startswith(b"HTTP/1.1 431 ")
         assert ask(port, ADA)[0] == 200
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_issuer(folder, workers):
+def test_tokens_of_an_issuer(folder, workers):
     """
-    Its tokens are for the address of the server if that has no other URL; those for another server are not.
+    Without a public URL, tokens must be for the address of the server; tokens for another server are
+    rejected.
     """
     with (
         issuing() as issuer,
-        serving(folder, "--issuer", issuer.url, "--workers", str(workers)) as (port, said),
+        serving(folder, "--issuer", issuer.url, "--workers", str(workers)) as (port, log),
     ):
         resource = f"http://127.0.0.1:{port}/mcp"
         status, challenge, _ = ask(port)
         assert (status, f"{port}/.well-known/oauth-protected-resource/mcp" in challenge) == (401, True)
 
-        token, other = issuer.token(resource), issuer.token("http://127.0.0.1:1/mcp")
-        answers = [ask(port, one) for one in (token, other) * 5]
+        token, foreign = issuer.token(resource), issuer.token("http://127.0.0.1:1/mcp")
+        answers = [ask(port, each) for each in (token, foreign) * 5]
 
         assert [answer[0] for answer in answers] == [200, 401] * 5
         assert "joserfc" in answers[0][2]
         assert 1 <= issuer.asked_for_keys <= workers
-        for part in (*token.split("."), *other.split(".")):
-            assert part not in said.read_text()
+        for part in (*token.split("."), *foreign.split(".")):
+            assert part not in log.read_text()
