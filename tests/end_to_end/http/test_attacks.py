@@ -280,7 +280,7 @@ class TestBodies:
         with contextlib.ExitStack() as stack:
             connections = [stack.enter_context(server.connect()) for _ in range(25)]
             for connection in connections:
-                # The small buffer of the kernel ensures that the server has read each body before the next one.
+                # With the small buffer of the kernel, the server has read each body before the next one.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
                 connection.sendall(incomplete)
             server.check_serving()
