@@ -16,9 +16,9 @@ from promptkit.cli.install_skills import change_skills
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
 from promptkit.cli.serve_arguments import given_options, served_words, with_options
-from promptkit.clients.changes import EntryChange, change_of
+from promptkit.clients.changes import EntryChange, plan_change
 from promptkit.clients.configurations import ConfigurationFile, Scope, ServerTable, read_servers
-from promptkit.clients.profiles import INSTALLABLE, client_of
+from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import (
     InstalledServer,
     as_name,
@@ -74,7 +74,7 @@ def _change(options: Namespace, places: list[ConfigurationFile], output: Output)
     for place, server in zip(places, servers, strict=True):
         try:
             for each in _ours_in(place, options.url) if name is None else [name]:
-                change = change_of(place, each, server, options.url)
+                change = plan_change(place, each, server, options.url)
                 told.append(_carry_out(change, options, output))
         except FileRefusedError as error:
             _print_refusal(place, error, server)
@@ -173,7 +173,7 @@ def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> 
         "diff": change.diff,
         "commands": change.commands,
         "removed": _removed(change),
-        "limitations": client_of(change.place.client).limitations if change.entry else (),
+        "limitations": get_client(change.place.client).limitations if change.entry else (),
     }
 
 
@@ -211,7 +211,7 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
             yield "who works on the project needs promptkit on their PATH"
         values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
         yield from (f"nobody else has {value}" for value in values if Path(value).is_absolute())
-    limitations = client_of(place.client).limitations
+    limitations = get_client(place.client).limitations
     yield from (f"{place.title} {limitation}" for limitation in limitations)
     if limitations:
         yield f"which prompts that means: promptkit check --client {place.client}"

@@ -108,12 +108,12 @@ def _starts(place: ConfigurationFile, program: str) -> bool:
     """Whether a program is there, and so is the Python of its environment."""
     if not os.path.dirname(program):  # noqa: PTH120 (text)
         return shutil.which(program) is not None
-    python = os.path.join(os.path.dirname(place.found(program)), "python")  # noqa: PTH118, PTH120 (text)
+    python = os.path.join(os.path.dirname(place.resolve_path(program)), "python")  # noqa: PTH118, PTH120 (text)
     return _is_there(place, program) and (may_exist(python) or not os.path.islink(python))  # noqa: PTH114
 
 
 def _is_there(place: ConfigurationFile, word: str) -> bool:
     """Whether a path is there, with or without an object in it; what is none, or has variables, may be."""
-    path = place.found(word)
+    path = place.resolve_path(word)
     is_path = os.path.basename(word) != word and "$" not in path and "{" not in path  # noqa: PTH119 (text)
     return not is_path or any(map(may_exist, (path, path.rpartition(":")[0])))

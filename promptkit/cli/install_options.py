@@ -5,7 +5,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from promptkit.cli.serve_options import refuse_unless
-from promptkit.clients.profiles import INSTALLABLE, client_of
+from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import as_name
 from promptkit.errors.suggestions import nearest
 
@@ -109,7 +109,7 @@ def _add_words(command: ArgumentParser, targets: dict[str, Any]) -> None:
 def _client(text: str) -> str:
     """A client that promptkit can be put into."""
     try:
-        client_of(text, INSTALLABLE)
+        get_client(text, INSTALLABLE)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
     return text

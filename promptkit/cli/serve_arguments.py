@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from promptkit.cli.options import options_of, parse
 from promptkit.clients.configurations import ConfigurationFile
-from promptkit.clients.profiles import client_of
+from promptkit.clients.profiles import get_client
 from promptkit.clients.servers import InstalledServer, served_in
 
 #: What stands for the value of an option that is a path.
@@ -110,5 +110,5 @@ def with_options(
     """
     before = served_words(served_in(place.settings, found) or ())
     options = before.options if given is None else given
-    needs_tools = not client_of(place.client).has_prompts and _TOOLS.isdisjoint(options)
+    needs_tools = not get_client(place.client).has_prompts and _TOOLS.isdisjoint(options)
     return replace(server, command=(*server.command, *options, *(("--tools",) if needs_tools else ())))

@@ -10,7 +10,7 @@ from uuid import UUID
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.clients.profiles import ClientProfile, Kind, client_of
+from promptkit.clients.profiles import ClientProfile, Kind, get_client
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
 from promptkit.language.messages import Workflow
@@ -46,7 +46,7 @@ def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
     Raises:
         UnknownClientError: If there is none of that name.
     """
-    client = client_of(name)
+    client = get_client(name)
     prompts = sorted(catalog.prompts, key=lambda prompt: prompt.location)
     prompts = prompts if client.has_prompts else prompts[:1]  # that none is offered is said once
     found = [one for prompt in prompts for one in _lint_prompt(client, prompt)]
@@ -71,7 +71,7 @@ def lint_workflow(name: str, prompt: CompiledPrompt, workflow: Workflow) -> tupl
         UnknownClientError: If there is none of that name.
     """
     report = Report(f"prompt {prompt.name!r}", prompt.location)
-    _lint_messages(client_of(name), SentMessages.of_rendering(workflow), report)
+    _lint_messages(get_client(name), SentMessages.of_rendering(workflow), report)
     return tuple(report.without_duplicates())
 
 
