@@ -72,7 +72,7 @@ def run(options: Namespace, output: Output) -> int:
     beside = Beside(refused=list(_why_refused(options)))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = _linted(options.targets)
-    catalog = catalog.with_diagnostics(checks.kept(_findings(options, catalog, checks, beside)))
+    catalog = catalog.with_diagnostics(checks.without_ignored(_findings(options, catalog, checks, beside)))
     if measure is not None:
         beside.prefixes = {prompt.name: measure(prompt) for prompt in catalog.prompts}
     if options.format == "json":

@@ -167,4 +167,4 @@ def redirect_file(address: str) -> Iterator[str]:
 
 def _checked(checks: Checks, catalog: Catalog) -> Catalog:
     """The catalog with all that is found in it, as `check` says it, and without what is ignored."""
-    return catalog.with_diagnostics(checks.kept(checks.of_catalog(with_lints(catalog))))
+    return catalog.with_diagnostics(checks.without_ignored(checks.of_catalog(with_lints(catalog))))
