@@ -224,8 +224,8 @@ def has_entries(folder: Folder, note_name: str) -> bool:
 
 def describe_failure(folder: str | os.PathLike[str], error: OSError) -> str:
     """Return a one-line error message for a folder that cannot be changed."""
-    where = f" ({error.filename})" if error.filename else ""
-    text = f"cannot write into {os.fspath(folder)!r}: {error.strerror or error}{where}"
+    path = f" ({error.filename})" if error.filename else ""
+    text = f"cannot write into {os.fspath(folder)!r}: {error.strerror or error}{path}"
     return escape_invisible(text, one_line=True)
 
 

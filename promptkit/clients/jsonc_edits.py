@@ -147,15 +147,15 @@ def _blanked(pattern: re.Pattern[str], text: str) -> str:
 def _object_at(plain: str, bare: str, start: int) -> _Object:
     """Parse the object at *start* in a text without trailing commas; *bare* still has them."""
     members: dict[str, _Member] = {}
-    at = _after_gap(plain, start + 1)
-    while plain[at] != "}":
-        name, end = _decode(plain, at)
+    position = _after_gap(plain, start + 1)
+    while plain[position] != "}":
+        name, end = _decode(plain, position)
         value = _after_gap(plain, end)
         _, end = _decode(plain, value)
         comma = _COMMA.match(bare, end)
-        members[name] = _Member(at, value, end, comma.end() if comma else 0)
-        at = _after_gap(plain, end)
-    return _Object(start, at, members)
+        members[name] = _Member(position, value, end, comma.end() if comma else 0)
+        position = _after_gap(plain, end)
+    return _Object(start, position, members)
 
 
 def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:

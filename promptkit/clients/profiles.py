@@ -158,9 +158,9 @@ class ClientProfile(Struct, frozen=True):
         """The limitations for prompts, each a phrase with the client as its subject: ``hides prompts``."""
         if not self.has_prompts:
             return ("offers people no prompts: it uses what is served with --tools",)
-        most, names = self.most_arguments, ", ".join(map(repr, self.own_names))
+        limit, names = self.most_arguments, ", ".join(map(repr, self.own_names))
         applies = {
-            f"hides prompts of more than {most} argument{'' if most == 1 else 's'}": most is not None,
+            f"hides prompts of more than {limit} argument{'' if limit == 1 else 's'}": limit is not None,
             f"{self.loses} {', '.join(f'{kind}s' for kind in self.lost)}": bool(self.lost),
             "sends the first message of a prompt alone": self.sends_first_only,
             "sends turns of the assistant as the user's": self.drops_roles,

@@ -63,12 +63,12 @@ def put(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:
 def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:
     """Return the range of lines of a table and its subtables, or None if it has no heading."""
     keys = r"[ \t]*\.[ \t]*".join(f"[\"']?{re.escape(key)}[\"']?" for key in path)
-    own = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
+    pattern = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
     headings = [index for index, line in enumerate(lines) if _HEADING.match(line)]
-    start = next((index for index in headings if own.match(lines[index])), None)
+    start = next((index for index in headings if pattern.match(lines[index])), None)
     if start is None:
         return None
-    end = next((index for index in headings if index > start and not own.match(lines[index])), len(lines))
+    end = next((index for index in headings if index > start and not pattern.match(lines[index])), len(lines))
     # The comments before the next table belong to it.
     while not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#"):
         end -= 1

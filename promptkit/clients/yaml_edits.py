@@ -87,8 +87,8 @@ def put(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -> str:
     if holder is None:
         return joined(text, _dumped({parent: {name: value}}, 0, newline), "")
     end = _end(lines, holder)
-    at = _find(lines, name, holder + 1, end)
-    first, last = (end, end) if at is None else (at, _end(lines, at))
+    index = _find(lines, name, holder + 1, end)
+    first, last = (end, end) if index is None else (index, _end(lines, index))
     siblings = [line for line in (*lines[holder + 1 : first], *lines[last:end]) if _has_content(line)]
     depth = _indent(lines[holder]) + 2
     if value is None and not siblings:
@@ -103,16 +103,16 @@ def put(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -> str:
 
 def _find(lines: Sequence[str], key: str, start: int, end: int) -> int | None:
     """Return the line of a key in the mapping between two lines, or None."""
-    inside = [at for at in range(start, end) if _has_content(lines[at])]
-    named = re.compile(rf"[ ]*([\"']?){re.escape(key)}\1[ \t]*:\s")
-    own = (at for at in inside if _indent(lines[at]) == _indent(lines[inside[0]]))
-    return next((at for at in own if named.match(f"{lines[at]}\n")), None)
+    inside = [index for index in range(start, end) if _has_content(lines[index])]
+    pattern = re.compile(rf"[ ]*([\"']?){re.escape(key)}\1[ \t]*:\s")
+    candidates = (index for index in inside if _indent(lines[index]) == _indent(lines[inside[0]]))
+    return next((index for index in candidates if pattern.match(f"{lines[index]}\n")), None)
 
 
-def _end(lines: Sequence[str], at: int) -> int:
+def _end(lines: Sequence[str], index: int) -> int:
     """Return the line after a key's value, excluding trailing comments and blank lines."""
-    end, depth = at + 1, _indent(lines[at])
-    for below in range(at + 1, len(lines)):
+    end, depth = index + 1, _indent(lines[index])
+    for below in range(index + 1, len(lines)):
         if not _has_content(lines[below]):
             continue
         is_item = lines[below].split()[0] == "-"  # list items can have the indentation of their key

@@ -181,9 +181,9 @@ def table(
     grid = [columns, *(_cells(row, columns, missing, number) for number, row in enumerate(all_rows, 1))]
     if not columns:
         return Text("")
-    written = [" | ".join(map(_cell, row)) for row in grid]
-    written.insert(1, " | ".join("---" for _ in columns))
-    return _block((cell for row in grid for cell in row), "\n".join(f"| {row} |" for row in written))
+    formatted = [" | ".join(map(_cell, row)) for row in grid]
+    formatted.insert(1, " | ".join("---" for _ in columns))
+    return _block((cell for row in grid for cell in row), "\n".join(f"| {row} |" for row in formatted))
 
 
 def _cells(row: Any, columns: Sequence[Any], missing: Cell, number: int) -> list[Any]:

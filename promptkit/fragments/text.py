@@ -279,8 +279,8 @@ def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
     body = "\n\n".join(part.text if isinstance(part, Text) else escape(part, quote=False) for part in texts)
     is_leaf = len(texts) == 1 and get_mark(texts[0]) is None and not LINE_END.search(body)
     end = "" if is_leaf else "\n"
-    written = f"<{opening}>{end}{body}{end}</{name}>" if texts else f"<{opening}/>"
-    return marked(with_annotations([*texts, *attributes.values()], written), "block")
+    element = f"<{opening}>{end}{body}{end}</{name}>" if texts else f"<{opening}/>"
+    return marked(with_annotations([*texts, *attributes.values()], element), "block")
 
 
 def checked_name(name: str, label: str) -> str:

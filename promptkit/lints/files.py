@@ -187,9 +187,9 @@ def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
         case _:
             return
     if is_read and (text := _relative(path, scope)) is not None:
-        where = "it is looked for in whatever folder a client starts the server in"
+        explanation = "it is looked for in whatever folder a client starts the server in"
         hint = f"name it from the recipe's folder: Path(__file__).parent / {text!r}"
-        report.add(Rule.RELATIVE_PATH, f"{text!r} has no folder: {where}", hint, call)
+        report.add(Rule.RELATIVE_PATH, f"{text!r} has no folder: {explanation}", hint, call)
 
 
 def _relative(node: ast.expr, scope: Scope) -> str | None:

@@ -187,8 +187,8 @@ def _is_expression_of(field: str, local: set[str]) -> bool:
         return False
     if isinstance(tree.body, ast.Tuple) or not _SPEC.fullmatch(spec):
         return False
-    named = {node.id for node in nodes_of(tree, ast.Name)}
-    return bool(named & local) and all(name in local or hasattr(builtins, name) for name in named)
+    names = {node.id for node in nodes_of(tree, ast.Name)}
+    return bool(names & local) and all(name in local or hasattr(builtins, name) for name in names)
 
 
 def _misspelt(field: str, scope: Scope) -> str | None:

@@ -68,8 +68,8 @@ def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, A
             return _container(inner, scope)
         case ast.Subscript(annotation, ast.Tuple([item, *_]) | item):
             pass
-    named = scope.value(annotation)
-    kind = get_origin(named) or named  # resolves an alias, or a name of typing
+    value = scope.value(annotation)
+    kind = get_origin(value) or value  # resolves an alias, or a name of typing
     return _KINDS.get(kind) if isinstance(kind, type) else None, scope.value(item)
 
 
