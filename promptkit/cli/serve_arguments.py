@@ -86,7 +86,7 @@ def given_options(options: Namespace, place: ConfigurationFile) -> tuple[str, ..
     if stray := sorted(parsed.http_options & parsed.typed_options):
         hint = "start that server yourself, and install its --url"
         options.refuse(f"{stray[0]} is for HTTP, and a client speaks to what it starts directly: {hint}")
-    return served_words(options.served, place.written).options
+    return served_words(options.served, place.format_path).options
 
 
 def with_options(
