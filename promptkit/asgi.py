@@ -11,7 +11,7 @@ from typing import Literal
 
 from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
-from promptkit.language.annotations import scopes_of
+from promptkit.language.annotations import parse_scopes
 from promptkit.loader.targets import targets_of
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
@@ -148,7 +148,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         body_limit=body_limit,
         limits=limits,
         authorizer=authorizer,
-        scopes=scopes_of(scopes),
+        scopes=parse_scopes(scopes),
         telemetry=telemetry,
         faulty=lambda: reloader.faulty,
     )

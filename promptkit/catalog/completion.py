@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from promptkit.errors.exceptions import ResultError
-from promptkit.language.bounds import TooLongError, all_of, all_of_async
+from promptkit.language.bounds import TooLongError, read_all, read_all_async
 from promptkit.types.functions import FORWARD, is_asynchronous, run_async, with_own_defaults
 
 #: How many values MCP allows in one completion.
@@ -135,7 +135,7 @@ def _texts(values: object, whose: str, hint: str) -> tuple[str, ...]:
         msg = f"{whose} {type(values).__name__}, not several values: {hint}"
         raise ResultError(msg)
     try:
-        found = all_of(values, f"{whose} ")
+        found = read_all(values, f"{whose} ")
     except TooLongError as error:
         raise ResultError(str(error)) from None
     texts = (_text(value, whose) for value in found if value is not None)
@@ -238,7 +238,7 @@ class Completer(Struct, frozen=True):
             result = await result
         if self.is_async and isinstance(result, AsyncIterable):
             try:
-                result = await all_of_async(result, f"{_named(self.source)} returned ")
+                result = await read_all_async(result, f"{_named(self.source)} returned ")
             except TooLongError as error:
                 raise ResultError(str(error)) from None
         return self._completion(result, before, last)

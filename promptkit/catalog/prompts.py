@@ -10,10 +10,10 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.json_schema import schema_of
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPromptError, ResultError
-from promptkit.language.bounds import LONGEST_REPLY, TooLongError
+from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError
 from promptkit.language.context import Context
 from promptkit.language.messages import Workflow, workflow_of
-from promptkit.language.results import FREE_MESSAGES, Said
+from promptkit.language.results import FREE_MESSAGES, MessageBuilder
 from promptkit.language.validation import UnsendableError
 from promptkit.types.functions import is_asynchronous, run_async
 from promptkit.types.schemas import answer_schema
@@ -88,9 +88,9 @@ class FunctionRenderer(Struct, frozen=True):
                 f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
             )
             return run_async(self.render_async, args, kwargs, refusal)
-        return self._workflow(self.function(*args, **kwargs), LONGEST_REPLY)
+        return self._workflow(self.function(*args, **kwargs), MAX_REPLY_BYTES)
 
-    def render_sync(self, values: Mapping[str, Any], most: int = LONGEST_REPLY) -> Workflow | str:
+    def render_sync(self, values: Mapping[str, Any], most: int = MAX_REPLY_BYTES) -> Workflow | str:
         """
         Call the function, which is not asynchronous.
 
@@ -123,7 +123,7 @@ class FunctionRenderer(Struct, frozen=True):
         return await self.render_awaited(kwargs, args)
 
     async def render_awaited(
-        self, values: Mapping[str, Any], args: tuple[Any, ...] = (), most: int = LONGEST_REPLY
+        self, values: Mapping[str, Any], args: tuple[Any, ...] = (), most: int = MAX_REPLY_BYTES
     ) -> Workflow:
         """As `render_sync`, for a function that is asynchronous."""
         result = self.function(*args, **values)
@@ -131,7 +131,7 @@ class FunctionRenderer(Struct, frozen=True):
             result = await result
         if not isinstance(result, AsyncIterator):
             return self._workflow(result, most)
-        said, position = Said(most), 0
+        said, position = MessageBuilder(most), 0
         async for item in result:
             try:
                 said.add(item, (position,))
@@ -153,7 +153,7 @@ class FunctionRenderer(Struct, frozen=True):
 
     def _drained(self, items: Iterator[Any], most: int) -> Workflow:
         """What a generator yields, and what it returns at its end."""
-        said, position = Said(most), 0
+        said, position = MessageBuilder(most), 0
         while True:
             try:
                 item = next(items)
@@ -174,8 +174,8 @@ class FunctionRenderer(Struct, frozen=True):
             return said
         return workflow_of(said.messages, said.system, self.answer, said.cache_points)
 
-    def _read(self, result: object, most: int, said: Said | None = None) -> Workflow:
-        said = Said(most) if said is None else said
+    def _read(self, result: object, most: int, said: MessageBuilder | None = None) -> Workflow:
+        said = MessageBuilder(most) if said is None else said
         try:
             said.add(result)
         except (UnsendableError, TooLongError) as error:

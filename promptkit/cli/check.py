@@ -72,7 +72,7 @@ def run(options: Namespace, output: Output) -> int:
     notes = CheckNotes(refused=list(_secret_file_errors(options)))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = _load_linted(options.targets)
-    catalog = catalog.with_diagnostics(checks.kept(_diagnose(options, catalog, checks, notes)))
+    catalog = catalog.with_diagnostics(checks.without_ignored(_diagnose(options, catalog, checks, notes)))
     if measure is not None:
         notes.prefixes = {prompt.name: measure(prompt) for prompt in catalog.prompts}
     if options.format == "json":

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.cli.serve_options import add_serve, is_port, refuse_unless
-from promptkit.clients.profiles import client_of
+from promptkit.clients.profiles import get_client
 
 if TYPE_CHECKING:
     from argparse import _MutuallyExclusiveGroup
@@ -31,7 +31,7 @@ def _port(text: str) -> int:
 def _client(text: str) -> str:
     """Return the name of a client that promptkit knows."""
     try:
-        client_of(text)
+        get_client(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
     return text

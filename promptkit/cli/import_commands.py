@@ -23,7 +23,7 @@ from promptkit.clients.slash_commands.command import (
 )
 from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.clients.slash_commands.gemini import read_gemini_command
-from promptkit.clients.slash_commands.recipe_source import written
+from promptkit.clients.slash_commands.recipe_source import generate_recipe
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.errors.suggestions import near_file
 from promptkit.files.folder import Folder
@@ -162,7 +162,7 @@ class _RecipeWriter:
         path = self._paths.take(self._paths.find("/".join([*parents, file_stem(name)])))
         prompt = self._prompt_names.find(prompt_name(command.name))
         stem = path.rpartition("/")[2]
-        markdown, python = written(command, prompt, stem)
+        markdown, python = generate_recipe(command, prompt, stem)
         # Raise before writing a recipe that does not parse.
         compile(python, f"{stem}.py", "exec", dont_inherit=True)
         files = {f"{path}.py": python.encode(), f"{path}.md": markdown.encode()}

@@ -16,9 +16,9 @@ from promptkit.cli.install_skills import change_skills
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
 from promptkit.cli.serve_arguments import given_options, served_words, with_options
-from promptkit.clients.changes import EntryChange, change_of
+from promptkit.clients.changes import EntryChange, plan_change
 from promptkit.clients.configurations import ConfigurationFile, Scope, ServerTable, read_servers
-from promptkit.clients.profiles import INSTALLABLE, client_of
+from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import (
     InstalledServer,
     as_name,
@@ -79,7 +79,7 @@ def _change(options: Namespace, configurations: list[ConfigurationFile], output:
     for configuration, server in zip(configurations, servers, strict=True):
         try:
             for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
-                change = change_of(configuration, entry_name, server, options.url)
+                change = plan_change(configuration, entry_name, server, options.url)
                 reports.append(_apply(change, options, output))
         except FileRefusedError as error:
             _print_refusal(configuration, error, server)
@@ -186,7 +186,7 @@ def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> 
         "diff": change.diff,
         "commands": change.commands,
         "removed": _removed(change),
-        "limitations": client_of(change.place.client).limitations if change.entry else (),
+        "limitations": get_client(change.place.client).limitations if change.entry else (),
     }
 
 
@@ -224,7 +224,7 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
             yield "who works on the project needs promptkit on their PATH"
         values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
         yield from (f"nobody else has {value}" for value in values if Path(value).is_absolute())
-    limitations = client_of(configuration.client).limitations
+    limitations = get_client(configuration.client).limitations
     yield from (f"{configuration.title} {limitation}" for limitation in limitations)
     if limitations:
         yield f"which prompts that means: promptkit check --client {configuration.client}"

@@ -5,7 +5,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from promptkit.cli.serve_options import refuse_unless
-from promptkit.clients.profiles import INSTALLABLE, client_of
+from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import as_name
 from promptkit.errors.suggestions import nearest
 
@@ -93,7 +93,7 @@ def _add_common(command: ArgumentParser, targets: dict[str, Any]) -> None:
 def _client(text: str) -> str:
     """Return the name of a client that promptkit can be installed in."""
     try:
-        client_of(text, INSTALLABLE)
+        get_client(text, INSTALLABLE)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
     return text

@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.annotations import scopes_of
+from promptkit.language.annotations import parse_scopes
 from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _server_name(text: str) -> str:
 def _scopes(text: str) -> frozenset[str]:
     """Parse scopes with blanks between them."""
     try:
-        return scopes_of(text)
+        return parse_scopes(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
 

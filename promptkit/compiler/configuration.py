@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from msgspec import Struct
 
-from promptkit.clients.profiles import client_of
+from promptkit.clients.profiles import get_client
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 from promptkit.errors.rules import rule_of
 from promptkit.errors.suggestions import nearest
@@ -202,7 +202,7 @@ def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -
     try:
         if clients:
             for name in clients:
-                client_of(name)
+                get_client(name)
         setting = "ignore"
         if ignore:
             for code in ignore:

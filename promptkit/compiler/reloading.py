@@ -187,7 +187,7 @@ class Reloader:
     def _find_files(self) -> WatchedFiles:
         if not self._folders:
             return self._current_files
-        return find_files(self._folders, self._read_files.union(text_files.kept_paths()))
+        return find_files(self._folders, self._read_files.union(text_files.cached_paths()))
 
     def _has_changed(self) -> bool:
         return self._find_files().files != self._current_files.files
@@ -231,7 +231,7 @@ class Reloader:
 
     def _import_again(self, before: WatchedFiles) -> None:
         imports = ImportSnapshot()
-        text_files.look_again()
+        text_files.mark_stale()
         self._current_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)

@@ -7,7 +7,7 @@ import attrs
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
-from promptkit.clients.profiles import ClientProfile, client_of
+from promptkit.clients.profiles import ClientProfile, get_client
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.language.messages import Workflow
 from promptkit.lints.clients import lint_client, lint_workflow
@@ -81,7 +81,7 @@ def client_view(name: str, rendering: Rendering) -> ClientView:
         rendering:
             A prompt with the values that a person types.
     """
-    client, most = client_of(name), client_of(name).most_arguments
+    client, most = get_client(name), get_client(name).most_arguments
     if not client.has_prompts or (most is not None and len(rendering.prompt.arguments.ordered) > most):
         return ClientView(client.title, _notes(name, rendering, rendering.workflow))
     workflow, reason = _received(client, rendering)

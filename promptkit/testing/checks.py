@@ -78,13 +78,13 @@ class CheckedTarget:
         self._served = {(one.name, one.location): one for one in catalog.prompts}
         self._found = checks.of_catalog(catalog)
         files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
-        self.files = self._by_file(files, checks.kept(self._found))
+        self.files = self._by_file(files, checks.without_ignored(self._found))
 
     def of_rendering(self, prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
         """
         Return what is found in a rendering, and was not found in the sources.
         """
-        return self._checks.kept(self._checks.of_rendering(prompt, workflow, known=self._found))
+        return self._checks.without_ignored(self._checks.of_rendering(prompt, workflow, known=self._found))
 
     def _by_file(
         self, files: dict[Path, LoadedFile], findings: Iterable[Diagnostic]

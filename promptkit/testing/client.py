@@ -15,7 +15,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.compiler.compilation import Target, sound
 from promptkit.errors.suggestions import nearest
-from promptkit.language.annotations import scopes_of
+from promptkit.language.annotations import parse_scopes
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
@@ -229,7 +229,7 @@ class Client(ServerConnection):
     ) -> None:
         catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
         super().__init__(
-            catalog, revision=revision, answers=answers, name=name, tools=tools, scopes=scopes_of(scopes)
+            catalog, revision=revision, answers=answers, name=name, tools=tools, scopes=parse_scopes(scopes)
         )
 
     def list_prompts(self) -> list[received.ListedPrompt]:

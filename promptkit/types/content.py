@@ -9,7 +9,7 @@ from msgspec import Struct, field, structs, to_builtins
 
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.suggestions import nearest
-from promptkit.language.blocks import block_of, system_text
+from promptkit.language.blocks import system_text, to_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
@@ -113,7 +113,7 @@ def _said(turn: _SentTurn) -> Workflow:
     """Return a turn as a workflow. One of the role system is a system part."""
     if turn.role != "system":
         return workflow_of(tuple(_messages(turn)))
-    blocks = [block for block in _blocks(turn.content) if block_of(block) is not None]
+    blocks = [block for block in _blocks(turn.content) if to_block(block) is not None]
     texts = [block for block in blocks if isinstance(block, Text)]
     if len(texts) < len(blocks):
         raise ConversionError(path=".content", reason="holds more than text, and a system part is text")
@@ -134,7 +134,7 @@ def _message(turn: _SentTurn) -> Message:
 def _messages(turn: _SentTurn) -> list[Message]:
     """Return a turn as messages, one for each block. Blank text is left out, as `user` does."""
     role = _role(turn.role)
-    return [message_of(role, block) for block in _blocks(turn.content) if block_of(block) is not None]
+    return [message_of(role, block) for block in _blocks(turn.content) if to_block(block) is not None]
 
 
 def _role(text: str) -> Role:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import UNSET, UnsetType
 
-from promptkit.language.annotations import scopes_of
+from promptkit.language.annotations import parse_scopes
 from promptkit.protocol.http.head_checks import ENDPOINT
 from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode
@@ -59,7 +59,7 @@ class BearerScheme:
         self, resource: str | None = None, issuer: str | None = None, scopes: Iterable[str] = ()
     ) -> None:
         self._scopes = tuple(dict.fromkeys(scopes))
-        self._required = scopes_of(self._scopes)
+        self._required = parse_scopes(self._scopes)
         self._metadata: list[str] = []
         self.documents: Mapping[str, bytes] = MappingProxyType({})
         if issuer is not None:
