@@ -144,7 +144,7 @@ class StdioSession:
             return Exit.FAULTY
         if self._error is not None:
             raise self._error
-        return Exit.FINE if served or self._wire.told_to_end else Exit.FAULTY
+        return Exit.FINE if served or self._wire.was_signalled else Exit.FAULTY
 
     def _wait_for_import(self) -> bool:
         """Answer nothing until all recipes are imported without a fault; return whether they are."""
