@@ -193,11 +193,8 @@ class SecretFile(Generic[_Secrets]):
         except InvalidSecretsError as error:
             consequence = self._consequence
             if error.valid is not None:
-                self._secrets, self._read_at, consequence = (
-                    error.valid,
-                    self._tried_at,
-                    "what other lines say counts",
-                )
+                self._secrets, self._read_at = error.valid, self._tried_at
+                consequence = "what other lines say counts"
             if (message := str(error)) != self._reported:
                 self._reported = message
                 say(f"{message}; {consequence}")

@@ -432,7 +432,7 @@ class TestAsking:
         server = server_of(issuer)
         for number in range(10):
             assert check(server, issuer.token(RESOURCE, jti=str(number))).subject == "ada"
-        assert len(server._known) == 3
+        assert len(server._cached) == 3
 
     def test_a_flood_of_key_ids(self, issuer, clock):
         """
@@ -637,7 +637,7 @@ class TestAsking:
         verifier = JwtVerifier(keys, RESOURCE)
         with pytest.raises(VerifierUnavailableError):
             asyncio.run(verifier.verify(issuer.token(RESOURCE)))
-        running = keys._running
+        running = keys._pending
         released.set()
         running.result(20)
         assert asyncio.run(verifier.verify(issuer.token(RESOURCE))).subject == "ada"
