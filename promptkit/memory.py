@@ -1,4 +1,4 @@
-"""Memory of the process: glibc does not return freed memory, and keeps an arena for each thread."""
+"""Memory of the process: glibc keeps freed memory, in an arena for each thread."""
 
 import sys
 from contextlib import suppress

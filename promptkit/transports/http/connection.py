@@ -42,7 +42,7 @@ class HttpConnection(asyncio.Protocol):
         self._pipeline: deque[RequestCycle] = deque()
         self._pipeline_bytes = 0  # their total size
         self._is_reading = True
-        # `_is_fed_again`: whether the parser is given a head that was served already.
+        # `_is_replaying_head`: a new parser is reading a head that was handled already.
         self._upgrades = self._is_replaying_head = self._has_eof = False
         # Bytes since the last progress of the parser, and whether the current data makes progress.
         self._idle_bytes, self._has_progressed = 0, False

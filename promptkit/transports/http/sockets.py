@@ -462,7 +462,8 @@ def _sockets(family: socket.AddressFamily, address: tuple[str, int], workers: in
     """Listen on one socket, or on one per worker that share the port."""
     sockets = [socket.create_server(address, family=family, backlog=_BACKLOG)]
     if workers > 1 and hasattr(socket, "SO_REUSEPORT"):
-        # Sockets that share a port would also share it with another server: the first one detects that.
+        # Sockets that share a port would also share it with another server, so the exclusive socket above
+        # checks the port first.
         address = (address[0], sockets[0].getsockname()[1])
         sockets.pop().close()
         shared = partial(socket.create_server, address, family=family, backlog=_BACKLOG, reuse_port=True)
