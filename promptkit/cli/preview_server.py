@@ -110,7 +110,7 @@ def serve(options: Namespace, listener: Listener, output: Output) -> int:
         worker.run(ready)
     if worker.signal == signal.SIGINT:
         raise KeyboardInterrupt
-    return Exit.FAULTY if worker.is_deaf else Exit.FINE
+    return Exit.FAULTY if worker.cannot_accept else Exit.FINE
 
 
 class _Pages(Struct):

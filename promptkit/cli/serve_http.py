@@ -357,7 +357,7 @@ class _Service(Struct):
             # This first reloads files that have changed since they were loaded.
             self.reloader.start(application.replace, application.is_idle)
         worker.run(self.announce if lifeline is None else bool)
-        return Exit.FAULTY if worker.is_deaf else Exit.FINE
+        return Exit.FAULTY if worker.cannot_accept else Exit.FINE
 
     def stop_connecting(self) -> None:
         """Accept no more connections."""

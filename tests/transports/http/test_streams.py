@@ -226,7 +226,7 @@ class TestKeepingAlive:
             caller.gone.set()
             await caller.result()
 
-        run(scenario, comment_every=0.05)
+        run(scenario, comment_interval=0.05)
 
     def test_a_body_that_stops(self):
         """
@@ -243,7 +243,7 @@ class TestKeepingAlive:
             assert (answer.status, answer.code, answer.header("connection")) == (408, -32600, "close")
             await hello(app)
 
-        run(scenario, body_within=0.05)
+        run(scenario, body_timeout=0.05)
 
 
 class TestReaders:
