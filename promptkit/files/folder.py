@@ -332,9 +332,7 @@ class Folder:
             self._check(path)
         parts = tuple(filter(None, path.split("/")))
         with self._parent(parts) as parent:
-            with _errors_with_path(
-                "/".join((*self._subfolders, *parts)) or os.curdir
-            ):  # instead of the descriptor
+            with _errors_with_path("/".join((*self._subfolders, *parts)) or os.curdir):
                 names = sorted(os.listdir(self._path(parts) if parent is None else parent))
             entries = []
             for name in names:

@@ -106,9 +106,9 @@ class CatalogVersion:
         # For a file with an error, its warnings are unknown.
         old_messages, new_messages = (
             _messages(
-                diagnostic for diagnostic in version.diagnostics if diagnostic.location.file not in files
+                diagnostic for diagnostic in compared.diagnostics if diagnostic.location.file not in files
             )
-            for version in (before, catalog)
+            for compared in (before, catalog)
         )
         # Prompts of a file that was imported again are new objects.
         recompiled = [name for name in catalog if name in old and catalog[name] is not old[name]]
