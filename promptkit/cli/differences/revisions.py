@@ -1,4 +1,4 @@
-"""Revisions of a git repository, which are checkout to a folder without changing the repository."""
+"""Revisions of a git repository, which are written to a folder without changing the repository."""
 
 import os
 import shutil
@@ -150,7 +150,7 @@ class Repository:
     def _check_depth(self, commit: str, paths: Iterable[str]) -> None:
         depth = max(path.count("/") for path in paths)
         if depth > _MAX_DEPTH:
-            msg = f"a file of {commit[:12]} is in {depth:,} folders, and at most {_MAX_DEPTH} are checkout"
+            msg = f"a file of {commit[:12]} is in {depth:,} folders, and at most {_MAX_DEPTH} are written"
             raise RevisionError(msg)
 
     @property
