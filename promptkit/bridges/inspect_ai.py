@@ -76,7 +76,7 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
         renderer.matched.check(names, key)
     for number, row in enumerate(rows_of(table, names or ()), 1):
         try:
-            rendering = renderer.said(*renderer.matched.given(row))
+            rendering = renderer.render_row(*renderer.matched.given(row))
             input_messages = messages(
                 user(rendering) if isinstance(rendering, str) else rendering, lossy=lossy
             )
