@@ -29,8 +29,8 @@ BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?
 
 UUID_TEXT: Final = "^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 
-#: Chunks of text to unescape, which do not split escapes: unescaping needs a hundred bytes per escape.
-_CHUNK: Final = r"(?s)(?:%[0-9A-Fa-f]{2}|.){1,16384}"
+#: Pieces of text to unescape, which do not split escapes: unescaping needs a hundred bytes per escape.
+_PIECE: Final = r"(?s)(?:%[0-9A-Fa-f]{2}|.){1,16384}"
 
 _NUMBER_PATTERN: Final = r"[0-9]+(?:\.[0-9]+)?"
 _HOURS, _MINUTES, _SECONDS = (f"{_NUMBER_PATTERN}[{unit}]" for unit in ("Hh", "Mm", "Ss"))
@@ -158,16 +158,16 @@ def parse_bytes(value: Any) -> bytes:
         if is_base64:
             # Base64 is often wrapped at 76 characters, as in e-mail.
             return b64decode("".join(value.split()), validate=True)
-        return _unescape(value)  # see RFC 2397
+        return _unescaped(value)  # see RFC 2397
     except ValueError:
         raise ConversionError from None
 
 
-def _unescape(text: str) -> bytes:
+def _unescaped(text: str) -> bytes:
     """Return *text* as bytes, with percent escapes decoded."""
     from urllib.parse import unquote_to_bytes  # rarely needed
 
-    return b"".join(unquote_to_bytes(piece[0]) for piece in re.finditer(_CHUNK, text))
+    return b"".join(unquote_to_bytes(piece[0]) for piece in re.finditer(_PIECE, text))
 
 
 def parsed(parse: Callable[[str], Any]) -> Read:
@@ -232,8 +232,8 @@ def duration_text(duration: timedelta) -> str:
     return "-" * (duration < timedelta()) + (" ".join(parts) or "0s")
 
 
-#: Bytes to scan per chunk. Splitting at quotation marks can take many times the size of a chunk.
-_CHUNK_SIZE: Final = 1 << 15
+#: The number of bytes to scan at a time. Splitting at quotation marks can take many times as much memory.
+_PIECE_SIZE: Final = 1 << 15
 
 #: The line ends of `str.splitlines`.
 _LINE_ENDS: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
@@ -245,16 +245,16 @@ _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[{]}"))
 
 def extent(json: bytes) -> Iterator[tuple[int, int]]:
     """
-    Yield the depth of *json* and an upper bound of its number of values, after each chunk.
+    Yield the depth of *json* and an upper bound of its number of values, after each piece.
 
     An empty list counts as one value. For input that is not JSON, the numbers are meaningless.
     """
     json = json.replace(b"\\\\", b"").replace(b'\\"', b"")  # the remaining quotation marks are not escaped
     depth = deepest = values = 0
     prefix = b""
-    for start in range(0, len(json), _CHUNK_SIZE):
-        # Every other part is a string, and the last can continue in the next chunk.
-        parts = (prefix + json[start : start + _CHUNK_SIZE]).split(b'"')
+    for start in range(0, len(json), _PIECE_SIZE):
+        # Every other part is a string, and the last can continue in the next piece.
+        parts = (prefix + json[start : start + _PIECE_SIZE]).split(b'"')
         prefix = b"" if len(parts) % 2 else b'"'
         text_outside_strings = b"".join(parts[::2])
         brackets = text_outside_strings.translate(_DEPTH_CHANGES, _NOT_BRACKETS)
