@@ -47,7 +47,7 @@ class _Template(Struct, frozen=True):
 
 class Bodies:
     """
-    Encodes request bodies.
+    An encoder of request bodies.
 
     Args:
         make:

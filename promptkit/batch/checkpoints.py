@@ -181,16 +181,16 @@ def checkpoint_of(folder: Folder, files: Mapping[str, int], form: LineFormat, co
         OSError: If a file cannot be read.
     """
     try:
-        done = msgspec.json.decode(folder.read(CHECKPOINT, CHECKPOINT_SIZE), type=Checkpoint)
+        checkpoint = msgspec.json.decode(folder.read(CHECKPOINT, CHECKPOINT_SIZE), type=Checkpoint)
     except (OSError, ValueError, RecursionError):
         msg = f"'{folder.path.name}/{CHECKPOINT}' is not a checkpoint: {ANOTHER_FOLDER}"
         raise UnfinishedBatchError(msg) from None
-    if done.command != command:
+    if checkpoint.command != command:
         raise UnfinishedBatchError(OTHER_BATCH)
-    _check_files(done, files, folder)
-    if not (_has_plausible_counts(done, files, form) and _has_whole_lines(done, folder)):
+    _check_files(checkpoint, files, folder)
+    if not (_has_plausible_counts(checkpoint, files, form) and _has_whole_lines(checkpoint, folder)):
         raise contradiction(folder)
-    return done
+    return checkpoint
 
 
 def contradiction(folder: Folder) -> UnfinishedBatchError:
@@ -200,14 +200,14 @@ def contradiction(folder: Folder) -> UnfinishedBatchError:
     )
 
 
-def _check_files(done: Checkpoint, files: Mapping[str, int], folder: Folder) -> None:
+def _check_files(checkpoint: Checkpoint, files: Mapping[str, int], folder: Folder) -> None:
     """Raise UnfinishedBatchError unless the files exist, are long enough, and are numbered without gaps."""
-    for number in range(1, done.shard + 1):
+    for number in range(1, checkpoint.shard + 1):
         name = shard_name(number)
-        if files.get(name, 0) < (done.size if number == done.shard else 1):
-            raise UnfinishedBatchError(_lost(name))
-    if files.get(REJECTED, 0) < done.rejected_size:
-        raise UnfinishedBatchError(_lost(REJECTED))
+        if files.get(name, 0) < (checkpoint.size if number == checkpoint.shard else 1):
+            raise UnfinishedBatchError(_describe_lost_data(name))
+    if files.get(REJECTED, 0) < checkpoint.rejected_size:
+        raise UnfinishedBatchError(_describe_lost_data(REJECTED))
     expected = set(map(shard_name, range(1, shards_in(files) + 1)))
     unexpected = next((name for name in files if _has_requests(name) and name not in expected), None)
     if unexpected is not None:
@@ -215,30 +215,32 @@ def _check_files(done: Checkpoint, files: Mapping[str, int], folder: Folder) -> 
         raise UnfinishedBatchError(msg)
 
 
-def _lost(name: str) -> str:
+def _describe_lost_data(name: str) -> str:
     return f"{name!r} has lost what was written: {ANOTHER_FOLDER}"
 
 
-def _has_plausible_counts(done: Checkpoint, files: Mapping[str, int], form: LineFormat) -> bool:
+def _has_plausible_counts(checkpoint: Checkpoint, files: Mapping[str, int], form: LineFormat) -> bool:
     """Whether the numbers of a checkpoint agree with each other, the sizes and the vendor's limits."""
-    earlier = [files[shard_name(number)] for number in range(1, done.shard)]
+    earlier = [files[shard_name(number)] for number in range(1, checkpoint.shard)]
     return (
-        max(done.size, *earlier, 0) <= form.most_bytes
-        and sum(earlier) + done.size == done.bytes
-        and len(earlier) <= done.requests - done.lines <= len(earlier) * form.most_lines
-        and bool(done.size) == bool(done.lines)
-        and (done.lines > 0 or not earlier)  # a new file is only created for a line
-        and bool(done.rejected) == bool(done.rejected_size)
-        and done.requests + done.rejected <= done.rows
-        and bool(done.rows) == bool(done.last)
+        max(checkpoint.size, *earlier, 0) <= form.most_bytes
+        and sum(earlier) + checkpoint.size == checkpoint.bytes
+        and len(earlier) <= checkpoint.requests - checkpoint.lines <= len(earlier) * form.most_lines
+        and bool(checkpoint.size) == bool(checkpoint.lines)
+        and (checkpoint.lines > 0 or not earlier)  # a new file is only created for a line
+        and bool(checkpoint.rejected) == bool(checkpoint.rejected_size)
+        and checkpoint.requests + checkpoint.rejected <= checkpoint.rows
+        and bool(checkpoint.rows) == bool(checkpoint.last)
     )
 
 
-def _has_whole_lines(done: Checkpoint, folder: Folder) -> bool:
+def _has_whole_lines(checkpoint: Checkpoint, folder: Folder) -> bool:
     """Whether the files have line ends at the sizes in a checkpoint, and the number of lines agrees."""
-    lines = _lines_in(folder, shard_name(done.shard), 0, done.size) if done.size else 0
-    is_rejected_whole = not done.rejected_size or _lines_in(folder, REJECTED, done.rejected_size - 1, 1) == 1
-    return lines == done.lines and is_rejected_whole
+    lines = _lines_in(folder, shard_name(checkpoint.shard), 0, checkpoint.size) if checkpoint.size else 0
+    is_rejected_whole = (
+        not checkpoint.rejected_size or _lines_in(folder, REJECTED, checkpoint.rejected_size - 1, 1) == 1
+    )
+    return lines == checkpoint.lines and is_rejected_whole
 
 
 def _lines_in(folder: Folder, name: str, start: int, size: int) -> int:

@@ -61,7 +61,7 @@ class RenderedChunk(Struct, frozen=True):
             The errors of rejected rows.
 
         rows:
-            The number of row numbers in the chunk.
+            How many row numbers the chunk spans, including blank lines.
 
         end:
             The number of bytes or rows of the table read so far.
@@ -87,7 +87,7 @@ class RenderedChunk(Struct, frozen=True):
 @attrs.frozen
 class ChunkRenderer:
     """
-    Renders rows to lines. It can be pickled.
+    A renderer of rows to lines of a batch file. It can be pickled.
 
     Args:
         renderer:

@@ -263,7 +263,7 @@ class Chunk(Struct, frozen=True):
             The number of the first row, from 1.
 
         count:
-            The number of row numbers in the chunk.
+            How many row numbers the chunk spans, including blank lines.
 
         rows:
             The line number and raw data of each row, or a block of whole lines, which is split later.

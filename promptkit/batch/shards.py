@@ -114,7 +114,7 @@ class Tally:
 
 class Shards(Tally):
     """
-    Writes the files of a batch.
+    A writer of the files of a batch.
 
     Args:
         folder:

@@ -102,7 +102,7 @@ class Diagnostic(Struct, frozen=True):
 
     @property
     def is_ignorable(self) -> bool:
-        """Whether everything can be served in spite of it."""
+        """Whether it can be ignored, because it does not prevent serving."""
         return self.rule in IGNORABLE
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class Diagnostic(Struct, frozen=True):
 
 class Report(Struct, frozen=True):
     """
-    Collects the diagnostics of one function from all stages of the compiler.
+    A collection of the diagnostics of one function, from all stages of the compiler.
 
     Args:
         subject:

@@ -32,7 +32,7 @@ class PromptkitError(Exception):
 
 class PromptError(PromptkitError):
     """
-    Raise this in a prompt or resource to report a problem to the user.
+    An error message for the user, to be raised in a prompt or resource.
 
     The message is sent unchanged, with the JSON-RPC error code for invalid params (-32602). The text of any
     other exception stays on the server.

@@ -42,9 +42,9 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     word = name.casefold()
     if word in folded:
         return folded[word]
-    shares = _similarities(word, folded)
-    best = max(shares.values(), default=None)
-    misspelt = [folded[candidate] for candidate, share in shares.items() if share == best]
+    similarities = _similarities(word, folded)
+    best = max(similarities.values(), default=None)
+    misspelt = [folded[candidate] for candidate, similarity in similarities.items() if similarity == best]
     candidates = misspelt or _extensions(name, folded.values())
     return candidates[0] if len(candidates) == 1 else None
 
@@ -82,7 +82,7 @@ def near_file(name: str, folder: Path = Path()) -> str:
 
 def _similarities(word: str, candidates: Iterable[str]) -> dict[str, tuple[float, float]]:
     """Return the similarity to each name with few different letters: in order, and in any order."""
-    shares, matcher = dict[str, tuple[float, float]](), SequenceMatcher(None, "", word)
+    similarities, matcher = dict[str, tuple[float, float]](), SequenceMatcher(None, "", word)
     for candidate in candidates:
         shorter, longer = sorted((len(word), len(candidate)))
         if shorter < _MIN_SHARE * longer:
@@ -91,8 +91,8 @@ def _similarities(word: str, candidates: Iterable[str]) -> dict[str, tuple[float
         if (in_any_order := matcher.quick_ratio()) >= _MIN_SHARE:  # ten times as fast
             share = sum(map(itemgetter(2), matcher.get_matching_blocks())) / longer
             if share >= _MIN_SHARE:
-                shares[candidate] = share, in_any_order
-    return shares
+                similarities[candidate] = share, in_any_order
+    return similarities
 
 
 def _extensions(name: str, candidates: Iterable[str]) -> list[str]:

@@ -41,7 +41,7 @@ class Strictness(Struct, frozen=True):
         vendor:
             The vendor's name in error messages.
 
-        words:
+        keywords:
             The supported keywords. Others are removed; descriptions repeat their meaning.
 
         formats:
@@ -61,7 +61,7 @@ class Strictness(Struct, frozen=True):
     """
 
     vendor: str
-    words: frozenset[str]
+    keywords: frozenset[str]
     formats: frozenset[str]
     takes_any_names: bool = False
     takes_recursion: bool = True
@@ -87,7 +87,7 @@ class Strictness(Struct, frozen=True):
             self._refuse(path, "is of a class that holds itself", "name as many levels as there are")
         if "$ref" in schema:  # no other keywords are allowed next to it
             return {"$ref": schema["$ref"]}
-        adapted = {keyword: value for keyword, value in schema.items() if keyword in self.words}
+        adapted = {keyword: value for keyword, value in schema.items() if keyword in self.keywords}
         if adapted.get("format") not in self.formats:
             adapted.pop("format", None)
         for keyword in _SCHEMA_KEYWORDS:

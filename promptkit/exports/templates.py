@@ -185,9 +185,9 @@ class _Source:
 
     def __init__(self, prompt: CompiledPrompt, values: Mapping[str, Any]) -> None:
         self._prompt, self._values = prompt, values
-        free = [arg for arg in prompt.arguments.ordered if arg.name not in values]
-        self.placeholders = tuple(arg.name for arg in free if _takes_text(arg))
-        for arg in free:
+        unfixed = [arg for arg in prompt.arguments.ordered if arg.name not in values]
+        self.placeholders = tuple(arg.name for arg in unfixed if _takes_text(arg))
+        for arg in unfixed:
             if arg.required and not _takes_text(arg):
                 self.refuse(f"{arg.name!r} takes {arg.reader.expected}, and a hole any text: give it a value")
 
@@ -247,5 +247,5 @@ def _excerpt(rendering: _Rendering, other: _Rendering) -> str:
         ),
         0,
     )  # made-up words are shown alike
-    begin = offset - _CONTEXT if offset > _CONTEXT else 0
-    return repr(f"{'...' if begin else ''}{text[begin : offset + _CONTEXT]}")
+    start = offset - _CONTEXT if offset > _CONTEXT else 0
+    return repr(f"{'...' if start else ''}{text[start : offset + _CONTEXT]}")

@@ -88,13 +88,13 @@ class CheckedTarget:
     ) -> dict[Path, list[Checked]]:
         """Assign each diagnostic to its file or to the file that failed to import, or to the first file."""
         failed = {diagnostic: file for file, loaded in files.items() for diagnostic in loaded.diagnostics}
-        shares: dict[Path, list[Diagnostic]] = {file: [] for file in files}
+        by_file: dict[Path, list[Diagnostic]] = {file: [] for file in files}
         for diagnostic in diagnostics:
             path = Path(diagnostic.location.file)
-            owner = failed.get(diagnostic) or (path if path in shares else next(iter(shares), None))
+            owner = failed.get(diagnostic) or (path if path in by_file else next(iter(by_file), None))
             if owner is not None:
-                shares[owner].append(diagnostic)
-        return {file: list(self._checked(file, loaded, shares[file])) for file, loaded in files.items()}
+                by_file[owner].append(diagnostic)
+        return {file: list(self._checked(file, loaded, by_file[file])) for file, loaded in files.items()}
 
     def _checked(
         self, file: Path, loaded: LoadedFile, diagnostics: Iterable[Diagnostic]
@@ -102,19 +102,19 @@ class CheckedTarget:
         declared: list[Declared] = sorted(
             (*loaded.prompts, *loaded.resources), key=lambda declaration: declaration.location
         )
-        shares: dict[int, list[Diagnostic]] = defaultdict(list)
+        by_declaration: dict[int, list[Diagnostic]] = defaultdict(list)
         for diagnostic in diagnostics:
-            shares[id(_owner(diagnostic, declared))].append(diagnostic)
+            by_declaration[id(_owner(diagnostic, declared))].append(diagnostic)
         prompts = [
-            (declaration, shares.pop(id(declaration), []))
+            (declaration, by_declaration.pop(id(declaration), []))
             for declaration in declared
             if isinstance(declaration, Prompt)
         ]
-        if shares:
-            yield Checked(file.name, 0, tuple(chain.from_iterable(shares.values())))
-        for prompt, share in prompts:
+        if by_declaration:
+            yield Checked(file.name, 0, tuple(chain.from_iterable(by_declaration.values())))
+        for prompt, own_diagnostics in prompts:
             name, location = prompt.options.name, prompt.location
-            yield Checked(name, location.line, tuple(share), self._served.get((name, location)))
+            yield Checked(name, location.line, tuple(own_diagnostics), self._served.get((name, location)))
 
 
 def _owner(diagnostic: Diagnostic, declared: Sequence[Declared]) -> Declared | None:
@@ -158,7 +158,7 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
     Render *prompt* with its examples, if they cover all required arguments, and with its defaults.
 
     Returns:
-        The renderings. A prompt may reject its defaults with a `PromptError`.
+        The renderings. A prompt can reject its defaults with a `PromptError`.
 
     Raises:
         RenderingError: For the first arguments that fail to render.
@@ -220,22 +220,22 @@ def check_generated(prompt: CompiledPrompt) -> str | None:
     """
     from promptkit.testing.strategies import try_generated
 
-    rendered, refusal = False, None
+    rendered, rejection = False, None
 
     def check(sent: dict[str, str]) -> None:
-        nonlocal rendered, refusal
+        nonlocal rendered, rejection
         try:
             _render(prompt, sent)
             rendered = True
         except RenderingError as error:
             if not isinstance(error.__cause__, PromptError):
                 raise
-            refusal = str(error.__cause__)
+            rejection = str(error.__cause__)
 
     # Hypothesis stores failures under this name, and derives its seed from it. It must be an identifier.
     check.__name__ = f"renders_{prompt.name.replace('-', '_')}"
     try_generated(prompt, check)
-    return None if rendered else refusal
+    return None if rendered else rejection
 
 
 def _render(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> Workflow:

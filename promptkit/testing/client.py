@@ -167,8 +167,8 @@ def _revision(date: str | None) -> str:
     if date is None:
         return list(REVISIONS)[-1]
     if date not in REVISIONS:
-        near = nearest(date, REVISIONS)
-        hint = f"; did you mean {near!r}?" if near else ""
+        suggestion = nearest(date, REVISIONS)
+        hint = f"; did you mean {suggestion!r}?" if suggestion else ""
         msg = f"there is no revision {date!r} of the protocol, only {', '.join(REVISIONS)}{hint}"
         raise ValueError(msg)
     return date

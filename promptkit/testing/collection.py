@@ -114,9 +114,8 @@ def _named_targets(config: pytest.Config) -> Iterator[str]:
 
 def _configured_targets(folder: Path) -> list[Path]:
     with suppress(LoadError):  # the folder has no targets
-        return [
-            Path(target).resolve() for target in find_targets(folder) if _target_path(target).exists()
-        ]  # no module
+        # Modules are skipped.
+        return [Path(target).resolve() for target in find_targets(folder) if _target_path(target).exists()]
     return []
 
 
@@ -230,9 +229,9 @@ def _test(checked: Checked, target: CheckedTarget) -> Callable[[], None]:
         rendered = [] if checked.compiled.saved() else check_examples(checked.compiled)
         for workflow in rendered:
             _demand_none(target.of_rendering(checked.compiled, workflow))
-        refusal = check_generated(checked.compiled)
-        if refusal is not None and not rendered:
-            pytest.skip(f"not rendered: {refusal}")
+        rejection = check_generated(checked.compiled)
+        if rejection is not None and not rendered:
+            pytest.skip(f"not rendered: {rejection}")
 
     return test
 

@@ -91,12 +91,12 @@ def changes_of(
     text = Redactor.of(prompt.arguments, case.sent()).redacted(transcript(rendered))
     label = f"prompt {prompt.name!r}: the case {case.name!r}"
     try:
-        before = None if snapshot.update_snapshots else _read_snapshot(file)
+        old_text = None if snapshot.update_snapshots else _read_snapshot(file)
         if text == snapshot:
             return None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         return f"{label} has a snapshot that cannot be used: {file}: {reason}"
     return differences(
-        f"{label} says something else (- snapshot, + now)", before or "", visible_line_ends(text)
+        f"{label} says something else (- snapshot, + now)", old_text or "", visible_line_ends(text)
     )

@@ -44,7 +44,7 @@ _MAX_DEPTH: Final = 2
 #: The supported constraints: those of `msgspec.Meta`, and those of Pydantic with the same names.
 _BOUNDS: Final = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
 
-#: The largest integer that every JSON parser reads exactly as a 64-bit number.
+#: The largest signed 64-bit integer; JSON parsers can reject larger ones.
 _LARGEST: Final = 2**63 - 1
 
 _OFFSETS: Final = (UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=3)))

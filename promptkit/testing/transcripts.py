@@ -160,7 +160,7 @@ def explain(operator: str, left: object, right: object, *, full: bool = False) -
     """
     Explain why a comparison failed; return None unless it involves workflows, messages or content.
 
-    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are cut unless *whole*.
+    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are cut unless *full*.
     """
     if operator in ("in", "not in"):
         is_search = isinstance(left, str) and isinstance(right, Workflow | Message)
@@ -251,8 +251,8 @@ def _changes(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str]:
         yield from (f"+ {_format_line(line.text, whole=full)}" for line in new)
         return
     for before, after in zip((line.text for line in old), (line.text for line in new), strict=True):
-        alike = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
-        cut = 0 if full else max(sum(1 for _ in alike) - _CONTEXT, 0)
+        common = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+        cut = 0 if full else max(sum(1 for _ in common) - _CONTEXT, 0)
         yield f"- {_format_line(before, cut, whole=full)}"
         yield f"+ {_format_line(after, cut, whole=full)}"
 

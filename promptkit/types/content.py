@@ -191,8 +191,8 @@ def _block(content: Content) -> _SentBlock:
 
 
 def _sent_annotations(content: Content) -> _SentAnnotations:
-    moment = content.last_modified
-    text = moment.isoformat() if isinstance(moment, datetime) else None
+    modified = content.last_modified
+    text = modified.isoformat() if isinstance(modified, datetime) else None
     return _SentAnnotations(audience=[*content.audience], priority=content.priority, last_modified=text)
 
 

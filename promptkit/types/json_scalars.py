@@ -48,9 +48,9 @@ def leaf(annotation: Any) -> Read:
 
 def _conversion_error(value: Any, annotation: Any) -> ConversionError:
     choices = _choices(annotation)
-    near = partial(nearest, value, choices) if choices and isinstance(value, str) else None
+    suggestion = partial(nearest, value, choices) if choices and isinstance(value, str) else None
     reason = offset_error(value, annotation, seconds=":00")
-    return ConversionError(expected_of(annotation), got=value, nearest=near, reason=reason)
+    return ConversionError(expected_of(annotation), got=value, nearest=suggestion, reason=reason)
 
 
 def _choices(annotation: Any) -> list[str]:

@@ -124,11 +124,11 @@ def _convert_error(error: ErrorDetails, names: frozenset[str]) -> ConversionErro
         case "missing":
             return ConversionError("a value", got=ABSENT, path=path)
         case "extra_forbidden" | "unexpected_keyword_argument":
-            near = partial(nearest, str(last), sorted(names))
-            return ConversionError(path=path, reason="is not a member of this object", nearest=near)
+            suggestion = partial(nearest, str(last), sorted(names))
+            return ConversionError(path=path, reason="is not a member of this object", nearest=suggestion)
         case "literal_error" | "enum" if isinstance(got, str):
-            near = partial(nearest, got, re.findall("'([^']*)'", str(context.get("expected"))))
-            return ConversionError(message.removeprefix(_EXPECTED), got=got, path=path, nearest=near)
+            suggestion = partial(nearest, got, re.findall("'([^']*)'", str(context.get("expected"))))
+            return ConversionError(message.removeprefix(_EXPECTED), got=got, path=path, nearest=suggestion)
     if message.startswith(_EXPECTED):
         return ConversionError(message.removeprefix(_EXPECTED), got=got, path=path)
     return ConversionError(got=got, path=path, reason=f"is refused: {context.get('error') or message}")

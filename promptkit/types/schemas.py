@@ -183,7 +183,7 @@ def _form_of_surrogate(surrogate: Surrogate) -> str:
 
 
 class _Writer(Struct):
-    """Writes schemas of types as `msgspec.inspect` returns them, inside the classes *ancestors*."""
+    """A writer of schemas for types as `msgspec.inspect` returns them, inside the classes *ancestors*."""
 
     definitions: Definitions
     orders: Orders

@@ -152,7 +152,9 @@ class _Command(subprocess.Popen[bytes]):
     def signal_group(self, number: int) -> None:
         """Send a signal to the remaining processes of the group."""
         if self.pid:
-            with suppress(ProcessLookupError, PermissionError):  # none is left, or none that may be signalled
+            with suppress(
+                ProcessLookupError, PermissionError
+            ):  # none is left, or none that this user can signal
                 _signal(self.pid, number)
 
     def has_ended(self, seconds: float = 0) -> bool:

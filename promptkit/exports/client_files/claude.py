@@ -58,9 +58,9 @@ def live(command: LiveCommand) -> bytes:
     an unguessable last line encloses it. Knowing that line allows ending the document early; but then other
     commands follow, and Claude Code does not run a block with a command that is not allowed.
     """
-    end, words = command.end, command.words
-    block = f"```!\n{words} <<'{end}.'\n.$ARGUMENTS\n{end}\n{end}.\n```"
-    return _command(command.prompt, block, **{"allowed-tools": f"Bash({words} *)"})
+    end, command_line = command.end, command.command_line
+    block = f"```!\n{command_line} <<'{end}.'\n.$ARGUMENTS\n{end}\n{end}.\n```"
+    return _command(command.prompt, block, **{"allowed-tools": f"Bash({command_line} *)"})
 
 
 def _command(prompt: CompiledPrompt, body: str, **fields: str) -> bytes:

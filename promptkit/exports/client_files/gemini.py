@@ -48,7 +48,9 @@ def live(command: LiveCommand) -> bytes:
     placeholder itself is not in quotes: JavaScript expands ``$'`` in the typed text to the text after the
     placeholder, in place of the closing quote. This causes a syntax error in the shell, and nothing runs.
     """
-    return _command(command.prompt, f"!{{printf %s\\\\n .{_PLACEHOLDER} {command.end} | {command.words}}}")
+    return _command(
+        command.prompt, f"!{{printf %s\\\\n .{_PLACEHOLDER} {command.end} | {command.command_line}}}"
+    )
 
 
 def _command(prompt: CompiledPrompt, text: str) -> bytes:

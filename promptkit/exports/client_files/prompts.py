@@ -41,14 +41,14 @@ class LiveCommand(Struct, frozen=True):
             refuse(self.prompt, "it has a secret argument, which 'promptkit render' hides in what it prints")
 
     @property
-    def unread(self) -> str:
+    def base_command(self) -> str:
         """The command without arguments, in which no shell or client expands anything."""
         return f"promptkit render {self.target and f'{self.target} '}{self.prompt.name}"
 
     @property
-    def words(self) -> str:
+    def command_line(self) -> str:
         """The command that reads the typed text from standard input."""
-        return f"{self.unread} --typed {self.end}"
+        return f"{self.base_command} --typed {self.end}"
 
 
 def refuse(prompt: CompiledPrompt, reason: str) -> NoReturn:

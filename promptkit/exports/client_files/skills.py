@@ -52,7 +52,7 @@ def live(command: LiveCommand) -> dict[str, SpooledBytes]:
         ExportRefusedError: If the format of skills does not allow it.
     """
     prompt = command.prompt
-    lines = ["Run this command, and then do what it prints:", "", f"    {command.unread}"]
+    lines = ["Run this command, and then do what it prints:", "", f"    {command.base_command}"]
     if prompt.arguments.ordered:
         lines += ["", _ARGUMENTS_HINT, "", *_argument_lines(prompt)]
     return _files(prompt, "\n".join(lines))
