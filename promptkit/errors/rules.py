@@ -1,4 +1,4 @@
-"""The kinds of faults in an author's code, and which of them are warnings."""
+"""The rules of diagnostics, and their severities."""
 
 from enum import Enum, unique
 from typing import Final, Self
@@ -11,7 +11,7 @@ _WARNING: Final = "warning"
 @unique
 class Rule(Enum):
     """
-    The kinds of diagnostics. A code never changes its meaning.
+    The rules of diagnostics. A code never changes its meaning.
 
     ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
     ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill.
@@ -19,7 +19,7 @@ class Rule(Enum):
 
     Attributes:
         title:
-            What is wrong, in a few words of Markdown.
+            A short description in Markdown.
 
         severity:
             ``"error"`` or ``"warning"``.
@@ -103,16 +103,16 @@ class Rule(Enum):
     severity: str
 
     def __new__(cls, code: str, title: str, severity: str = "error") -> Self:
-        """Make a member whose value is its code alone."""
+        """Create a member with the code as its value."""
         rule = object.__new__(cls)
         rule._value_, rule.title, rule.severity = code, title, severity
         return rule
 
 
-#: The rules that are warnings: everything can still be served, and may be what its author means.
+#: The rules that are warnings: everything can be served, and the code can be intended.
 WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 
-#: The rules that keep nothing from being served. They may be ignored, as sources do not always show all.
+#: The rules that do not prevent serving. They can be ignored, because static analysis can be wrong.
 IGNORABLE: Final = WARNINGS | {
     Rule.NO_PROMPTS,
     Rule.UNDEFINED_NAME,
@@ -129,20 +129,19 @@ IGNORABLE: Final = WARNINGS | {
 
 def rule_of(code: str) -> Rule:
     """
-    Return the rule that is to be ignored.
+    Return the rule to ignore.
 
     Args:
         code:
-            Its code: ``PK207``.
+            Its code, such as ``PK207``.
 
     Raises:
-        ValueError: If there is no such rule, or if it is an error: what an error concerns is not served,
-            and somebody has to know why.
+        ValueError: If the rule does not exist, or is an error that prevents serving.
     """
     rule = next((rule for rule in Rule if rule.value == code), None)
     if rule is None:
-        meant = nearest(code, sorted(rule.value for rule in IGNORABLE))
-        hint = f"; did you mean {meant!r}?" if meant else ": write one that promptkit check prints"
+        suggestion = nearest(code, sorted(rule.value for rule in IGNORABLE))
+        hint = f"; did you mean {suggestion!r}?" if suggestion else ": write one that promptkit check prints"
         msg = f"there is no code {code!r}{hint}"
         raise ValueError(msg)
     if rule not in IGNORABLE:
