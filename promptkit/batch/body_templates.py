@@ -27,7 +27,7 @@ _SINGLE_USER_TEXT: Final[_Roles] = ("user",)
 _MAX_TEMPLATES: Final = 64
 
 #: A marker for a text, which JSON does not escape.
-_MARKER: Final = "a hole of promptkit, of number {}."
+_MARKER: Final = "a placeholder of promptkit, number {}."
 
 
 class _Template(Struct, frozen=True):

@@ -39,8 +39,8 @@ ANOTHER_FOLDER: Final = "name another folder with -o"
 
 #: The reason why a batch cannot be resumed.
 OTHER_BATCH: Final = (
-    "what lies in the folder is of another command, of other rows, or of a prompt that has changed since: "
-    "give the same, or name another folder with -o"
+    "the folder holds the batch of another command, of other rows, or of a prompt "
+    "that has changed since: repeat that command, or name another folder with -o"
 )
 
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -216,7 +216,7 @@ def _check_files(checkpoint: Checkpoint, files: Mapping[str, int], folder: Folde
 
 
 def _describe_lost_data(name: str) -> str:
-    return f"{name!r} has lost what was written: {ANOTHER_FOLDER}"
+    return f"{name!r} has lost files of the batch: {ANOTHER_FOLDER}"
 
 
 def _has_plausible_counts(checkpoint: Checkpoint, files: Mapping[str, int], form: LineFormat) -> bool:

@@ -150,7 +150,7 @@ class ChunkRenderer:
             return f"{number}-{blake2b(content, digest_size=_DIGEST_SIZE).hexdigest()}"
         identifier = "" if row.get(key) is None else str(row[key])
         if re.fullmatch(form.identifiers, identifier) is None:
-            msg = f"its {key!r} is no identifier: {self.renderer.to} takes {form.takes}"
+            msg = f"its {key!r} is not an identifier: {self.renderer.to} takes {form.takes}"
             raise RowError.of(msg)
         return identifier
 

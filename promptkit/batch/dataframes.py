@@ -43,8 +43,8 @@ def known_table(table: Any) -> Any:
     if isinstance(table, Sequence) and not isinstance(table, str | bytes):
         return table
     msg = (
-        f"a {type(table).__name__} is no table: give a pyarrow Table, a frame of Polars or pandas, or a list "
-        "of mappings"
+        f"a {type(table).__name__} is not a table: give a pyarrow Table, a Polars or pandas "
+        f"DataFrame, or a list of mappings"
     )
     raise TypeError(msg)
 

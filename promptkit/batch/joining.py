@@ -168,7 +168,7 @@ def _parse_result(line: bytes, file: str, position: int) -> tuple[dict[str, Any]
 def _row_number(identifier: str, file: str) -> str:
     match = re.fullmatch(r"(\d+)-[0-9a-f]{16}", identifier)
     if match is None:
-        msg = f"{file!r} has {identifier!r}, which is no row's number: name the column of the key with --key"
+        msg = f"{file!r} has {identifier!r}, which is not a row number: name the key column with --key"
         raise RowsError(msg)
     return match[1]
 

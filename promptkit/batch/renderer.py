@@ -25,7 +25,7 @@ T = TypeVar("T")
 #: The default form, which model engines accept: messages with a role and text.
 MESSAGES: Final = "messages"
 
-_LONE_SURROGATE: Final = "the prompt says half of a character"
+_LONE_SURROGATE: Final = "the rendering has half of a character"
 
 _REQUEST: Final = "request"
 _ERROR_COLUMN: Final = "fault"

@@ -223,7 +223,7 @@ def _as_json(value: Any, name: str) -> Any:
     with suppress(TypeError, ValueError):
         if not isinstance(value, bytes):  # base64 would be taken for text
             return json_of(value.tolist() if hasattr(value, "tolist") else value)
-    reason = f"is a {type(value).__name__}, which is no argument: send text, or JSON"
+    reason = f"is a {type(value).__name__}, which is not an argument: send text, or JSON"
     raise RowError((InvalidArgument(name, reason),))
 
 

@@ -172,9 +172,7 @@ class Shards(Tally):
         if not files:
             return Checkpoint(command)
         if not resume:
-            msg = (
-                f"{self._name!r} has a batch that was not finished: go on with --resume, or {ANOTHER_FOLDER}"
-            )
+            msg = f"{self._name!r} has an unfinished batch: continue it with --resume, or {ANOTHER_FOLDER}"
             raise UnfinishedBatchError(msg)
         return checkpoint_of(self._folder, files, form, command)
 
@@ -283,7 +281,7 @@ class Keys:
         try:
             return self._database.execute(statement, values)
         except self._error as error:
-            msg = f"keys cannot be kept: {error}"
+            msg = f"keys cannot be stored: {error}"
             raise KeysError(msg) from None
 
     def add(self, key: str, location: int = 0) -> bool:

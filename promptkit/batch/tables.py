@@ -147,13 +147,13 @@ def _from_json(raw: bytes) -> Row:
     try:
         row = msgspec.json.decode(raw)
     except UnicodeDecodeError:
-        msg = "is no UTF-8: save it as UTF-8"
+        msg = "is not UTF-8: save it as UTF-8"
         raise _line_error(msg) from None
     except (ValueError, RecursionError) as error:
-        msg = f"is no JSON: {error}"
+        msg = f"is not JSON: {error}"
         raise _line_error(msg) from None
     if not isinstance(row, dict):
-        msg = 'is no JSON object: write {"COLUMN": VALUE, ...}'
+        msg = 'is not a JSON object: write {"COLUMN": VALUE, ...}'
         raise _line_error(msg)
     return row
 
@@ -216,8 +216,8 @@ def _csv_rows(reader: Iterator[list[str]], position: _Position) -> Iterator[tupl
         except StopIteration:
             return
         except csv.Error as error:
-            suffix = "" if position.number == line else f"; it goes on to line {position.number}"
-            raw = _line_error(f"is no CSV: {error}{suffix}")
+            suffix = "" if position.number == line else f"; it continues to line {position.number}"
+            raw = _line_error(f"is not CSV: {error}{suffix}")
         if raw:
             yield line, raw, position.end
 
@@ -233,7 +233,7 @@ def _from_cells(header: list[str], cells: list[str]) -> Row:
         msg = f"has {len(cells)} cells, and the header {len(header)}: quote what holds a comma"
         raise _line_error(msg)
     if not _is_utf8(cells):
-        msg = "is no UTF-8: save the table as UTF-8"
+        msg = "is not UTF-8: save the table as UTF-8"
         raise _line_error(msg)
     return dict(zip(header, cells, strict=True))
 

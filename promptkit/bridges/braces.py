@@ -76,5 +76,5 @@ def _check_names(template: PromptTemplate, tool: str) -> None:
     for turn in template.turns:
         for part in turn.parts:
             if isinstance(part, Placeholder) and not part.name.isascii():
-                reason = f"{tool} takes no hole {part.name!r}: name the parameter in ASCII letters"
+                reason = f"{tool} takes no placeholder {part.name!r}: name the parameter in ASCII letters"
                 raise TemplateError(template.prompt.name, reason)

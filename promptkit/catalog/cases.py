@@ -67,9 +67,9 @@ class Case:
         if self.refusal is None:
             return f"is refused: {outcome}" if is_refused(outcome) else None
         if not isinstance(outcome, BaseException):
-            return f"is not refused, as its author expects: {self.refusal!r}"
+            return f"is not refused as expected: {self.refusal!r}"
         if is_refused(outcome) and self.refusal not in str(outcome):
-            return f"is refused in other words than {self.refusal!r}: {outcome}"
+            return f"is refused with another error than {self.refusal!r}: {outcome}"
         return None
 
     def refused(self, text: str) -> "Case":
@@ -87,7 +87,7 @@ class Case:
             TypeError: If *text* is not a string.
         """
         if not isinstance(text, str):
-            msg = f"refused({text!r}): say which words the message holds"
+            msg = f"refused({text!r}): give words of the message"
             raise TypeError(msg)
         self.refusal = text
         return self

@@ -1,4 +1,4 @@
-"""``promptkit diff``: show what clients would see differently from a git revision."""
+"""``promptkit diff``: show what changed for clients since a git revision."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""``promptkit import``: write recipes from commands and prompt files of other clients."""
+"""``promptkit import``: write recipes from the slash commands and prompt files of clients."""
 
 import errno
 import os
@@ -195,7 +195,7 @@ def _reason(error: Exception, source: _Source) -> str:
         case CommandSyntaxError():
             return str(error)
         case UnicodeDecodeError():
-            return f"it is no UTF-8 at byte {error.start + 1:,}"
+            return f"it is not UTF-8 at byte {error.start + 1:,}"
         case FileExistsError() | NotADirectoryError():
             return f"{error.filename!r} is in the way: move it, or name another folder with -o"
         case OSError():

@@ -106,7 +106,9 @@ def _with_scope(options: Namespace, configurations: list[ConfigurationFile]) -> 
 def _server_name(options: Namespace) -> str:
     """Return the name of the server: from the options, the project's folder or the URL's host."""
     if options.url is not None and options.has_targets:
-        options.refuse(f"unexpected argument {options.targets[0]!r}: what is served at --url is known there")
+        options.refuse(
+            f"unexpected argument {options.targets[0]!r}: the server at --url chooses its own targets"
+        )
     if options.name is not None:
         return str(options.name)
     if options.url is not None:
@@ -148,7 +150,7 @@ def _print_refusal(configuration: ConfigurationFile, error: FileRefusedError, se
         text = ServerTable(configuration.settings, "").changed(
             new_server.name, new_server.entry(configuration.settings)
         )
-        print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
+        print_text(f"it was not changed; you can add this yourself:\n\n{text}")
 
 
 def _remaining_lines(
@@ -221,13 +223,13 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
     command = command_in(configuration.settings, change.entry) or []
     if command and configuration.scope == "project":
         if command[0] == "promptkit":
-            yield "who works on the project needs promptkit on their PATH"
+            yield "everyone who works on the project needs promptkit on their PATH"
         values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
-        yield from (f"nobody else has {value}" for value in values if Path(value).is_absolute())
+        yield from (f"only this machine has {value}" for value in values if Path(value).is_absolute())
     limitations = get_client(configuration.client).limitations
     yield from (f"{configuration.title} {limitation}" for limitation in limitations)
     if limitations:
-        yield f"which prompts that means: promptkit check --client {configuration.client}"
+        yield f"to find the affected prompts, run: promptkit check --client {configuration.client}"
 
 
 def _removed(change: EntryChange) -> list[str]:

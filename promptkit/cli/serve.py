@@ -1,4 +1,4 @@
-"""``promptkit serve``: answer an MCP client on standard input and output, or many over HTTP."""
+"""``promptkit serve``: serve the recipes to an MCP client over stdio, or to many over HTTP."""
 
 import os
 from argparse import Namespace

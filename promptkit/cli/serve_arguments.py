@@ -82,10 +82,12 @@ def given_options(options: Namespace, configuration: ConfigurationFile) -> tuple
         return None
     parsed = parse(["serve", *options.served])
     if parsed.has_targets:
-        options.refuse(f"unexpected argument {parsed.targets[0]!r} behind --: name targets before it")
+        options.refuse(f"unexpected argument {parsed.targets[0]!r} after --: name targets before it")
     if stray := sorted(parsed.http_options & parsed.typed_options):
         hint = "start that server yourself, and install its --url"
-        options.refuse(f"{stray[0]} is for HTTP, and a client speaks to what it starts directly: {hint}")
+        options.refuse(
+            f"{stray[0]} is for HTTP, and a client talks over stdio to a server that it starts: {hint}"
+        )
     return served_words(options.served, configuration.format_path).options
 
 

@@ -110,7 +110,9 @@ class EntryChange(Struct, frozen=True):
             _run(command)
         entry = read_servers(self.place).get(self.name)
         # Another program could have the client's name.
-        check(_holds(entry, self.entry), f"{self.commands[0][0]} has not changed it, and says nothing")
+        check(
+            _holds(entry, self.entry), f"{self.commands[0][0]} exited without an error, but did not change it"
+        )
         return backup
 
 

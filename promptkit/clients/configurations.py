@@ -187,7 +187,7 @@ class ServerTable:
             is_valid = _at(data, path) == merged and _without(data, path) == _without(self._data, path)
         except (FileRefusedError, RecursionError, TypeError):  # the new entry is not valid in its context
             is_valid = False
-        check(is_valid, "it is written in a way that cannot be changed without touching something else")
+        check(is_valid, "it cannot be changed without changing other parts of the file")
         return self._mark + text
 
     def _merge(self, name: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -294,7 +294,7 @@ def _files_in(folder: Folder, name: str) -> Iterator[str]:
 
 
 def _not_own(folder: Folder, path: str, reason: str) -> FolderRefusedError:
-    return FolderRefusedError(f"{folder.shown / path} {reason}: move it away, and nothing of it is lost")
+    return FolderRefusedError(f"{folder.shown / path} {reason}: move it away first")
 
 
 def _changed_meanwhile(path: str) -> OSError:

@@ -79,7 +79,7 @@ def read(text: str) -> dict[str, Any]:
     except RecursionError:
         msg = "it is nested too deeply to be read"
         raise FileRefusedError(msg) from None
-    check(isinstance(data, dict), "it holds no object, so that a server has no place in it")
+    check(isinstance(data, dict), "it holds no object, so a server cannot be added")
     return data
 
 
@@ -133,7 +133,7 @@ def _nested(path: Sequence[str], value: Any) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    msg = f"this is not JSON: {name} is no value"
+    msg = f"this is not JSON: {name} is not a value"
     raise FileRefusedError(msg)
 
 

@@ -108,7 +108,7 @@ class ClientProfile(Struct, frozen=True):
             The kinds of content that the client does not deliver.
 
         loses:
-            What happens to them: ``leaves out``, ``fails at``, or ``does not show people``.
+            What happens to them: ``leaves out``, ``fails at``, or ``does not show users``.
 
         sends_first_only:
             Whether all messages after the first one are lost.
@@ -157,15 +157,15 @@ class ClientProfile(Struct, frozen=True):
     def limitations(self) -> tuple[str, ...]:
         """The limitations for prompts, each a phrase with the client as its subject: ``hides prompts``."""
         if not self.has_prompts:
-            return ("offers people no prompts: it uses what is served with --tools",)
+            return ("does not show prompts: it uses the tools of --tools",)
         limit, names = self.most_arguments, ", ".join(map(repr, self.own_names))
         applies = {
-            f"hides prompts of more than {limit} argument{'' if limit == 1 else 's'}": limit is not None,
+            f"hides prompts with more than {limit} argument{'' if limit == 1 else 's'}": limit is not None,
             f"{self.loses} {', '.join(f'{kind}s' for kind in self.lost)}": bool(self.lost),
-            "sends the first message of a prompt alone": self.sends_first_only,
-            "sends turns of the assistant as the user's": self.drops_roles,
+            "sends only the first message of a prompt": self.sends_first_only,
+            "sends assistant turns as user turns": self.drops_roles,
             "ends an argument at its first blank, unless it is the last": self.cuts_at_blanks,
-            "gives all words to the first argument, and none to the others": self.joins_words,
+            "passes all words to the first argument and none to the others": self.joins_words,
             f"sends {self.placeholder!r} for each argument when it starts": self.placeholder is not None,
             "asks for arguments that have defaults, too": self.asks_for_all,
             f"keeps arguments for itself that are called {names}": bool(self.own_names),

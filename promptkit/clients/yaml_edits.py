@@ -54,7 +54,7 @@ def read(text: str) -> dict[str, Any]:
         location = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         msg = f"this is not YAML: {getattr(error, 'problem', None) or str(error) or type(error).__name__}"
         raise FileRefusedError(msg, *location) from None
-    check(data is None or isinstance(data, dict), "it holds no mapping, so that a server has no place in it")
+    check(data is None or isinstance(data, dict), "it holds no mapping, so a server cannot be added")
     return data or {}
 
 
@@ -64,7 +64,7 @@ def _check_events(events: Iterable[Any]) -> None:
     for event in events:
         name = type(event).__name__
         depth += name.endswith("StartEvent") - name.endswith("EndEvent")
-        check(name != "AliasEvent", "it has aliases, and what these stand for would be changed, too")
+        check(name != "AliasEvent", "it has aliases, whose targets would change, too")
         check(depth <= _MAX_DEPTH, _TOO_DEEP)
 
 

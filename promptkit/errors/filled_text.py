@@ -38,9 +38,9 @@ class FormatStyle(Enum):
             How to write text that is not a placeholder.
     """
 
-    FORMAT = "{", "}", "double the braces that are to be sent: {{ }}"
-    PERCENT = "%(", ")s", "double the percent signs that are to be sent: %%"
-    TEMPLATE = "${", "}", "double the dollar signs that are to be sent: $$"
+    FORMAT = "{", "}", "double the braces that are part of the text: {{ }}"
+    PERCENT = "%(", ")s", "double the percent signs that are part of the text: %%"
+    TEMPLATE = "${", "}", "double the dollar signs that are part of the text: $$"
 
     def __init__(self, begin: str, end: str, escape: str) -> None:
         self.begin, self.end, self.escape = begin, end, escape
@@ -126,8 +126,8 @@ class FilledText(Struct, frozen=True):
             case KeyError(args=(str(name),)):
                 return self._explain_missing(name, extra_names, where)
             case IndexError() if "Replacement index" in str(error):
-                problem = f"the text has more holes than values: it gets {self.count}"
-                return problem, f"give each hole a value, or {self.holes.escape}"
+                problem = f"the text has more placeholders than values: it gets {self.count}"
+                return problem, f"give each placeholder a value, or {self.holes.escape}"
             case TypeError() | ValueError() if hint := _hint(str(error), self.holes):
                 return f"the text cannot be filled in: {error}", hint
         return None
@@ -135,7 +135,7 @@ class FilledText(Struct, frozen=True):
     def _explain_missing(self, name: str, extra_names: Iterable[str], where: str) -> tuple[str, str]:
         if not re.fullmatch(r"\w+", name):
             start = shortened(f"{self.holes.begin}{name}")
-            return f"{start!r} in {where} is taken for a hole", self.holes.escape
+            return f"{start!r} in {where} is taken for a placeholder", self.holes.escape
         suggestion = nearest(name, [*self.names, *extra_names])
         hint = (
             f"did you mean {self.holes.show(suggestion)!r}?"
@@ -148,12 +148,12 @@ class FilledText(Struct, frozen=True):
 #: Hints by patterns of Python's messages. ``{}`` is replaced by `FormatStyle.escape`.
 _HINTS: Final[Mapping[FormatStyle, tuple[tuple[str, str], ...]]] = {
     FormatStyle.FORMAT: (
-        ("cannot switch from", "number all holes, or none"),
+        ("cannot switch from", "number all placeholders, or none"),
         ("in (?:format|field)|end of string|conversion spec|Invalid format spec|Empty attr|recursion", "{}"),
     ),
     FormatStyle.PERCENT: (
-        ("not enough arguments for format", "give each hole a value, or {}"),
-        ("not all arguments converted", "write %s where each value is to stand"),
+        ("not enough arguments for format", "give each placeholder a value, or {}"),
+        ("not all arguments converted", "write %s where each value belongs"),
         ("format requires a mapping", "give it a mapping, as in % {{'name': name}}"),
         (r"%\w (?:format: an?|requires an?) (?:real|integer)", "give it a number, or {}"),
         ("unsupported format|incomplete format|stray %", "{}"),

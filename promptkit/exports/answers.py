@@ -79,7 +79,7 @@ class Strictness(Struct, frozen=True):
         """
         schema = answer_schema(answer)
         if not self.takes_any_root and schema.get("type") != "object":
-            self._refuse(answer_name(answer), "is no object", "put it into a class, as its only member")
+            self._refuse(answer_name(answer), "is not an object", "put it into a class, as its only member")
         return self._adapted(schema, answer_name(answer))
 
     def _adapted(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:

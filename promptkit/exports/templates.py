@@ -152,10 +152,12 @@ def template_of(
     template = PromptTemplate(compiled, _turns(source.render(marks, "for a made-up word"), marks))
     for name in source.placeholders:
         if all(Placeholder(name) not in turn.parts for turn in template.turns):
-            source.refuse(f"the text of {name!r} does not stand in it as it is: give {name!r} a value")
+            source.refuse(f"the text of {name!r} is not part of the result unchanged: give {name!r} a value")
     source.compare(template, marks, "rendered again")
     source.compare(template, other_marks, "for other words")
-    source.compare(template, dict.fromkeys(source.placeholders, "word"), "for the same word in all holes")
+    source.compare(
+        template, dict.fromkeys(source.placeholders, "word"), "for the same word in all placeholders"
+    )
     for name, text in [] if lossy else product(source.placeholders, _TEXTS):
         source.compare(template, {**marks, name: text}, f"where {name!r} is {short.repr(text)}", name)
     return template
@@ -189,7 +191,9 @@ class _Source:
         self.placeholders = tuple(arg.name for arg in unfixed if _takes_text(arg))
         for arg in unfixed:
             if arg.required and not _takes_text(arg):
-                self.refuse(f"{arg.name!r} takes {arg.reader.expected}, and a hole any text: give it a value")
+                self.refuse(
+                    f"{arg.name!r} takes {arg.reader.expected}, and a placeholder any text: give it a value"
+                )
 
     def refuse(self, reason: str, *, is_close: bool = False) -> NoReturn:
         """Raise a `TemplateError`."""
@@ -205,7 +209,7 @@ class _Source:
             ):
                 raise
             reason = explanation("it", error) or f"it raises {type(error).__name__}: {error}"
-            self.refuse(f"{where}, it says nothing: {reason}", is_close=bool(name))
+            self.refuse(f"{where}, rendering fails: {reason}", is_close=bool(name))
         for number, message in enumerate(workflow.messages, 1):
             content = message.content
             if isinstance(content, Media) or (isinstance(content, EmbeddedResource) and content.blob):

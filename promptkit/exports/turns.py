@@ -79,7 +79,7 @@ class ExportError(PromptkitError, ValueError):
         self.parts = parts
 
     def __str__(self) -> str:
-        return f"{self.reason} (lossy=True sends text in place of what cannot be taken)"
+        return f"{self.reason} (lossy=True replaces unsupported content by text)"
 
     @property
     def reason(self) -> str:
@@ -319,13 +319,13 @@ def _unsupported_part(number: int, message: Message, vendor: Vendor) -> Unsuppor
     family = kind.partition("/")[0]
     alternatives = sorted(mime_type for mime_type in vendor.files if mime_type.partition("/")[0] == family)
     if message.role == "assistant":
-        hint = "put it into a turn of the user, as the assistant's turns are text"
+        hint = "put it into a user turn, because assistant turns are text"
     elif family == "text":
         hint = "embed it with text= in place of blob="
     else:
         hint = (
             f"convert it to {' or '.join(alternatives[:_MAX_NAMED])}"
             if alternatives
-            else "say in text what it says"
+            else "write a text with the same content"
         )
     return UnsupportedPart(number, message.role, kind, hint)

@@ -513,7 +513,7 @@ class Folder:
         return descriptor
 
 
-_LINK: Final = "it is a link: put what it leads to in its place, or name that"
+_LINK: Final = "it is a link: replace it by its target, or name the target"
 
 
 def _check_folder(status: os.stat_result) -> None:

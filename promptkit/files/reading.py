@@ -160,7 +160,7 @@ def check_regular(status: os.stat_result, path: str | os.PathLike[str]) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(status.st_mode):
-        raise NotRegularError(errno.EINVAL, "it is no regular file", os.fspath(path))
+        raise NotRegularError(errno.EINVAL, "it is not a regular file", os.fspath(path))
 
 
 def is_another_user(user: int) -> bool:

@@ -17,9 +17,7 @@ from promptkit.files.folder import Folder
 #: Maximum size of a configuration file. Claude Code also stores its history in it.
 _MAX_BYTES: Final = 16 << 20
 
-_CHANGED: Final = (
-    "it was changed by somebody else at the same time, and is left as it is: run the command again"
-)
+_CHANGED: Final = "another program changed it at the same time, so it was not written: run the command again"
 
 
 class FileRefusedError(Exception):
@@ -115,7 +113,7 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
         return FileContents(folder, path.name, _data(folder, path.name))
     except OSError as error:
         is_not_regular = isinstance(error, IsADirectoryError) or error.errno == errno.EINVAL
-        msg = "it is no file" if is_not_regular else f"it cannot be read: {error.strerror}"
+        msg = "it is not a file" if is_not_regular else f"it cannot be read: {error.strerror}"
         raise FileRefusedError(msg) from None
 
 
@@ -202,7 +200,7 @@ def _check_writable(contents: FileContents) -> None:
     check(is_writable, "it is read-only: make it writable, or write into it by hand")
     check(status.st_nlink == 1, "it has other names (hard links), which would no longer be the same")
     is_own = not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
-    check(is_own, "it belongs to somebody else")
+    check(is_own, "it belongs to another user")
 
 
 def _replace(contents: FileContents, data: bytes) -> None:

@@ -191,8 +191,8 @@ def _cells(row: Any, columns: Sequence[Any], missing: Cell, number: int) -> list
         missing_columns = [column for column in columns if column not in row]
         if missing_columns and missing is None:
             msg = (
-                f"table(rows): row {number} has no {missing_columns[0]!r}: give it one, which may be None, "
-                "or say what stands for it, as in missing=''"
+                f"table(rows): row {number} has no {missing_columns[0]!r}: give it one, which can "
+                f"be None, or a replacement for all rows, as in missing=''"
             )
             raise ValueError(msg)
         return [row.get(column, missing) for column in columns]

@@ -104,6 +104,9 @@ def parse_scopes(scopes: str | Iterable[str]) -> frozenset[str]:
     names = scopes.split() if isinstance(scopes, str) else list(scopes)
     for scope in names:
         if not is_scope(scope):
-            msg = f"{scope!r} is no scope: one has ASCII without blanks, quotes and backslashes"
+            msg = (
+                f"{scope!r} is not a scope: a scope has ASCII characters without blanks, quotes "
+                f"and backslashes"
+            )
             raise ValueError(msg)
     return frozenset(names)

@@ -108,8 +108,7 @@ class Content(_Marked):
         # An f-string would send only the summary of an image or a document.
         kind = type(self).__name__
         msg = (
-            f"{kind} is not text, and cannot be used in an f-string: "
-            "give it to user(...) as a part of its own"
+            f"{kind} is not text, and cannot be used in an f-string: pass it to user(...) as a separate part"
         )
         raise TypeError(msg)
 

@@ -60,7 +60,7 @@ def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
         raise TypeError(msg)
     if (png := render_png(value)) is not None:
         return png
-    msg = f"takes bytes, or for an Image what can show itself as PNG, not {type(value).__name__}"
+    msg = f"takes bytes, or for an Image an object that can render itself as PNG, not {type(value).__name__}"
     raise TypeError(msg)
 
 

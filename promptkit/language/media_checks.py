@@ -163,10 +163,10 @@ def _check_picture(data: bytes, mime_type: str) -> None:
     try:
         sides = imagesize.get(BytesIO(data))
     except Exception as error:  # noqa: BLE001 (a parser of untrusted bytes can fail in any way)
-        msg = f"the image is damaged ({error}): save it anew"
+        msg = f"the image is damaged ({error}): save it again"
         raise MediaError(msg) from None
     if min(sides) < 1 or not _has_end(data, mime_type):
-        msg = "the image is damaged or cut short: save it anew"
+        msg = "the image is damaged or cut short: save it again"
         raise MediaError(msg)
     if max(sides) > MAX_IMAGE_SIDE:
         width, height = sides

@@ -64,7 +64,7 @@ class TextWithPlaceholders(Struct, frozen=True):
         placeholders = placeholders_in(text)
         if unknown := [name for name in names if name not in placeholders]:
             listing = ", ".join(f"{{{{{name}}}}}" for name in placeholders) or "none"
-            msg = f"{label}: the text has no hole {{{{{unknown[0]}}}}}; its holes: {listing}"
+            msg = f"{label}: the text has no placeholder {{{{{unknown[0]}}}}}; its placeholders: {listing}"
             raise ValueError(msg)
         pieces: list[str | _Line] = []
         for line in _LINES.findall(text):

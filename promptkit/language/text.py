@@ -201,7 +201,7 @@ def plain_string(value: object, label: str) -> str:
         return str.__str__(value)  # an enum member becomes its value, as on the wire
     hint = "make it a str first"
     if isinstance(value, Content) or type(value).__module__ == "promptkit.language.turns":
-        hint = "pass it to user(...) beside the text"
+        hint = "pass it to user(...) next to the text"
     elif isinstance(value, list | tuple):
         hint = "make it text with bullets(...) or inline(*...)"
     msg = f"{label}: expected text, not {type(value).__name__}; {hint}"
@@ -220,6 +220,6 @@ def _placeholder_text(value: object, name: str, label: str) -> str | None:
     if value is None or value is False:
         return None
     if value is True:
-        msg = f"{label}: {name} is True: give the text that is to stand there, or None"
+        msg = f"{label}: {name} is True: give the text to insert, or None"
         raise TypeError(msg)
     return scalar_text(value, f"{label}: {name}")

@@ -105,7 +105,7 @@ def _read(root: Path, path: str | Path) -> _CachedFile:
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        msg = f"{shortened(str(path))!r} is no UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
+        msg = f"{shortened(str(path))!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
         raise MediaError(msg) from None
     body = _FRONT_MATTER.sub("", text)
     return _CachedFile(str(file), stamp, re.sub(r"\A(?:[ \t]*\n)+", "", body.rstrip()))

@@ -48,7 +48,7 @@ def checked_role(role: Role) -> Role:
     if role in ROLES:
         return role
     if str(role) == "system":
-        msg = "a message has no role 'system': write system(...) beside the turns"
+        msg = "a message has no role 'system': write system(...) next to the turns"
     else:
         msg = f"role {role!r} is not one of {', '.join(ROLES)}"
     raise ValueError(msg)
@@ -259,7 +259,7 @@ def _call_hint(value: Any) -> str:
 _HINTS: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], ...]] = (
     (
         lambda value: isinstance(value, bytes | bytearray | memoryview),
-        "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
+        "state the type of the bytes, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
     ),
     (lambda value: isinstance(value, Path), "read it, with .read_text() or Image.from_path(...)"),
     (is_role_tuple, _turn_hint),

@@ -22,8 +22,8 @@ from promptkit.types.readers import reader_of
 
 #: Hints for content that a client does not deliver.
 _CONTENT_HINTS: Final[dict[Kind, str]] = {
-    "image": "say in text what it shows, or keep the prompt for other clients",
-    "recording": "say in text what is said, or keep the prompt for other clients",
+    "image": "describe its content in text, or keep the prompt for other clients",
+    "recording": "write a transcript of it, or keep the prompt for other clients",
     "document": "write its text into the message, as in tag('document', text)",
     "link": "write the text that it leads to into the message",
 }
@@ -78,14 +78,14 @@ def lint_workflow(name: str, prompt: CompiledPrompt, workflow: Workflow) -> tupl
 def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnostic]:
     report = Report(f"prompt {prompt.name!r}", prompt.location)
     if not client.has_prompts:
-        message = f"{client.title} offers people no prompts, this one nor any other"
+        message = f"{client.title} does not show prompts"
         hint = "serve them as tools, with --tools, or use them in another client"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
         return report.found
     _lint_arguments(client, prompt.arguments.ordered, report)
     if client.types_titles and len((prompt.title or "").split()) > 1:
         message = (
-            f"{client.title} may make a command of its title {prompt.title!r}, and a command has no blanks"
+            f"{client.title} can turn its title into a command {prompt.title!r}, but a command has no blanks"
         )
         report.add(Rule.TITLE_AS_COMMAND, message, "leave title= out, or write it as one word", "def")
     if (scope := Scope.of(prompt.renderer.function, prompt.location)) is not None:
@@ -104,13 +104,13 @@ def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], repo
     if client.cuts_at_blanks and (first := next(cut, None)) is not None:
         name, following = first
         message = (
-            f"{client.title} cuts arguments at blanks, so that the second word of {name!r} "
+            f"{client.title} splits arguments at blanks, so that the second word of {name!r} "
             f"would be {following!r}"
         )
-        hint = f"put {name!r} last; behind a * it may follow arguments that have defaults"
+        hint = f"put {name!r} last; after a * it can follow arguments with defaults"
         report.add(Rule.SPLIT_TEXT, message, hint, name)
     if client.joins_words and len(arguments) > 1:
-        message = f"{client.title} gives every word to {arguments[0].name!r}, and none to the other arguments"
+        message = f"{client.title} passes every word to {arguments[0].name!r} and none to the other arguments"
         report.add(Rule.SPLIT_TEXT, message, "keep one argument", arguments[1].name)
     for argument in arguments:
         _lint_argument(client, argument, report)
@@ -124,10 +124,10 @@ def _lint_argument(client: ClientProfile, argument: Argument, report: Report) ->
         report.add(Rule.UNFILLED_ARGUMENT, message, "take text, and read it in the function", name)
     if client.asks_for_all and not argument.required:
         message = f"{client.title} asks for {name!r}, though it has a default"
-        report.add(Rule.UNFILLED_ARGUMENT, message, "take its default out, or the argument", name)
+        report.add(Rule.UNFILLED_ARGUMENT, message, "remove its default, or the argument", name)
     if name in client.own_names:
-        message = f"{client.title} keeps the name {name!r} for itself"
-        report.add(Rule.UNFILLED_ARGUMENT, message, f"call it otherwise, as in '{name}_name'", name)
+        message = f"{client.title} reserves the name {name!r} for itself"
+        report.add(Rule.UNFILLED_ARGUMENT, message, f"choose another name, as in '{name}_name'", name)
 
 
 def _may_have_blanks(argument: Argument) -> bool:
@@ -158,16 +158,16 @@ def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) ->
     """Report messages and content that a client loses."""
     for content in sent.content:
         if content.kind in client.lost:
-            arrives = client.loses == "does not show people"
-            hint = "say in the text beside it what it holds" if arrives else _CONTENT_HINTS[content.kind]
+            arrives = client.loses == "does not show users"
+            hint = "describe its content in the text next to it" if arrives else _CONTENT_HINTS[content.kind]
             message = f"{client.title} {client.loses} {content.name}"
             report.add(Rule.LOST_CONTENT, message, hint, content.node)
     for conversation in sent.conversations:
         later = [each for each in conversation[1:] if each.role != "unknown" and each.kind not in client.lost]
         if client.sends_first_only and later:
-            message = f"{client.title} sends the first message alone, and not this one"
+            message = f"{client.title} sends only the first message, and not this one"
             report.add(Rule.LOST_CONTENT, message, "say all of it in one user(...)", later[0].node)
         replies = [each for each in conversation if each.role == "assistant"]
         if client.drops_roles and replies:
-            message = f"{client.title} sends a turn of the assistant as one of the user"
-            report.add(Rule.LOST_CONTENT, message, "say in the text whose words these are", replies[0].node)
+            message = f"{client.title} sends an assistant turn as a user turn"
+            report.add(Rule.LOST_CONTENT, message, "state in the text who said this", replies[0].node)

@@ -187,7 +187,7 @@ def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
         case _:
             return
     if is_read and (text := _relative(path, scope)) is not None:
-        explanation = "it is looked for in whatever folder a client starts the server in"
+        explanation = "it is looked up in the folder in which the client starts the server"
         hint = f"name it from the recipe's folder: Path(__file__).parent / {text!r}"
         report.add(Rule.RELATIVE_PATH, f"{text!r} has no folder: {explanation}", hint, call)
 

@@ -33,7 +33,7 @@ def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
     end = next((word for word in words if word in _ENDS), None)
     for word in node.args[: words.index(end)] if end is not None else ():
         for name in _leading_parameters(word, scope):
-            message = f"{name!r} stands before {end!r} in a command, which may read its value as an option"
+            message = f"{name!r} comes before {end!r} in a command, which can take its value as an option"
             hint = (
                 "write '--end-of-options' before it, if the command knows that, as git does; "
                 "or refuse such values: Annotated[str, msgspec.Meta(pattern='^[^-]')]"
@@ -165,7 +165,7 @@ def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None
         sent = f"{' and '.join(map(repr, fields))} {'is' if len(fields) == 1 else 'are'} sent literally"
         corrected = " and ".join(f"{{{parameter}}}" for parameter in fields.values() if parameter)
         correction = f"and {corrected} in it, " if corrected else ""
-        braces = "and double the braces that are to be sent: {{ }}"
+        braces = "and double the braces that are part of the text: {{ }}"
         hint = f"write f in front of the string, {correction}{braces}"
         report.add(Rule.FORGOTTEN_F, f"{sent}: its string has no f in front", hint, node)
         return
@@ -229,7 +229,7 @@ def _lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
             (_WORD.search(full_text, line, start) and full_text[start - 1] != _VALUE)
             or (_WORD_AFTER.match(full_text, end) and full_text[end] != _VALUE)
         ):
-            message = f"{block}(...) shares a line with other text, so that Markdown does not see it"
+            message = f"{block}(...) shares a line with other text, so Markdown does not recognize it"
             hint = f"write a blank line between them, or user('...', {block}(...)), which does"
             report.add(Rule.BLOCK_IN_LINE, message, hint, part.value)
         if "\n" in text:
@@ -262,20 +262,20 @@ def _describe_object(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in scope.arguments:
             kind = scope.value(scope.arguments[name])
             if isinstance(kind, type) and inspect.isroutine(getattr(kind, attribute, None)):
-                yield "a method, not what it returns", f"call it: {name}.{attribute}()"
+                yield "a method, not its result", f"call it: {name}.{attribute}()"
         case ast.Name(id=name) if name in scope.arguments:
             yield from _describe_member(name, scope)
         case ast.Lambda():
-            yield "a function, not what it returns", "call it"
+            yield "a function, not its result", "call it"
         case _ if isinstance(value, CallResult):
             yield from _describe_result(value.called)
         case _ if isinstance(value, Unawaited):
-            yield "a coroutine, not what it returns", "await it, in an `async def` prompt"
+            yield "a coroutine, not its result", "await it, in an `async def` prompt"
         case _ if isinstance(value, Iterator):
             yield "a generator, not its items", _JOIN
         case _ if callable(value) or isinstance(value, ModuleType):
             kind = "a class" if isinstance(value, type) else "a function"
-            yield f"{kind}, not what it returns", f"call it: {ast.unparse(node)}(...)"
+            yield f"{kind}, not its result", f"call it: {ast.unparse(node)}(...)"
 
 
 def _describe_result(called: Any) -> Iterator[tuple[str, str]]:
@@ -289,7 +289,7 @@ def _describe_result(called: Any) -> Iterator[tuple[str, str]]:
         yield f"the {called.__name__} object, not its items", _JOIN
     elif type(called) is type and all(getattr(called, name) is getattr(object, name) for name in methods):
         hint = "write its attributes, or give it a __str__"
-        yield f"the {called.__name__} object, not what it holds", hint
+        yield f"the {called.__name__} object, not its content", hint
 
 
 def _describe_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:

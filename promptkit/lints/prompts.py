@@ -49,7 +49,7 @@ def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
         subject = f"{item.arguments.kind} {item.name!r}: case {case.name!r}"
         if case.name in first:
             message = f"{subject}: another one at {first[case.name]} has this name"
-            yield Diagnostic(Rule.BAD_CASE, message, "give each case a name of its own", case.location)
+            yield Diagnostic(Rule.BAD_CASE, message, "give each case a different name", case.location)
         first.setdefault(case.name, str(case.location))
         try:
             case.sent()
@@ -115,7 +115,7 @@ def _lint_empty_result(scope: Scope, report: Report) -> None:
     hint = "return text or messages, or yield them"
     match body[-1]:
         case ast.Expr(ast.Call(ast.Name("print")) as location):
-            hint = "return the text: no client sees what is printed"
+            hint = "return the text: clients do not see printed text"
         case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as location):
             hint = "put 'return' in front of this line"
     report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", hint, location)
@@ -153,7 +153,7 @@ def _lint_value(
     for expression in inner:
         _lint_value(expression, verb, scope, report, may_hold_several=may_hold_several)
     if not inner and (kind := _kind(value)) is not None:
-        message = f"{verb} {kind}, which no message can hold"
+        message = f"{verb} {kind}, which cannot become a message"
         report.add(Rule.UNSENDABLE_VALUE, message, hint_for(value), sent)
 
 
@@ -177,7 +177,7 @@ def _lint_system(sent: SentMessages, report: Report) -> None:
     """Report an execution path with a system part but without turns."""
     for conversation in sent.conversations:
         if conversation and all(each.role == "system" for each in conversation):
-            hint = "add what the person says, as in system(...) + user(...)"
+            hint = "add a user message, as in system(...) + user(...)"
             report.add(Rule.SAYS_NOTHING, "it has a system part and no turn", hint, conversation[0].node)
 
 
@@ -186,7 +186,7 @@ def _lint_first(sent: SentMessages, report: Report) -> None:
     for first, *others in filter(None, sent.conversations):
         if first.role == "assistant":
             message = "its first message is the assistant's"
-            hint = "begin with what the person says, in user(...)"
+            hint = "start with a user message, user(...)"
         elif first.name is not None and any(other.kind == "text" for other in others):
             message = f"its first message is {first.name}, and some clients take the first one alone"
             hint = "put the text before it"
@@ -218,7 +218,7 @@ def _lint_media(scope: Scope, report: Report) -> None:
                     scope.value(owner).from_path(folder / path)
                 except OSError as error:
                     message = f"{path!r} cannot be read: {error.strerror or error}"
-                    hint = f"it is looked for in {display_path(str(folder))!r}"
+                    hint = f"it is looked up in {display_path(str(folder))!r}"
                     report.add(Rule.UNSENDABLE_FILE, message, hint, node)
                 except MediaError as error:
                     message, _, hint = str(error).replace(str(folder / path), path).rpartition(": ")
@@ -248,7 +248,7 @@ def _lint_examples(argument: Argument, report: Report) -> None:
             if not accepts(argument, value):
                 label = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
                 message = f"parameter {argument.name!r} would refuse its {label}"
-                hint = f"give what it takes: {argument.reader.expected}"
+                hint = f"give a value that it accepts: {argument.reader.expected}"
                 report.add(Rule.BAD_EXAMPLE, message, hint, argument.name)
 
 
@@ -286,7 +286,7 @@ def _lint_similar_names(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnosti
             message = (
                 f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone"
             )
-            hint = "rename one of the two, so that people find the one they mean"
+            hint = "rename one of the two, so that users can tell them apart"
             yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, message, hint, prompt.location.part("def"))
 
 

@@ -41,7 +41,7 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
     for reference in dict.fromkeys(_references(body)):
         if not _exists(reference, paths):
             message = f"it refers to {reference!r}, which it does not have"
-            hint = "add the file, or correct the path, which begins in the skill's folder"
+            hint = "add the file, or correct the path, which is relative to the skill's folder"
             if normpath(reference).startswith(".."):
                 hint = "a skill has its own files alone: copy it there, or name the other skill in words"
             report.add(Rule.LOST_REFERENCE, message, hint)
@@ -65,7 +65,7 @@ def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
         if (other := by_name.setdefault(skill.name, skill)) is not skill:
             report = Report(f"skill {skill.name!r}", skill.location)
             message = f"{skill.uri_template!r} has the name of {other.uri_template!r}"
-            report.add(Rule.SAME_SKILL_NAME, message, "rename one: agents keep their skills by name alone")
+            report.add(Rule.SAME_SKILL_NAME, message, "rename one: hosts identify skills by name")
             yield from report.found
 
 

@@ -150,7 +150,7 @@ def _file_text(path: str, call: ast.Call, report: Report) -> str | None:
     except MediaError as error:
         message, _, hint = str(error).partition(": ")
         default_hint = (
-            f"it is looked for in {display_path(str(folder))!r}; Text.below(...) takes other folders"
+            f"it is looked up in {display_path(str(folder))!r}; Text.below(...) takes other folders"
         )
         report.add(Rule.MISSING_TEXT, message, hint or default_hint, call)
         return None
@@ -162,7 +162,7 @@ def _check_placeholders(
     if text is None:
         return
     if foreign := _FOREIGN.search(text):
-        message = f"{foreign[0]!r}{_line_in(re.escape(foreign[0]), file, report)} is sent as it stands"
+        message = f"{foreign[0]!r}{_line_in(re.escape(foreign[0]), file, report)} is sent literally"
         report.add(Rule.TEMPLATE_SYNTAX, message, "write {{name}} there, and give it a value: name=...", call)
     placeholders, names = placeholders_in(text), [keyword.arg for keyword in keywords]
     for name in names:
@@ -171,14 +171,16 @@ def _check_placeholders(
             hint = (
                 f"did you mean {suggestion!r}?"
                 if suggestion
-                else f"write {{{{{name}}}}} where it is to stand"
+                else f"write {{{{{name}}}}} where the value belongs"
             )
-            report.add(Rule.NO_SUCH_HOLE, f"the text has no hole {{{{{name}}}}}", hint, call)
+            report.add(Rule.NO_SUCH_HOLE, f"the text has no placeholder {{{{{name}}}}}", hint, call)
     for unset in placeholders:
         if unset not in names and None not in names:
             location = _line_in(rf"\{{\{{[ \t]*{unset}\b", file, report)
-            message = f"{{{{{unset}}}}}{location} gets no value, and is sent as it stands"
-            hint = f"give it one: {unset}=..., or {unset}='{{{{{unset}}}}}' if the model is to see it"
+            message = f"{{{{{unset}}}}}{location} gets no value and is sent literally"
+            hint = (
+                f"give it a value: {unset}=..., or {unset}='{{{{{unset}}}}}' to send the placeholder itself"
+            )
             report.add(Rule.UNFILLED_HOLE, message, hint, call)
 
 
@@ -197,7 +199,7 @@ def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
             for part in parts:
                 if is_indented and isinstance(part, ast.FormattedValue) and _has_lines(part, scope):
                     expression = ast.unparse(part.value)
-                    message = f"the lines of {expression!r} lose or miss their indentation, if it has several"
+                    message = f"the lines of {expression!r} lose or lack indentation if the value has several"
                     hint = "write fill('...{{name}}...', name=...), or from Python 3.14 on dedent(t'...')"
                     report.add(Rule.SHIFTED_LINES, message, hint, call)
 

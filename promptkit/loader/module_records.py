@@ -149,7 +149,7 @@ class SourceLoader(SourceFileLoader):
         except TooLargeError as error:
             if is_bytecode:
                 raise
-            msg = f"{error.strerror}, and is not a source that people write"
+            msg = f"{error.strerror}, and is not a source file"
             raise ImportError(msg) from None
 
     def _is_stale(self, bytecode: str) -> bool:

@@ -34,12 +34,14 @@ _HEADERS: Final = {
     "cache-control": "no-store",
 }
 
-_FOREIGN_HOST: Final = "This page is not called {!r}. Open the address that promptkit dev has printed."
+_FOREIGN_HOST: Final = (
+    "This page has another host than {!r}. Open the address that promptkit dev has printed."
+)
 _FOREIGN_ORIGIN: Final = "A page of {!r} has sent this request, and only this page itself may."
 _FOREIGN_PAGE: Final = "Another page has sent this request, and only this page itself may."
 _UNKNOWN_BROWSER: Final = (
-    "This browser has not shown the token of promptkit dev. Open the address that it has printed, "
-    "with all that follows the question mark. Each start has another token."
+    "The request has no valid token of promptkit dev. Open the whole address "
+    "that it printed, with the part after the question mark. The token changes with every start."
 )
 
 

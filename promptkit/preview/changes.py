@@ -30,7 +30,7 @@ _OUTCOMES: Final = {
     "[fails]": "fails now",
     "[refused]": "is refused now",
     "[not rendered]": "is not rendered now",
-    "": "says something again",
+    "": "renders again",
 }
 
 #: Maximum size of the cached texts, in characters.
@@ -191,7 +191,7 @@ def _unchanged(
     if since == "save" and version.before is None:
         return _NOT_SAVED
     if not changed:
-        return f"Every case says the same as at {SINCE[since].lower().removeprefix('since ')}."
+        return f"Every case renders the same text as at {SINCE[since].lower().removeprefix('since ')}."
     names = {case.name for case in prompt.saved()}.difference(change.name for change in changed)
     return f"Nothing else has changed: {', '.join(sorted(names))}." if names else ""
 
@@ -210,7 +210,7 @@ def _what(old: str | None, new: str | None) -> str:
     return (
         _OUTCOMES[_outcome_prefix(new)]
         if _outcome_prefix(old) != _outcome_prefix(new)
-        else "says something else"
+        else "renders another text"
     )
 
 

@@ -318,7 +318,7 @@ def _unknown_field(name: str, sent: str, faults: Iterable[InvalidArgument], numb
         f"unknown-{number}",
         Control("area", sent),
         faults=tuple(str(fault) for fault in faults if fault.argument == name),
-        description="The prompt has no such argument: empty the field to leave it out.",
+        description="The prompt has no such argument: empty the field to omit it.",
         is_unknown=True,
     )
 

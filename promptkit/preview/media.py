@@ -95,7 +95,7 @@ class MediaStore:
         """Return the response for a URL: media to show, or other content to download."""
         entry = self._store.get(digest)
         if entry is None:
-            return Response("This is not kept any more. Render the prompt again.", 404)
+            return Response("This rendering has expired. Render the prompt again.", 404)
         data, mime_type = entry
         headers = {"content-security-policy": _POLICY, "cache-control": "private, max-age=3600"}
         if kind_of(mime_type) == "file":
@@ -114,9 +114,9 @@ _MAX_FORM_SIZE: Final = 8 * MAX_UPLOAD_SIZE
 _MOST_KEPT: Final = 256 * 1024 * 1024
 
 _TOO_LARGE: Final = f"is too large: the preview takes files of at most {MAX_UPLOAD_SIZE // 1024**2} MiB"
-_EVICTED: Final = "is not kept any more: choose it again"
+_EVICTED: Final = "has expired: choose the file again"
 _FORM_TOO_LARGE: Final = (
-    f"What was sent is too large: the preview takes {_MAX_FORM_SIZE // 1024**2} MiB at once, "
+    f"The form is too large: the preview takes {_MAX_FORM_SIZE // 1024**2} MiB at once, "
     f"and files of at most {MAX_UPLOAD_SIZE // 1024**2} MiB."
 )
 
@@ -249,7 +249,7 @@ def _read(argument: Argument, files: Sequence[UploadFile]) -> Upload:
         text = "\n".join(content.decode("utf-8-sig") for content in data)
     except UnicodeDecodeError as error:
         filename = ", ".join(names)
-        reason = f"cannot be read from {filename!r}: it is no UTF-8 text (byte {error.start + 1})"
+        reason = f"cannot be read from {filename!r}: it is not UTF-8 text (byte {error.start + 1})"
         return Upload(None, names, size, reason)
     return Upload(text.replace("\r\n", "\n").replace("\r", "\n"), names, size)
 

@@ -294,7 +294,7 @@ class PromptPages(Endpoints):
         try:
             return self._version(request).catalog[name]
         except UnknownPromptError as error:
-            raise HTTPException(404, f"There is no prompt of this name now: {error}.") from None
+            raise HTTPException(404, f"This prompt no longer exists: {error}.") from None
 
 
 def _slow_key(version: CatalogVersion, prompt: CompiledPrompt, form: Submission) -> _RenderingKey:

@@ -141,17 +141,17 @@ def pytest_source(rendering: Rendering, target: str) -> PytestSource:
     imports = "\n\n".join("\n".join(group) for group in groups if group)
     source = [imports, "", "", f"def test_{name}_says_the_same():", *body, ""]
     notes = [
-        f"The value of {key} is a secret, and left out: set the variable {variable(key)} to run the test."
+        f"The value of {key} is a secret and is omitted: set the variable {variable(key)} to run the test."
         for key in rendering.given
         if key in secrets
     ]
     notes += [
-        f"It reads {file}: save that file beside it."
+        f"It reads {file}: save that file next to it."
         for argument, upload in rendering.uploads.items()
         if argument not in secrets
         for file in upload.files
     ]
-    saved = f"Save it as test_{name}.py beside your tests."
+    saved = f"Save it as test_{name}.py next to your tests."
     return PytestSource(f"test_{name}.py", "\n".join(source), (saved, *notes))
 
 

@@ -152,7 +152,7 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
     error_data = msgspec.json.decode(encode_error(1, errors).line)["error"]
     error_block = _json_block("The error of prompts/get", redacted(error_data))
     if not (rendering.asked and lowering.revision.elicitation):
-        return (error_block,), "The arguments do not fit: a client gets this error."
+        return (error_block,), "The arguments are invalid: a client gets this error."
     modes = lowering.revision.elicitation_modes
     params = elicitation(prompt, rendering.asked, modes=modes)
     question = _json_block("The params of elicitation/create", redacted(params))
@@ -193,7 +193,7 @@ def _test(rendering: Rendering, target: str, _choice: str) -> TabContent:
     if rendering.workflow is None and not rendering.faults:
         return TabContent("test", notes=("The prompt failed, so there is nothing that a test could expect.",))
     test = pytest_source(rendering, target)
-    case = Block("A case of these values, beside the prompt", case_source(rendering), "python")
+    case = Block("A case with these values, next to the prompt", case_source(rendering), "python")
     return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 
@@ -222,11 +222,11 @@ def _word(argument: Argument, value: str, upload: Upload | None) -> tuple[str, s
     """Return the word for one argument, and a note."""
     name = argument.name
     if argument.arg.secret:
-        note = f"The value of {name} is a secret, and left out: set the variable {variable(name)} to it."
+        note = f"The value of {name} is a secret and is omitted: set the variable {variable(name)} to it."
         return f'{name}="${variable(name)}"', note
     if upload is not None and upload.files:
         file = upload.files[0]
-        note = f"The value of {name} is read from {file}: run this beside it."
+        note = f"The value of {name} is read from {file}: run this next to it."
         if len(upload.files) > 1:
             note = f"The value of {name} is made of {len(upload.files)} files, and a command line takes one."
         # "@@" and "@-" have a special meaning.

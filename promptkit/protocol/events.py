@@ -210,7 +210,7 @@ class Request(Struct, gc=False):
                 try:
                     call(reply)
                 except Exception as error:  # noqa: BLE001 (the client is answered anyway)
-                    say(f"a reply could not be noted: {error!r}")
+                    say(f"a reply could not be recorded: {error!r}")
         return reply.line if self.channel is None else self.channel.add(reply)
 
     @property
@@ -293,7 +293,7 @@ class MemoryBudget:
                 How many.
 
             own:
-                How many the same request has already. If nobody else has any, it gets all that it wants.
+                How many the same request has already. If only this machine has any, it gets all it wants.
         """
         with self._lock:
             if self._taken > own and self._taken + size > self._limit:

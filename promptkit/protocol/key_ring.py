@@ -44,7 +44,7 @@ class Refusal(Enum):
     Why a token is not opened.
     """
 
-    MALFORMED = "this is no token"
+    MALFORMED = "this is not a token"
     FORGED = "no key of the ring has sealed this token for this use"
     EXPIRED = "the token has expired"
 

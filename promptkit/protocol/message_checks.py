@@ -119,7 +119,7 @@ def decode_again(name: str, method: Method, params: msgspec.Raw, error: Exceptio
             return method.decode(encode({**_decode_members(params), "_meta": token}))
         except UNREADABLE as other:
             reason = str(other)
-    msg = f"the params of {name} do not fit: {cut(reason)}"
+    msg = f"the params of {name} are invalid: {cut(reason)}"
     raise InvalidParams(msg)
 
 
@@ -156,7 +156,7 @@ def not_in_a_batch(method: str) -> InvalidRequest:
     """
     The error for a method that sessions do not have, or that opens one: only sessions have batches.
     """
-    return InvalidRequest(f"{method} cannot be part of a batch here: send it by itself")
+    return InvalidRequest(f"{method} cannot be part of a batch here: send it separately")
 
 
 def refuse_envelope(method: str, params: msgspec.Raw, *, in_batch: bool) -> JsonRpcError:
@@ -201,7 +201,7 @@ def refuse_batch(revision: Revision | None, size: int, limits: Limits) -> Invali
     The error for an array of *size* messages where there are no batches, or none of that size.
     """
     if revision is None or not revision.batches:
-        return InvalidRequest("there are no batches here: send each message by itself")
+        return InvalidRequest("batches are not supported in this revision: send each message separately")
     if not size:
         return InvalidRequest("the batch is empty")
     return InvalidRequest(f"the batch has {size:,} messages: at most {limits.messages:,} are taken")

@@ -115,7 +115,7 @@ class ResourceReference(Struct, tag_field="type", tag="ref/resource"):
 
 class ArgumentPrefix(Struct):
     """
-    The argument to complete, and what was typed so far.
+    The argument to complete, and the text typed so far.
     """
 
     name: Typed

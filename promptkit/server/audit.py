@@ -119,7 +119,7 @@ class Audit:
         self._complained = True
         say(
             f"cannot write to the audit file {str(self._file)!r}: {error.strerror or error}; "
-            "serving goes on, and requests are noted again as soon as it can be written"
+            f"serving continues, and requests are recorded again as soon as the file can be written"
         )
 
     def _append(self, line: bytes) -> None:

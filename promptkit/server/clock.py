@@ -47,7 +47,7 @@ class Clock:
                     self._thread.start()
                 except (RuntimeError, MemoryError) as error:  # the next request tries again
                     self._thread = None
-                    say(f"time limits do not hold for now: {error}")
+                    say(f"time limits are not enforced for now: {error}")
 
     def end(self) -> None:
         """End the thread as soon as nothing is due. `wake` then starts another one."""

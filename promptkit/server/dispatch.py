@@ -268,7 +268,9 @@ class Dispatcher:
             failed, turn.current = turn.current, None
             if failed is None and isinstance(event, Request):
                 failed = self._open.get(self._key(event))
-        what = "what a client sends could not be read" if event is None else "a message could not be handled"
+        what = (
+            "a message of a client could not be read" if event is None else "a message could not be handled"
+        )
         say(f"{what}: {error!r}")
         if failed is not None:
             self._end(failed, _failure(failed.request))

@@ -120,7 +120,7 @@ def answers(response: Any, names: Collection[str]) -> dict[str, Any] | None:
     try:
         answer = msgspec.convert(response, _Answer)
     except msgspec.ValidationError as error:
-        msg = f"the answer to a form does not fit: {error}"
+        msg = f"the answer to a form is invalid: {error}"
         raise InvalidParams(msg) from None
     if answer.action != "accept":
         return None

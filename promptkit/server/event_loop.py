@@ -148,4 +148,4 @@ def _complain(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
     # Only the type of the error is said: its words may hold a secret.
     error = context.get("exception")
     if error is not None:
-        say(f"a task that a prompt has left behind raised {type(error).__name__}")
+        say(f"a task that a prompt did not await raised {type(error).__name__}")

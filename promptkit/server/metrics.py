@@ -35,29 +35,29 @@ _OTHER: Final = "(other)"
 
 #: By its name, what is counted, and by which labels.
 _COUNTED: Final = {
-    "requests": ("Requests, by what came of them.", ("method", "outcome", "code")),
+    "requests": ("Requests, by outcome.", ("method", "outcome", "code")),
     "prompts": (
-        "Prompts that were asked for, as such or as tools, by what came of it.",
+        "Requests for prompts, as prompts or as tools, by outcome.",
         ("prompt", "outcome", "code"),
     ),
-    "reloads": ("How often other recipes were served after an edit.", ()),
+    "reloads": ("Reloads that changed the served recipes.", ()),
     "http_refusals": (
-        "HTTP requests that were refused before anybody looked at what they ask for.",
+        "HTTP requests that were refused before their body was parsed.",
         ("status",),
     ),
 }
 
 #: What is timed, and by which label.
 _TIMED: Final = {
-    "request": ("How long it took to answer a request.", "method"),
-    "prompt": ("How long it took to answer who asked for a prompt.", "prompt"),
+    "request": ("Duration of a request.", "method"),
+    "prompt": ("Duration of requests for prompts.", "prompt"),
 }
 
 #: What goes up and down, and how the numbers of several workers become one.
 _MEASURED: Final[Sequence[tuple[str, str, Literal["sum", "mostrecent"]]]] = (
-    ("requests_in_flight", "Requests that are not answered yet, with the streams that are open.", "sum"),
+    ("requests_in_flight", "Pending requests, including open streams.", "sum"),
     ("requests_waiting", "Requests that wait until fewer prompts run.", "sum"),
-    ("faulty_recipes", "Recipes that had a fault when they were loaded last.", "mostrecent"),
+    ("faulty_recipes", "Recipes with an error at the last load.", "mostrecent"),
 )
 
 _RENDERS: Final = ("prompts/get", "tools/call")

@@ -71,13 +71,13 @@ class Telemetry:
         self._durations = meter.create_histogram(
             "mcp.server.operation.duration",
             unit="s",
-            description="How long requests took, from their arrival to the reply.",
+            description="Duration of requests, from arrival to reply.",
             explicit_bucket_boundaries_advisory=_BOUNDS,
         )
         self._refusals = meter.create_counter(
             "promptkit.http.refusals",
             unit="{request}",
-            description="HTTP requests that were refused before anybody looked at what they ask for.",
+            description="HTTP requests that were refused before their body was parsed.",
         )
         self._transport = {"network.transport": transport}
         if transport == TCP:

@@ -43,7 +43,7 @@ def call_author(function: Callable[[*Args], T], *args: *Args) -> T:
     try:
         return function(*args)
     except _NESTED_ERRORS as error:
-        msg = "what it calls was refused"
+        msg = "a call in it was refused"
         raise RuntimeError(msg) from error
 
 

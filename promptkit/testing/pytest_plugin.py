@@ -87,8 +87,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("promptkit").addoption(
         "--promptkit",
         action="store_true",
-        help="test every prompt: it compiles without a finding, and renders for its examples and for "
-        "arguments that are made up",
+        help="test every prompt: it compiles without a diagnostic, and renders with its examples "
+        "and with generated arguments",
     )
 
 

@@ -106,7 +106,7 @@ def received_skill(listed: ListedSkill, read: Callable[[str], EmbeddedResource])
     folder = listed.uri.removesuffix(f"/{SKILL_FILE}")
     files: dict[str, bytes] = {}
     for entry in listed.resources:
-        _check(entry.uri.startswith(f"{folder}/"), f"{entry.uri!r} is no file of {folder!r}")
+        _check(entry.uri.startswith(f"{folder}/"), f"{entry.uri!r} is not a file of {folder!r}")
         path = unquote(entry.uri.removeprefix(f"{folder}/"))
         _check(path not in files, f"{path!r} is listed twice")
         document = read(entry.uri)

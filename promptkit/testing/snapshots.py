@@ -98,5 +98,5 @@ def changes_of(
         reason = getattr(error, "strerror", None) or error
         return f"{label} has a snapshot that cannot be used: {file}: {reason}"
     return differences(
-        f"{label} says something else (- snapshot, + now)", old_text or "", visible_line_ends(text)
+        f"{label} renders another text (- snapshot, + now)", old_text or "", visible_line_ends(text)
     )

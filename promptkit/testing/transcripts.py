@@ -190,7 +190,7 @@ def _explain_search(operator: str, text: object, turns: object, *, full: bool) -
     matching = [line for line in lines if str(text) in line]
     outcome = "its text contains that" if operator == "not in" else "no text of it contains that"
     selected = matching if operator == "not in" and matching else lines
-    head = f"{_format_line(repr(text), whole=full)} {operator} {type(turns).__name__}: {outcome}"
+    head = f"{_format_line(repr(text), full=full)} {operator} {type(turns).__name__}: {outcome}"
     return [head, *(_format_line(line, full=full) for line in selected)]
 
 
@@ -239,7 +239,7 @@ def _diff_lines(
             yield f"{first.turn}:"
         for tag, i, j, k, m in group:
             if tag == "equal":
-                yield from (f"  {_format_line(line.text, whole=full)}" for line in old[i:j])
+                yield from (f"  {_format_line(line.text, full=full)}" for line in old[i:j])
             else:
                 yield from _changes(old[i:j], new[k:m], full=full)
 
@@ -247,14 +247,14 @@ def _diff_lines(
 def _changes(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str]:
     """Yield removed and added lines, in pairs if there are equally many."""
     if len(old) != len(new):
-        yield from (f"- {_format_line(line.text, whole=full)}" for line in old)
-        yield from (f"+ {_format_line(line.text, whole=full)}" for line in new)
+        yield from (f"- {_format_line(line.text, full=full)}" for line in old)
+        yield from (f"+ {_format_line(line.text, full=full)}" for line in new)
         return
     for before, after in zip((line.text for line in old), (line.text for line in new), strict=True):
         common = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
         cut = 0 if full else max(sum(1 for _ in common) - _CONTEXT, 0)
-        yield f"- {_format_line(before, cut, whole=full)}"
-        yield f"+ {_format_line(after, cut, whole=full)}"
+        yield f"- {_format_line(before, cut, full=full)}"
+        yield f"+ {_format_line(after, cut, full=full)}"
 
 
 def _format_line(line: str, cut: int = 0, *, full: bool = False) -> str:

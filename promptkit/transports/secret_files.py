@@ -29,7 +29,7 @@ _READ_EVERY_S: Final = 1.0
 VARIABLE: Final = "PROMPTKIT_STATE_KEYS"
 
 #: What the log says while a file of keys cannot be read.
-_STALE_KEYS: Final = "the keys that were read last are used until this is mended"
+_STALE_KEYS: Final = "the keys that were last read are used until this is fixed"
 
 #: A command that prints a new key.
 MAKE_A_KEY: Final = f'python -c "import secrets; print(secrets.token_urlsafe({MIN_KEY_BYTES}))"'
@@ -107,7 +107,7 @@ def _find_access_problem(path: str, status: os.stat_result) -> tuple[str, str] |
         return f"it belongs to another user ({status.st_uid})", " in a file of your own"
     mode, hint = f"(mode {stat.S_IMODE(status.st_mode):04o})", f", and chmod g-w,o-rwx {path}"
     if status.st_mode & stat.S_IROTH:
-        return f"everybody can read it {mode}", hint
+        return f"every user can read it {mode}", hint
     if status.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
         return f"others can change it {mode}", hint
     file = Path(path)  # both a link and its target can be replaced
@@ -163,7 +163,7 @@ class SecretFile(Generic[_Secrets]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = partial(read_secret_file, path, kind, parse)
-        self._recovery = f"{path}: this is mended: all {kind} in it count"
+        self._recovery = f"{path}: this is fixed: all {kind} in it count"
         self._consequence = consequence
         self._clock = clock
         self._secrets = self._read()
@@ -194,7 +194,7 @@ class SecretFile(Generic[_Secrets]):
             consequence = self._consequence
             if error.valid is not None:
                 self._secrets, self._read_at = error.valid, self._tried_at
-                consequence = "what other lines say counts"
+                consequence = "the other lines are used"
             if (message := str(error)) != self._reported:
                 self._reported = message
                 say(f"{message}; {consequence}")
@@ -317,7 +317,7 @@ def _user_key() -> bytes | None:
     try:
         return read_key_file(str(file))[0]
     except InvalidSecretsError as error:
-        say(f"{error}; until then, sessions end with the server")
+        say(f"{error}; until then, sessions end when the server stops")
         return None
 
 

@@ -17,7 +17,7 @@ from promptkit.types.errors import ConversionError
 MAX_DIGITS: Final = 4300
 
 _FEWER_DIGITS: Final = f"a whole number of at most {MAX_DIGITS:,} digits"
-_TOO_MANY_DIGITS: Final = f"has more than {MAX_DIGITS:,} digits: send a number that people use"
+_TOO_MANY_DIGITS: Final = f"has more than {MAX_DIGITS:,} digits: send a smaller number"
 
 #: The pattern of a finite decimal number as a JSON string.
 DECIMAL: Final = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"

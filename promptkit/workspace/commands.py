@@ -160,12 +160,12 @@ def _validated(word: str) -> str:
 def _describe_failure(outcome: Outcome, timeout: float, *, check: bool) -> str | None:
     """Describe how a command failed; return None if it succeeded."""
     if outcome.stopped == "timeout":
-        return f"took longer than {timeout:g} s, and was ended"
+        return f"took longer than {timeout:g} s and was ended"
     if not check or not outcome.code or outcome.stopped is not None:
         return None
     if outcome.code < 0:
         return f"was ended by a signal ({signal.strsignal(-outcome.code) or -outcome.code})"
-    return f"ended with code {outcome.code}"
+    return f"exited with code {outcome.code}"
 
 
 def _first_error_line(outcome: Outcome) -> str:

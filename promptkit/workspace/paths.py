@@ -20,7 +20,7 @@ VARIABLE: Final = "PROMPTKIT_WORKSPACE"
 _CLAUDE_CODE_VARIABLE: Final = "CLAUDE_PROJECT_DIR"
 
 _NO_WORKSPACE: Final = (
-    "this server has no workspace: start it with --workspace DIR, or over stdio in the folder that is meant"
+    "this server has no workspace: start it with --workspace DIR, or over stdio in the right folder"
 )
 
 
@@ -94,7 +94,7 @@ def files(pattern: str) -> Callable[[], list[str]]:
     """
     parts = PurePosixPath(pattern).parts
     if not parts or pattern.startswith("/") or ".." in parts:
-        msg = f"files(pattern) is {pattern!r}: write it as seen from the workspace, as in '**/*.py'"
+        msg = f"files(pattern) is {pattern!r}: write it relative to the workspace, as in '**/*.py'"
         raise ValueError(msg)
 
     def list_files() -> list[str]:

@@ -322,7 +322,7 @@ def _list_changes(noun: str, owner: str, old: Item | None, new: Item | None) -> 
     for name in dict.fromkeys((*before, *after)):
         yield from _argument_changes(owner, name, before.get(name), after.get(name))
     if [name for name in before if name in after] != [name for name in after if name in before]:
-        order = f"the arguments stand in another order: {', '.join(after)}"
+        order = f"the arguments are in another order: {', '.join(after)}"
         yield Difference(Kind.ARGUMENT_ORDER, owner, order)
     yield from _scope_changes(owner, old, new)
 
@@ -345,7 +345,7 @@ def _file_changes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
             continue
         path = unquote(uri.removeprefix(new["uri"].removesuffix(SKILL_FILE)))
         how = "has changed" if old_file and new_file else "is gone" if old_file else "is new"
-        message = f"{path} {how}, so that approvals of the skill are lost"
+        message = f"{path} {how}, so hosts ask for approval of the skill again"
         yield Difference(Kind.SKILL_FILE, owner, message, old_file.get("text"), new_file.get("text"))
 
 
@@ -424,7 +424,7 @@ def _type_changes(owner: str, name: str, old: Item, new: Item) -> Iterator[Diffe
         if takes_all(new["schema"], old["schema"], new, old):
             if _sorted_lines(before) == _sorted_lines(after):
                 return
-            kind, message = Kind.ARGUMENT_TYPE, "takes what it took, and is of another type"
+            kind, message = Kind.ARGUMENT_TYPE, "accepts the same values, with another type"
     if old["type"] != new["type"]:
         before, after = old["type"], new["type"]
     yield Difference(kind, owner, f"argument {name!r} {message}", before, after)

@@ -180,10 +180,6 @@ def _transcript(call: Call) -> str:
     return call.redactor.redacted(str(outcome))
 
 
-if __name__ == "__main__":
-    main()
-
-
 _REVISION = "HEAD"
 
 
@@ -237,3 +233,7 @@ class SinceCommit:
     def _compare(self, repository: Repository, commit: str) -> list[TextChange]:
         old, new, _ = compared_renderings(repository, (commit, None), self._targets)
         return list(text_changes(old, new, ()))
+
+
+if __name__ == "__main__":
+    main()

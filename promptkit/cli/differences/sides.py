@@ -168,7 +168,7 @@ class Side:
         self._stdout.seek(0)
         data = self._stdout.read(_MAX_BYTES + 1)
         if not data:
-            self._fail(f"ended with code {self._process.returncode}, and without an answer")
+            self._fail(f"exited with code {self._process.returncode} without an answer")
         if len(data) > _MAX_BYTES:
             self._fail(f"printed more than {_MAX_BYTES:,} bytes")
         output = data.decode(errors="replace")

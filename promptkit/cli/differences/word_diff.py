@@ -61,7 +61,7 @@ class TextChange(Struct, frozen=True):
     is_unsteady: bool = False
 
     def __str__(self) -> str:
-        what = "is new" if self.old is None else "is gone" if self.new is None else "says something else"
+        what = "is new" if self.old is None else "is gone" if self.new is None else "renders another text"
         return f"{self.owner}: {self.case!r} {what}{', each time' if self.is_unsteady else ''}"
 
     @property
@@ -185,7 +185,7 @@ def summary_of(changes: Iterable[TextChange], revision: str) -> str:
         return f"no case says anything else than at {revision}"
     fails = sum(change.breaks for change in changed)
     failing = f", of which {fails} fail" if fails else ""
-    return f"{counted(len(changed), 'case')} not as at {revision}{failing}"
+    return f"{counted(len(changed), 'case')} changed since {revision}{failing}"
 
 
 def as_comment(changes: Iterable[TextChange], revision: str) -> str:

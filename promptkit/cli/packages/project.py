@@ -235,12 +235,13 @@ def _name(name: str | None, root: Path, notes: list[str]) -> str:
         normalized = canonicalize_name(name if name.isascii() else "", validate=True)
     except InvalidName:
         msg = (
-            f"{shortened(name)!r} is no name of a package, which has letters, digits and . - _ between them: "
+            f"{shortened(name)!r} is not a package name, which has letters and digits, with . - _ "
+            f"between them: "
         )
         msg += f"name it with --name, as in {_as_name(name)!r}"
         raise PackageError(msg) from None
     if normalized == DISTRIBUTION:
-        msg = f"{name!r} is the package of promptkit itself: name another with --name"
+        msg = f"{name!r} is the package of promptkit itself: choose another --name"
         raise PackageError(msg)
     return name
 
@@ -253,7 +254,7 @@ def _version(text: str) -> str:
     try:
         return str(Version(text))
     except ValueError:  # invalid, or a number has too many digits
-        msg = f"{shortened(text)!r} is no version of a package (PEP 440): "
+        msg = f"{shortened(text)!r} is not a version (PEP 440): "
         msg += "write it as in 1.2.0, 1.2.0rc1 or 1.2.0.post1"
         raise PackageError(msg) from None
 
@@ -265,7 +266,7 @@ def _requirements(requirements: Iterable[str]) -> tuple[str, ...]:
         try:
             names.add(distribution_name(text))
         except (InvalidRequirement, RecursionError) as error:
-            msg = f"{shortened(text)!r} is no requirement, which is written as in 'httpx>=0.27': {error}"
+            msg = f"{shortened(text)!r} is not a requirement, such as 'httpx>=0.27': {error}"
             msg = msg.partition("\n")[0]
             raise PackageError(msg) from None
     return (*requirements, _PROMPTKIT if DISTRIBUTION in names else f"{_PROMPTKIT}>={VERSION}")

@@ -78,7 +78,7 @@ def registry_name(requested: str | None, package: str, root: Path) -> RegistryNa
     name = requested or (f"io.github.{match[1]}/{match[2]}" if match else f"local/{package}")
     if len(name) > _MAX_NAME or not re.fullmatch(_NAME, name):
         msg = (
-            f"{name!r} is no name of the registry, which has a namespace, one / and a name, and at most "
+            f"{name!r} is not a registry name, which has a namespace, one / and a name, and at most "
             f"{_MAX_NAME} characters: name it with --server-name, as in io.github.acme/prompts"
         )
         raise PackageError(msg)

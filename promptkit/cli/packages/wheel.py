@@ -168,7 +168,7 @@ _MAX_WHEEL: Final = 256 << 20
 _LICENSES: Final = ("COPYING*", "LICEN[CS]E*", "NOTICE*")
 
 #: This pyproject.toml makes the recipes a separate project, which imports nothing from a surrounding one.
-_PYPROJECT: Final = "# The root of the recipes beside it, for promptkit.\n"
+_PYPROJECT: Final = "# The root of the recipes in this folder, for promptkit.\n"
 
 _MAIN: Final = '''\
 """Serves these prompts. It takes the options of `promptkit serve`."""

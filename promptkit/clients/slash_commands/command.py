@@ -268,7 +268,7 @@ def shell_reason(command: str) -> str | None:
         return "it needs a shell"
     first = shlex.split(command)[0]
     if _BUILT_IN.fullmatch(first):
-        return f"{first!r} is no program: a shell does it itself"
+        return f"{first!r} is not a program but a shell builtin"
     return "it sets a variable first" if "=" in first or not first else None
 
 

@@ -176,7 +176,7 @@ class _GeminiText:
     def _file(self, start: int, end: int, path: str) -> Iterator[tuple[int, int, list[Part]]]:
         reason = "it takes what callers send" if "{" in path else None
         if _MEDIA.fullmatch(path):
-            reason = "it is no text"
+            reason = "it is not text"
         elif _FILE.fullmatch(path) is None:
             reason = reason or "it may be a folder, or lie outside of the workspace"
         if reason is None:

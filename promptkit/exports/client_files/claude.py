@@ -17,10 +17,10 @@ _PLACEHOLDER: Final = re.compile(r"\$(?=[0-9]+(?!\w)|ARGUMENTS)")
 
 #: Syntax that Claude Code does not read as text, with descriptions.
 _RESERVED: Final = {
-    re.compile(r"\\\$(?=[0-9]|ARGUMENTS)"): r"a backslash before what Claude Code fills, as in '\$1'",
-    re.compile(r"\$\{CLAUDE_"): "'${CLAUDE_', which Claude Code fills",
+    re.compile(r"\\\$(?=[0-9]|ARGUMENTS)"): r"a backslash before a placeholder of Claude Code, as in '\$1'",
+    re.compile(r"\$\{CLAUDE_"): "'${CLAUDE_', a placeholder of Claude Code",
     re.compile(r"(?<!\S)!`|```!"): "the beginning of a command that Claude Code runs",
-    re.compile(r"(?<!\S)@(?=\S)"): "'@', behind which Claude Code reads the name of a file",
+    re.compile(r"(?<!\S)@(?=\S)"): "'@', after which Claude Code expects a file name",
 }
 
 
@@ -45,7 +45,7 @@ def frozen(prompt: CompiledPrompt) -> bytes:
             body += f"$ARGUMENTS[{names.index(part.name)}]" if len(names) > 1 else "$ARGUMENTS"
             continue
         if body.endswith("$ARGUMENTS") and part.startswith("["):
-            refuse_at(prompt, body, len(body), "'[' behind the place of an argument, which would number it")
+            refuse_at(prompt, body, len(body), "'[' after an argument, where Claude Code expects its number")
         body += _PLACEHOLDER.sub(r"\\$", part)
     return _command(prompt, body)
 

@@ -27,16 +27,20 @@ def frozen(prompt: CompiledPrompt) -> bytes:
     """
     if len(names := [argument.name for argument in prompt.arguments.ordered]) > 1:
         listed = ", ".join(map(repr, names))
-        reason = f"Gemini CLI has one hole, {_PLACEHOLDER}, for all that is typed, and it takes {listed}"
+        reason = (
+            f"Gemini CLI has one placeholder, {_PLACEHOLDER}, for all that is typed, and it takes {listed}"
+        )
         refuse(prompt, f"{reason}: --live writes a file that tells them apart")
     parts = frozen_parts(prompt)
     literal = "".join(part if isinstance(part, str) else "\0" for part in parts)
     if _PLACEHOLDER in literal:
-        refuse_at(prompt, literal, literal.index(_PLACEHOLDER), f"{_PLACEHOLDER!r}, which Gemini CLI fills")
+        refuse_at(
+            prompt, literal, literal.index(_PLACEHOLDER), f"{_PLACEHOLDER!r}, a placeholder of Gemini CLI"
+        )
     text = "".join(part if isinstance(part, str) else _PLACEHOLDER for part in parts)
     if (match := re.search(r"[!@]\{", text)) is not None:
         subject = "a command" if match[0] == "!{" else "the name of a file"
-        refuse_at(prompt, text, match.start(), f"{match[0]!r}, behind which Gemini CLI reads {subject}")
+        refuse_at(prompt, text, match.start(), f"{match[0]!r}, after which Gemini CLI expects {subject}")
     return _command(prompt, text)
 
 

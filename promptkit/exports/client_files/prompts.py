@@ -38,7 +38,7 @@ class LiveCommand(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.prompt.arguments.secret:
-            refuse(self.prompt, "it has a secret argument, which 'promptkit render' hides in what it prints")
+            refuse(self.prompt, "it has a secret argument, which 'promptkit render' redacts in its output")
 
     @property
     def base_command(self) -> str:
@@ -73,16 +73,20 @@ def frozen_parts(prompt: CompiledPrompt) -> tuple[str | Placeholder, ...]:
     """
     for argument in prompt.arguments.ordered:
         if not argument.required:
-            refuse(prompt, f"{argument.name!r} may be left out, and a hole is filled always: {_LIVE_HINT}")
+            refuse(
+                prompt,
+                f"{argument.name!r} is optional, but a frozen export cannot omit a placeholder: {_LIVE_HINT}",
+            )
         if not argument.blank_is_value:
             refuse(
                 prompt,
-                f"{argument.name!r} takes {argument.reader.expected}, and a hole any text: {_LIVE_HINT}",
+                f"{argument.name!r} takes {argument.reader.expected}, and a placeholder any text: "
+                f"{_LIVE_HINT}",
             )
         if argument.arg.secret:
             refuse(
                 prompt,
-                f"{argument.name!r} is a secret, which clients would keep as they keep all that is typed",
+                f"{argument.name!r} is a secret, but clients store typed arguments",
             )
     try:
         turns = template_of(prompt).turns
@@ -91,7 +95,7 @@ def frozen_parts(prompt: CompiledPrompt) -> tuple[str | Placeholder, ...]:
         refuse(prompt, f"{reason or error.reason}: {_LIVE_HINT}")
     for number, turn in enumerate(turns, 1):
         if turn.role != "user":
-            refuse(prompt, f"turn {number} is of the {turn.role}, and a file is what the user says")
+            refuse(prompt, f"turn {number} is of the {turn.role}, but files are content of the user")
     return tuple(part for number, turn in enumerate(turns) for part in (*["\n\n"][:number], *turn.parts))
 
 
@@ -109,6 +113,9 @@ def target_word(target: str) -> str:
         ExportRefusedError: If a shell or a client would interpret it.
     """
     if shlex.quote(target) != target or target.startswith("-"):
-        msg = f"the target {target!r} cannot stand in a command as it is: rename it, without blanks and signs"
+        msg = (
+            f"the target {target!r} cannot be part of a command: rename it, without blanks and "
+            f"special characters"
+        )
         raise ExportRefusedError(msg)
     return target

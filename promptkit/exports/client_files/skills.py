@@ -12,8 +12,9 @@ from promptkit.files.scratch import SpooledBytes, keep
 
 #: Instructions for passing arguments.
 _ARGUMENTS_HINT: Final = (
-    "Add each argument as `NAME=VALUE`, in quotes that keep a shell from reading it. Write a value that is "
-    "long, has several lines or comes from somebody else to a file, and `NAME=@FILE`."
+    "Add each argument as `NAME=VALUE`, in quotes that keep a shell from "
+    "reading it. Write a value that is long, has several lines or comes from someone else to a "
+    "file, and pass `NAME=@FILE`."
 )
 
 
@@ -40,7 +41,10 @@ def frozen(prompt: CompiledPrompt) -> dict[str, SpooledBytes]:
     if not prompt.arguments.ordered:
         return _files(prompt, body)
     lines = _argument_lines(prompt, opened, closed)
-    intro = "Put what the user gives in place of each of these, and then do what stands below the line."
+    intro = (
+        "Replace each of these by the value that the user gives, and then follow the "
+        "instructions below the line."
+    )
     return _files(prompt, "\n".join([intro, "", *lines, "", "---", "", body]))
 
 
@@ -52,7 +56,11 @@ def live(command: LiveCommand) -> dict[str, SpooledBytes]:
         ExportRefusedError: If the format of skills does not allow it.
     """
     prompt = command.prompt
-    lines = ["Run this command, and then do what it prints:", "", f"    {command.base_command}"]
+    lines = [
+        "Run this command, and then follow the instructions that it prints:",
+        "",
+        f"    {command.base_command}",
+    ]
     if prompt.arguments.ordered:
         lines += ["", _ARGUMENTS_HINT, "", *_argument_lines(prompt)]
     return _files(prompt, "\n".join(lines))
@@ -67,7 +75,7 @@ def _argument_lines(prompt: CompiledPrompt, opened: str = "", closed: str = "") 
     """Yield a line for each argument."""
     for argument in prompt.arguments.ordered:
         text = f": {' '.join(argument.description.split())}" if argument.description else ""
-        yield f"- `{opened}{argument.name}{closed}`{'' if argument.required else ' (may be left out)'}{text}"
+        yield f"- `{opened}{argument.name}{closed}`{'' if argument.required else ' (optional)'}{text}"
 
 
 def _files(prompt: CompiledPrompt, body: str) -> dict[str, SpooledBytes]:

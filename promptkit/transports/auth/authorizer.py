@@ -186,7 +186,7 @@ def protect(
         ModuleNotFoundError: If an issuer's tokens must be verified and the extra ``auth`` is not installed.
     """
     if token_file is not None and (issuer is not None or verifier is not None):
-        msg = "tokens come from a file, or from somebody else, but not from both"
+        msg = "tokens come from a file or from an issuer, but not from both"
         raise ValueError(msg)
     scheme = BearerScheme(resource, issuer, scopes)
     if verifier is None and token_file is not None:

@@ -67,7 +67,7 @@ class BearerScheme:
 
     def _describe(self, resource: str | None, issuer: str) -> None:
         if resource is None:
-            msg = "an issuer makes tokens for one URL: say by which one clients call this server"
+            msg = "an issuer makes tokens for one URL: name the one by which clients call this server"
             raise ValueError(msg)
         parts = urlsplit(secure_url(resource))
         url = f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{parts.path.rstrip('/')}"
@@ -109,7 +109,7 @@ class BearerScheme:
     def text(self, token: bytes) -> str | HttpResponse:
         """Return a token as text, or the response that rejects it."""
         if not is_token(token):
-            return self._malformed("a token has letters, digits and -._~+/= alone")
+            return self._malformed("a token has only letters, digits and -._~+/=")
         return token.decode()
 
     def admit(self, principal: Principal | None) -> Principal | HttpResponse:

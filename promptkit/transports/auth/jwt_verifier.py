@@ -116,13 +116,13 @@ class JwtVerifier:
         """Log why a token is rejected, once per reason: clients send invalid tokens repeatedly."""
         if reason not in self._logged:
             self._logged.add(reason)
-            say(f"a token was refused: {reason}. This is said once")
+            say(f"a token was refused: {reason}. This is reported once")
 
 
 def _read_header(token: str) -> _Header:
     encoded, _, remainder = token.partition(".")
     if remainder.count(".") != 1:
-        msg = "it is no signed JSON Web Token"
+        msg = "it is not a signed JSON Web Token"
         raise _InvalidTokenError(msg)
     try:
         header = _decode_header(urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
@@ -140,7 +140,7 @@ def _to_principal(claims: dict[str, Any]) -> Principal:
     user = claims.get("sub")
     subject = user or claims.get("client_id") or claims.get("azp")
     if not isinstance(subject, str):
-        msg = "it does not say whose it is (sub)"
+        msg = "it has no subject (sub)"
         raise _InvalidTokenError(msg)
     scopes = claims.get("scope", claims.get("scp", ""))
     if isinstance(scopes, list):
@@ -150,7 +150,7 @@ def _to_principal(claims: dict[str, Any]) -> Principal:
     try:
         return Principal(subject, scopes, min(claims["exp"], 2**53) + LEEWAY_S, program=not user)
     except ValueError:
-        msg = "what it says of whose it is (sub) is no text"
+        msg = "its subject (sub) is not a string"
         raise _InvalidTokenError(msg) from None
 
 
@@ -168,7 +168,7 @@ def _describe_error(error: Exception) -> str:
 _CLAIMS: Final = {
     "iss": "it is of another issuer (iss)",
     "aud": "it is for another server (aud)",
-    "exp": "it does not say when it expires (exp)",
+    "exp": "it has no expiry (exp)",
     "nbf": "it is not valid yet (nbf)",
     "iat": "it was issued in the future (iat)",
 }

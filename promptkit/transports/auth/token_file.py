@@ -39,7 +39,7 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
         message = _find_error(words)
         digest = b"" if message else sha256(words[1].encode()).digest()
         if digest in principals:
-            message = "this token stands on another line, too: everybody needs one of their own"
+            message = "this token is on another line, too: every principal needs a different one"
         if message:
             errors.append(f"line {number}: {message}")
         else:
@@ -53,13 +53,13 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
 
 def _find_error(words: list[str]) -> str | None:
     if len(words) == 1:
-        return "there is one word: write a name, a token and any scopes, with blanks between them"
+        return "the line has one word: write a name, a token and any scopes, separated by blanks"
     if not is_token(words[1].encode(errors="surrogateescape")):
-        return "the second word is no token: one has letters, digits and -._~+/= alone"
+        return "the second word is not a token: a token has only letters, digits and -._~+/="
     if (size := len(words[1].rstrip("="))) < MIN_TOKEN:  # the padding of base64 is not secret
         return f"the token has {size} characters and could be guessed: it needs {MIN_TOKEN}"
     if any("\udc80" <= character <= "\udcff" for character in words[0]):
-        return "the name is no UTF-8: write the file in that encoding"
+        return "the name is not UTF-8: save the file in that encoding"
     return None
 
 
@@ -80,7 +80,7 @@ class TokenFile:
     """
 
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
-        consequence = f"{VALID_S:g} s after it was read last, nobody is let in until this is mended"
+        consequence = f"{VALID_S:g} s after it was last read, all requests are refused until this is fixed"
         self._file = SecretFile(path, "tokens", read_tokens, consequence, clock)
         if not self._file.current():
             msg = f"{path}: there is no token: write a name and a token on each line"

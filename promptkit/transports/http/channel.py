@@ -196,7 +196,7 @@ class HttpChannel:
             msg = f"the body of a request has at most {limit:,} bytes"
             return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
         if not fits:
-            msg = "the bodies of other requests take all the memory there is for them: try again later"
+            msg = "the memory for request bodies is in use: try again later"
             return refuse(503, TooManyRequests(msg), headers=(RETRY,))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 

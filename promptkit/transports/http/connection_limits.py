@@ -37,7 +37,7 @@ class Phase(Enum):
     HEAD = "the rest of a head"
     BODY = "the rest of a body"
     NEXT = "another request"
-    NOTHING = "nothing: what comes is dropped"
+    NOTHING = "nothing: its input is dropped"
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):

@@ -95,7 +95,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.scopes and self.authorizer is not None:
-            msg = "scopes are for applications without tokens: here, tokens say it"
+            msg = "scopes are for applications without tokens: here, the tokens hold the scopes"
             raise ValueError(msg)
 
 
@@ -110,7 +110,7 @@ def public_names(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return (), ()
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        msg = f"the public URL {url!r} is no URL of a server: write it as https://prompts.example/mcp"
+        msg = f"the public URL {url!r} is not the URL of a server: write it as https://prompts.example/mcp"
         raise ValueError(msg)
     return (parts.netloc,), (f"{parts.scheme}://{parts.netloc}",)
 

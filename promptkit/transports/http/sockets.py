@@ -385,7 +385,7 @@ def listen_inherited(descriptor: int) -> Listener:
         inherited = socket.socket(fileno=descriptor)
         is_listening = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError as error:
-        msg = f"descriptor {descriptor} is no socket: {_error_text(error)}"
+        msg = f"descriptor {descriptor} is not a socket: {_error_text(error)}"
         raise ListenError(msg) from None
     if not is_listening:
         inherited.detach()  # it belongs to another owner
@@ -481,7 +481,7 @@ def _is_stale(path: str) -> bool:
         return False
     if not Path(path).is_socket():
         raise FileExistsError(
-            errno.EEXIST, "there is a file that is no socket: remove it, or name another path"
+            errno.EEXIST, "there is a file that is not a socket: remove it, or name another path"
         )
     if sys.platform != "win32":
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

@@ -202,4 +202,4 @@ class Supervisor:
 def _describe_exit(code: int) -> str:
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with code {code}" if code else "ended"
+    return f"exited with code {code}" if code else "ended"

@@ -211,11 +211,11 @@ class HttpWorker:
         now, why = self._loop.time(), error.strerror or str(error)
         if self._failing_since is None:
             self._failing_since = now
-            say(f"connections wait, as they cannot be accepted: {why}")
+            say(f"connections wait because they cannot be accepted: {why}")
         elif self._count >= self._connections.limits.connections:  # at the limit, which is not a failure
             self._failing_since = now
         elif now - self._failing_since > _ACCEPT_TIMEOUT_S:
-            say(f"this process ends, as it cannot accept connections any more: {why}")
+            say(f"this process exits because it can no longer accept connections: {why}")
             self.cannot_accept = True
             self.end()
         self._balance.end(self._number)
