@@ -85,7 +85,7 @@ class PendingRequest(Struct, eq=False):
         """
         request = self.request
         if request.method == "tools/call":
-            result = self.snapshot.lowerings[request.revision].failure(error)
+            result = self.snapshot.lowerings[request.revision].tool_error(error)
             if result is not None:
                 return encode_result(request.id, result, "failed")
         return encode_error(request.id, error)

@@ -155,7 +155,7 @@ def _result(
     request, prompt = pending.request, pending.about
     lowering = pending.snapshot.lowerings[request.revision]
     is_call = request.method == "tools/call"
-    result = lowering.called(rendered) if is_call else lowering.result(prompt, rendered)
+    result = lowering.tool_result(rendered) if is_call else lowering.result(prompt, rendered)
     if key is not None:
         pending.snapshot.replies.put(key, result, prompt.cache or 0)
     return result

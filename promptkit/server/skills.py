@@ -33,7 +33,7 @@ def get_skill(pending: PendingRequest) -> bytes:
         raise InvalidParams(msg, {"uri": shortened(uri)})
     lowering = snapshot.lowerings[request.revision]
     result = wire.GetSkillResult(skill=lowering.skill(skill))
-    return lowering.results.encode_kept(result, changes=snapshot.capabilities.changes)
+    return lowering.results.encode_cacheable(result, changes=snapshot.capabilities.changes)
 
 
 def read_directory(pending: PendingRequest) -> bytes:

@@ -17,7 +17,7 @@ from promptkit.protocol.capabilities import Capabilities, PageKey, ServerInfo, T
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import LISTS, digest_of_lines, lists_the_same, pages_of
+from promptkit.protocol.pagination import LISTS, digest_of_lines, lists_equal, pages_of
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Snapshot:
         self._whole: Snapshot | None = None  # of a view: the snapshot that has all
         if before is not None:
             for lowering in self.lowerings.values():
-                lowering.forget_texts()
+                lowering.clear_text_cache()
             for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
                 self._pages[method, revision] = self._encode(method, revision, (before.catalog, pages))
 
@@ -125,7 +125,7 @@ class Snapshot:
         return {
             method
             for method in LISTS
-            if not lists_the_same(method, self.catalog, other.catalog, newest, tools=tools)
+            if not lists_equal(method, self.catalog, other.catalog, newest, tools=tools)
         }
 
     def changed_resources(self, other: "Snapshot") -> Callable[[str], bool]:

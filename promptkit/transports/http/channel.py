@@ -137,7 +137,7 @@ class HttpChannel:
         """Whose requests are counted together: those of one principal, else of one address."""
         return (self.address or "") if self.principal is None else self.principal.identity
 
-    def fitting(self, _request_id: RequestId, reply: Reply) -> Reply:
+    def fit_reply(self, _request_id: RequestId, reply: Reply) -> Reply:
         """Return *reply*: it has no limit but its own."""
         return reply
 
