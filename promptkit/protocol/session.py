@@ -107,7 +107,7 @@ class Session:
         self.subscriptions = Subscriptions()
         self._limits = limits
         # Params up to this length cannot exceed the limits on arguments and values.
-        self._small = min(limits.argument, limits.arguments * len('"":0,'), limits.values, MAX_PARAMS)
+        self._small_params = min(limits.argument, limits.arguments * len('"":0,'), limits.values, MAX_PARAMS)
         self._budget = budget or MemoryBudget(limits.held)
 
     def receive_message(self, message: bytes, channel: Channel | None = None) -> list[Event]:
@@ -187,7 +187,7 @@ class Session:
         name = message.method
         if (method := self.methods.get(name) or self.capabilities.method(name)) is None:
             raise refuse_unknown(name, message.params)
-        if large := len(message.params) > self._small:
+        if large := len(message.params) > self._small_params:
             check_params(name, method.params, message.params, self._limits)
         try:
             params = method.decode(message.params)

@@ -132,7 +132,7 @@ class Elicitation:
         """
         Return the arguments of a repeated request, and the number of questions asked for it.
 
-        Without a valid ``requestState``, answers are ignored, and the number is 0.
+        Without a ``requestState``, or with an expired one, answers are ignored, and the number is 0.
 
         Raises:
             InvalidParams: If the ``requestState`` was not issued by this server for this request.

@@ -139,7 +139,7 @@ class Metrics:
             self._counters["reloads"].inc()
 
     def text(self, faults: int) -> bytes:
-        """Return the metrics of all workers. The caller passes the number of faulty recipes."""
+        """Return the metrics of all workers, with the number of faulty recipes (*faults*)."""
         self._faulty_gauge.set(faults)
         registry = CollectorRegistry()
         MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]

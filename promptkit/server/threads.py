@@ -88,7 +88,7 @@ class Watchdog:
         if sys.platform != "win32" and not _is_handled():
             self._is_enabled = True
             if os.getpid() == 1:
-                _exit_as_first_process()
+                _install_exit_handler()
             faulthandler.register(signal.SIGPROF, file=2, all_threads=True, chain=True)
 
     def arm(self) -> None:
@@ -114,7 +114,7 @@ if sys.platform != "win32":
         """Return whether an author's code, such as a profiler, handles the signal."""
         return signal.getsignal(signal.SIGPROF) is not signal.SIG_DFL
 
-    def _exit_as_first_process() -> None:
+    def _install_exit_handler() -> None:
         """Let SIGPROF call C's `_exit`, because by default no signal ends a container's first process."""
         import ctypes  # libffi opens a file, which could take the place of a closed stream
 
