@@ -223,7 +223,7 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
     command = command_in(configuration.settings, change.entry) or []
     if command and configuration.scope == "project":
         if command[0] == "promptkit":
-            yield "everyone who works on the project needs promptkit on their PATH"
+            yield "everyone everyone who works on the project needs promptkit on their PATH"
         values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
         yield from (f"only this machine has {value}" for value in values if Path(value).is_absolute())
     limitations = get_client(configuration.client).limitations

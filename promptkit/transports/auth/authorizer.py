@@ -114,7 +114,7 @@ class Authorizer:
         """
         if not self.scheme.documents:
             return None
-        needed = frozenset().union(*map(server.scopes_lacking, requests))
+        needed = frozenset().union(*map(server.missing_scopes, requests))
         if not needed:
             return None
         response = self.scheme.refuse_scopes(needed, requests[0].id if len(requests) == 1 else UNSET)

@@ -137,8 +137,8 @@ class HttpChannel:
         """The key under which requests are counted: the principal, or without one the address."""
         return (self.address or "") if self.principal is None else self.principal.identity
 
-    def fitting(self, _request_id: RequestId, reply: Reply) -> Reply:
-        """Return *reply* unchanged: HTTP does not limit its size."""
+    def fit_reply(self, _request_id: RequestId, reply: Reply) -> Reply:
+        """Return *reply*: it has no limit but its own."""
         return reply
 
     def add(self, reply: Reply) -> bytes:

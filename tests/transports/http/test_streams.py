@@ -41,7 +41,7 @@ def tell_of_prompts(app):
     """Tell all streams that the list of prompts has changed."""
     for streams in app._server._notifier.by_scopes.values():
         for stream in streams:
-            stream.tell({"prompts/list"}, bool)
+            stream.notify({"prompts/list"}, bool)
 
 
 def methods(caller):
