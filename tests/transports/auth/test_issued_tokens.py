@@ -13,7 +13,7 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey, import_key
 from promptkit.protocol.http.messages import HttpResponse
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth import issuer as issuers
-from promptkit.transports.auth.authorizer import KNOWN_S, Authorizer
+from promptkit.transports.auth.authorizer import CACHE_S, Authorizer
 from promptkit.transports.auth.bearer_header import BearerScheme
 from promptkit.transports.auth.issuer import (
     COOL_DOWN_S,
@@ -385,7 +385,7 @@ class TestRequestsToTheIssuer:
         clock.now += LEEWAY_S + 1
         assert check(authorizer, token).subject == "ada"
         assert check(authorizer, short).status == 503
-        clock.now += KNOWN_S
+        clock.now += CACHE_S
         assert check(authorizer, token).status == 503
 
     def test_cached_token_is_cheap_to_check(self, issuer):
@@ -408,11 +408,11 @@ class TestRequestsToTheIssuer:
 
     def test_token_cache_is_bounded(self, issuer, monkeypatch):
         """The oldest token is evicted, and verified again when it returns."""
-        monkeypatch.setattr("promptkit.transports.auth.authorizer._MOST_KNOWN", 3)
+        monkeypatch.setattr("promptkit.transports.auth.authorizer._MAX_CACHED", 3)
         authorizer = make_authorizer(issuer)
         for number in range(10):
             assert check(authorizer, issuer.token(RESOURCE, jti=str(number))).subject == "ada"
-        assert len(authorizer._known) == 3
+        assert len(authorizer._cached) == 3
 
     def test_unknown_key_ids_do_not_flood_the_issuer(self, issuer, clock):
         """The issuer is contacted at most once per cool-down."""
@@ -501,7 +501,7 @@ class TestRequestsToTheIssuer:
         clock.now += TRUSTED_S - 1
         assert check(authorizer, token).subject == "ada"
         assert check(authorizer, issuer.token(RESOURCE, kid="new", exp=int(clock.now) + 600)).status == 503
-        clock.now += KNOWN_S + 2
+        clock.now += CACHE_S + 2
         assert check(authorizer, token).status == 503
 
     def test_stream_stays_open_while_the_issuer_is_unavailable(self, issuer, clock):
@@ -598,7 +598,7 @@ class TestRequestsToTheIssuer:
         verifier = JwtVerifier(keys, RESOURCE)
         with pytest.raises(VerifierUnavailableError):
             asyncio.run(verifier.verify(issuer.token(RESOURCE)))
-        running = keys._running
+        running = keys._pending
         released.set()
         running.result(20)
         assert asyncio.run(verifier.verify(issuer.token(RESOURCE))).subject == "ada"

@@ -400,7 +400,7 @@ class TestPipelining:
             connection = await self.slow(events)
             for _ in range(1000):
                 connection.data_received(request_)
-            return [*events], sum(cycle.size for cycle in connection._waiting)
+            return [*events], sum(cycle.size for cycle in connection._pipeline)
 
         events, size = asyncio.run(pending_size())
         assert events == []
@@ -429,7 +429,7 @@ class TestPipelining:
             sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
             connection.data_received(b"1\r\na\r\n")
             sys.setprofile(before)
-            assert len(connection._waiting) == waiting + 1
+            assert len(connection._pipeline) == waiting + 1
             return len(calls)
 
         assert asyncio.run(calls_of_a_piece(60)) == asyncio.run(calls_of_a_piece(1))
@@ -445,10 +445,10 @@ class TestPipelining:
             while tasks:
                 assert [*tasks.pop().__await__()] == []
 
-        assert connection._behind == 0
+        assert connection._pipeline_bytes == 0
         connection.data_received(HEAD + b"\r\n" + LARGE[:-1])
         connection.eof_received()
-        assert connection._behind == 0
+        assert connection._pipeline_bytes == 0
         tasks.pop().close()
 
     def test_pipelined_requests_delay_draining(self):
@@ -461,10 +461,10 @@ class TestPipelining:
         connection.data_received((HEAD + b"\r\n") * 3)
         states = []
         while tasks:
-            states.append(connections.are_at_last)
+            states.append(connections.are_on_last_request)
             assert [*tasks.pop().__await__()] == []
 
-        assert [*states, connections.are_at_last] == [False, False, True, False]
+        assert [*states, connections.are_on_last_request] == [False, False, True, False]
 
     @pytest.mark.parametrize(
         ("version", "pipelined"),

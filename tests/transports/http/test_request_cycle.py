@@ -173,7 +173,7 @@ def test_sending_after_the_end_is_an_error():
 def test_nothing_is_written_to_a_disconnected_client():
     """The application can continue to send."""
     response = WrittenResponse()
-    response.cycle.leave()
+    response.cycle.disconnect()
     response.send({"type": "http.response.body", "body": b"one"})
 
     assert (response.parts, response.ended) == ([], False)
@@ -213,7 +213,7 @@ class TestReceiving:
 
         assert asyncio.run(receive())["body"] == b"a"
 
-    @pytest.mark.parametrize("end", [RequestCycle.leave, lambda cycle: cycle._write(b"", more=False)])
+    @pytest.mark.parametrize("end", [RequestCycle.disconnect, lambda cycle: cycle._write(b"", more=False)])
     def test_disconnect_is_received_at_the_end(self, end):
         """An application that waits is notified when the client disconnects or the response is complete."""
 
@@ -260,7 +260,7 @@ class TestReceiving:
 
         async def receive():
             cycle = make_cycle(parts := [], awaits_continue=True)
-            cycle.leave()
+            cycle.disconnect()
             return await cycle.receive(), parts
 
         assert asyncio.run(receive()) == ({"type": "http.disconnect"}, [])
@@ -309,7 +309,7 @@ class TestApplications:
         async def answer(*, disconnects):
             cycle = make_cycle(parts := [])
             if disconnects:
-                cycle.leave()
+                cycle.disconnect()
             await cycle.run(silent)
             return parts
 

@@ -251,7 +251,7 @@ class TestStreams:
         """
         verifier = ScopedVerifier()
         application = make_app(verifier=verifier)
-        monkeypatch.setattr(application, "comment_every", 0.05)
+        monkeypatch.setattr(application, "comment_interval", 0.05)
         listen = modern("s", "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
 
         async def run():

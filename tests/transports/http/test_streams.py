@@ -41,7 +41,7 @@ def notify_prompts_changed(app):
     """Notify all streams that the list of prompts has changed."""
     for streams in app._server._notifier.by_scopes.values():
         for stream in streams:
-            stream.tell({"prompts/list"}, bool)
+            stream.notify({"prompts/list"}, bool)
 
 
 def methods(caller):
@@ -217,7 +217,7 @@ class TestKeepingAlive:
             caller.gone.set()
             await caller.result()
 
-        run(scenario, comment_every=0.05)
+        run(scenario, comment_interval=0.05)
 
     def test_stalled_body_times_out(self):
         """A body that does not arrive in time is rejected with 408, and the connection is closed."""
@@ -232,7 +232,7 @@ class TestKeepingAlive:
             assert (answer.status, answer.code, answer.header("connection")) == (408, -32600, "close")
             await check_still_serving(app)
 
-        run(scenario, body_within=0.05)
+        run(scenario, body_timeout=0.05)
 
 
 class TestReaders:

@@ -242,7 +242,7 @@ class ScarceFiles:
         limits = ConnectionLimits(connections=20)
         worker = HttpWorker(None, [], limits=limits, grace=1.0, balance=self.balance)
         worker._loop, worker._count = self.loop, connections
-        worker._ended = SimpleNamespace(set=bool)
+        worker._end_event = SimpleNamespace(set=bool)
         return worker
 
     def wait(self, seconds):
@@ -255,8 +255,8 @@ class ScarceFiles:
 
 
 class TestLackOfFiles:
-    @pytest.mark.parametrize(("connections", "is_deaf"), [(19, True), (20, False)])
-    def test_worker_without_file_descriptors_exits(self, monkeypatch, connections, is_deaf):
+    @pytest.mark.parametrize(("connections", "cannot_accept"), [(19, True), (20, False)])
+    def test_worker_without_file_descriptors_exits(self, monkeypatch, connections, cannot_accept):
         """
         A worker that cannot open files exits, unless it has the maximum number of connections, which are
         temporary.
@@ -266,9 +266,9 @@ class TestLackOfFiles:
         worker._accept(files)
         files.wait(20)
 
-        assert worker.is_deaf is is_deaf
+        assert worker.cannot_accept is cannot_accept
 
-    @pytest.mark.parametrize("source", ["_accept", "_take"])
+    @pytest.mark.parametrize("source", ["_accept", "_take_handed_over"])
     def test_recovered_worker_does_not_exit(self, monkeypatch, source):
         """Recovery is noticed even if no client connects."""
         files = ScarceFiles()
@@ -279,7 +279,7 @@ class TestLackOfFiles:
         files.are_scarce = True
         worker._accept(files)
 
-        assert not worker.is_deaf
+        assert not worker.cannot_accept
 
 
 def test_connection_is_counted_once():
@@ -300,7 +300,7 @@ def test_connection_is_counted_once():
             await asyncio.gather(*worker._opening)
             for client in clients:
                 client.close()
-            await worker._look_until(lambda: not len(worker._connections), 10)
+            await worker._wait_until(lambda: not len(worker._connections), 10)
 
         asyncio.run(accept())
 
