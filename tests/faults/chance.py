@@ -1,11 +1,11 @@
-"""Chance that can be repeated."""
+"""Reproducible randomness."""
 
 import os
 from random import Random
 
-#: From what the chances of a run are drawn; another one may be given.
+#: The seed of a run; `FAULTS_SEED` overrides it.
 SEED = os.environ.get("FAULTS_SEED", "20261121")
 
 
 class Chance(Random):
-    """Draws the same again for the same seed; it keeps no secrets."""
+    """A random generator with a fixed seed; it is not used for secrets."""

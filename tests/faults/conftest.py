@@ -1,4 +1,4 @@
-"""What the fault tests share: processes that are ended, and how much is to be done."""
+"""Fixtures of the fault tests: server processes, and the length of a run."""
 
 import sys
 
@@ -9,7 +9,7 @@ from tests.faults.serving import Serving
 
 
 def pytest_collection_modifyitems(items):
-    """The whole form of these tests takes its time, and they speak of pipes as POSIX has them."""
+    """Skip these tests without POSIX pipes, and extend their timeout with `--whole`."""
     for item in items:
         if "faults" in item.path.parts:
             item.add_marker(pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX pipes"))
@@ -18,31 +18,31 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
-def whole(request):
-    """Whether everything is to be done, or a part that takes a minute or two."""
+def full_length(request):
+    """Whether the tests run at full length, not for only a minute or two."""
     return request.config.getoption("--whole")
 
 
 @pytest.fixture
-def amount(whole, in_ci):
-    """A function that returns how much is to be done: with `--whole`, in CI, or for a smoke."""
-    return lambda most, ci, smoke: most if whole else ci if in_ci else smoke
+def amount(full_length, in_ci):
+    """A function that returns the amount of work: with `--whole`, in CI, or for a smoke test."""
+    return lambda full, ci, smoke: full if full_length else ci if in_ci else smoke
 
 
 @pytest.fixture
 def figures(request):
-    """A function that notes figures, which are printed at the end, also when the test passes."""
+    """A function that records figures, which are printed at the end even if the test passes."""
 
-    def show(**found):
-        shown = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.items())
-        request.node.user_properties.append(("figures", shown))
+    def record(**values):
+        text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+        request.node.user_properties.append(("figures", text))
 
-    return show
+    return record
 
 
 @pytest.fixture
 def serve(tmp_path, recipes):
-    """A function that starts a server, of a recipe with everything unless it is given a folder."""
+    """A function that starts a server, by default of a recipe with all kinds of prompts."""
     started = []
 
     def start(*options, folder=None, **kwargs):

@@ -1,12 +1,13 @@
-"""A stream of lines to a server, cut anywhere, and the account of what comes back."""
+"""A stream of lines to a server, written in random pieces, and the record of its replies."""
 
 from itertools import count
 
-from tests.faults.ledger import Ledger
-from tests.faults.serving import PATIENCE
+from tests.errors.ledger import Ledger
+from tests.errors.serving import PATIENCE
+
 from tests.wire import HANDSHAKES, initialize, line, notification
 
-#: How much is written at once, at most.
+#: The maximum number of bytes per write.
 PIECE = 20_000
 
 ANSWERS = [
@@ -19,7 +20,7 @@ ANSWERS = [
 
 
 def numbers():
-    """Yield ids that no other request has, of both types."""
+    """Yield unique ids of both types."""
     for number in count(1_000_000):
         yield number
         yield f"r{number}"
@@ -27,17 +28,17 @@ def numbers():
 
 class Exchange:
     """
-    Sends lines, answers what the server asks, and waits until every request is answered.
+    Sends lines, answers elicitations, and waits until every request is answered.
 
     Args:
         serving:
             The server.
 
         schemas:
-            What allows a line of the server's.
+            The validator of lines from the server.
 
         random:
-            Where the stream is cut, and how questions are answered.
+            The source of the sizes of pieces and of answers to elicitations.
     """
 
     def __init__(self, serving, schemas, random):
@@ -52,21 +53,21 @@ class Exchange:
         self._listening = []
 
     def send(self, text):
-        """Take one line to be sent, which a mutation may have made several."""
+        """Queue one line, which a mutation can have split into several."""
         for part in text.split(b"\n"):
             self._open_batches(part)
-            self._note(part)
+            self._record(part)
             self._pending += part + b"\n"
         while len(self._pending) > PIECE:
             self._flush(self._random.randrange(1, PIECE))
 
     def flush(self):
-        """Write what is left of what was sent, and the answers to what is asked meanwhile."""
+        """Write all queued lines, and the answers to elicitations in the meantime."""
         while self._pending:
             self._flush(len(self._pending))
 
     def settle(self):
-        """Wait until everything that was sent is answered, but for streams, which are cancelled."""
+        """Wait until all requests are answered; streams are cancelled."""
         for number in self._listening:
             self._send_own(notification("notifications/cancelled", {"requestId": number}))
         self._listening.clear()
@@ -85,32 +86,32 @@ class Exchange:
             self.flush()
 
     def end(self):
-        """End the input; return the exit code."""
+        """Close the input, and return the exit code."""
         _, code = self._serving.end()
         self._serving.wait(lambda: self._serving.ended)
         self._absorb()
         return code
 
-    def faults(self):
-        """Return everything that is wrong: lines that are no messages, and ids with a wrong count."""
-        rest = [self._serving.rest] if self._serving.rest else []
-        return self.invalid[:5] + rest + list(self.ledger.faults().items())[:5]
+    def errors(self):
+        """Return all errors: lines that are not messages, and ids with a wrong number of replies."""
+        partial = [self._serving.partial_line] if self._serving.partial_line else []
+        return self.invalid[:5] + partial + list(self.ledger.errors().items())[:5]
 
     def _open_batches(self, part):
-        """Arrays are only taken in sessions of one revision: open one."""
+        """Open a session of the only revision with batches before sending one."""
         if part.lstrip().startswith(b"["):
             self._send_own(initialize(HANDSHAKES[1], next(self.numbers), {"elicitation": {}}))
 
     def _send_own(self, message):
         text = line(message)
-        self.ledger.sent(text)
+        self.ledger.record_sent(text)
         self._pending += text
 
-    def _note(self, part):
-        message = self.ledger.sent(part)
-        for one in message if isinstance(message, list) else [message]:
-            if isinstance(one, dict) and one.get("method") == "subscriptions/listen" and "id" in one:
-                self._listening.append(one["id"])
+    def _record(self, part):
+        message = self.ledger.record_sent(part)
+        for each in message if isinstance(message, list) else [message]:
+            if isinstance(each, dict) and each.get("method") == "subscriptions/listen" and "id" in each:
+                self._listening.append(each["id"])
 
     def _flush(self, size):
         self._serving.write(self._pending[:size])
@@ -118,14 +119,14 @@ class Exchange:
         self._absorb()
 
     def _absorb(self):
-        """Look at what has come since."""
-        until = len(self._serving.lines)
-        for _, text in self._serving.lines[self._seen : until]:
+        """Process the lines that have arrived."""
+        end = len(self._serving.lines)
+        for _, text in self._serving.lines[self._seen : end]:
             if self._schemas.allow(text):
-                self.ledger.came(text)
+                self.ledger.record_received(text)
             else:
                 self.invalid.append(text)
-        self._seen = until
-        for question in self.ledger.asked:
-            self._send_own({"jsonrpc": "2.0", "id": question["id"], **self._random.choice(ANSWERS)})
-        self.ledger.asked.clear()
+        self._seen = end
+        for elicitation in self.ledger.elicitations:
+            self._send_own({"jsonrpc": "2.0", "id": elicitation["id"], **self._random.choice(ANSWERS)})
+        self.ledger.elicitations.clear()

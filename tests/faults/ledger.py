@@ -1,4 +1,4 @@
-"""What was sent, what came back, and whether the one fits the other."""
+"""The record of sent requests and received replies, and whether they match."""
 
 import json
 import re
@@ -10,31 +10,33 @@ import pytest
 
 from tests.wire import MODERN, REVISIONS, SCHEMAS
 
-#: What the server takes: how deep a line may be nested, and how long an id may be, in bytes.
+#: The limits of the server: the nesting of a message, and the length of an id in bytes.
 DEPTH = 100
 MAX_ID = 1024
 
-#: The id of a request that has no member before it but the version and the method.
+#: An id that is preceded only by the version and the method.
 LEADING_ID = re.compile(
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d+|"[^"\\\x00-\x1f]*")\s*[,}]'
 )
 
-#: Half of a character beyond the BMP, which no UTF-8 can hold; whether it is read is not said anywhere.
-HALF = re.compile(rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]", re.DOTALL)
+#: A lone surrogate, which UTF-8 cannot encode; the specification does not define whether it is accepted.
+LONE_SURROGATE = re.compile(
+    rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]", re.DOTALL
+)
 
 
-def _refuse(constant):
-    msg = f"{constant} is no JSON"
+def _reject_constant(constant):
+    msg = f"{constant} is not JSON"
     raise ValueError(msg)
 
 
-def read(text):
-    """Return the JSON on a line. Raises ValueError or RecursionError if there is none."""
-    return json.loads(str(text, "utf-8"), parse_constant=_refuse)
+def parse(text):
+    """Parse a line as JSON; raise ValueError or RecursionError if it is invalid."""
+    return json.loads(str(text, "utf-8"), parse_constant=_reject_constant)
 
 
 def depth_of(value):
-    """Return how deep *value* is nested."""
+    """Return the nesting depth of *value*."""
     depth, level = 0, [value]
     while level := [
         inner
@@ -46,18 +48,18 @@ def depth_of(value):
     return depth
 
 
-def readable(message):
+def id_of(message):
     """Return the id of a message as text; None if no reply could repeat it."""
-    found = message.get("id") if isinstance(message, dict) else None
-    if isinstance(found, bool) or not isinstance(found, int | str):
+    number = message.get("id") if isinstance(message, dict) else None
+    if isinstance(number, bool) or not isinstance(number, int | str):
         return None
-    if len(json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogatepass")) > MAX_ID:
+    if len(json.dumps(number, ensure_ascii=False).encode("utf-8", "surrogatepass")) > MAX_ID:
         return None
-    return json.dumps(found)
+    return json.dumps(number)
 
 
-def leading(text):
-    """Return a message with the id found at the beginning of a line that is no JSON, if there is one."""
+def leading_message(text):
+    """Return a message with the id at the beginning of an invalid line, if there is one."""
     match = LEADING_ID.match(text)
     try:
         return [{"id": json.loads(str(match[1], "utf-8"))}] if match else []
@@ -65,27 +67,27 @@ def leading(text):
         return []  # such as 01
 
 
-def broken(message, text):
-    """Return the messages on a line of invalid JSON, as far as they can be recognised."""
+def parts_of_broken_line(message, text):
+    """Return the recognizable messages on a line of invalid JSON."""
     if message is None:
         try:
-            message = json.loads(str(text, "utf-8", "surrogateescape"), parse_constant=_refuse)
+            message = json.loads(str(text, "utf-8", "surrogateescape"), parse_constant=_reject_constant)
         except (ValueError, RecursionError):
-            return leading(text)
+            return leading_message(text)
     return message if isinstance(message, list) else [message]
 
 
 def is_request(message):
     """Return whether a message is a request with a readable id."""
     return (
-        readable(message) is not None
+        id_of(message) is not None
         and message.get("jsonrpc") == "2.0"
         and isinstance(message.get("method"), str)
     )
 
 
 def is_notification(message):
-    """Return whether a message is a notification, which nothing answers."""
+    """Return whether a message is a notification, which gets no reply."""
     return (
         isinstance(message, dict)
         and "id" not in message
@@ -96,11 +98,11 @@ def is_notification(message):
 
 class Ledger:
     """
-    Counts the requests that were sent by id, and the replies that came.
+    Counts sent requests and received replies by id.
 
-    A request with a readable id gets one reply; one that was cancelled gets one at most, and so
-    does what has an id and is no request. A line that not every reader of JSON takes may cancel,
-    too. A response gets none.
+    A request with a readable id gets exactly one reply, or at most one if it was cancelled. Any other message
+    with an id gets at most one. A line that only some JSON parsers accept can also cancel a request. A
+    response gets no reply.
     """
 
     def __init__(self):
@@ -109,84 +111,84 @@ class Ledger:
         self.replies = Counter()
         self.cancelled = set()
         self.waiting = set()
-        self.unread = 0
+        self.invalid = 0
         self.anonymous = 0
-        self.asked = []
+        self.elicitations = []
         self.sent_by_id = defaultdict(list)
         self.requests = 0
 
-    def sent(self, text):
-        """Note one line that was sent; return what was read, None if nothing could be."""
+    def record_sent(self, text):
+        """Record a sent line, and return the parsed message; None if it is invalid."""
         if not text.strip():
             return None
         try:
-            message = read(text)
+            message = parse(text)
         except (ValueError, RecursionError):
             message = None
-        if message is None or depth_of(message) > DEPTH or HALF.search(text):
-            self.unread += 1
-            for part in broken(message, text):
-                if found := readable(part):
-                    self.possible[found] += 1
-                    self.unread += 1
-                self._note_cancelled(part)
+        if message is None or depth_of(message) > DEPTH or LONE_SURROGATE.search(text):
+            self.invalid += 1
+            for part in parts_of_broken_line(message, text):
+                if key := id_of(part):
+                    self.possible[key] += 1
+                    self.invalid += 1
+                self._record_cancelled(part)
             return None
         for part in message if isinstance(message, list) else [message]:
-            self._note(part, text)
-        self.unread += message == []
+            self._record(part, text)
+        self.invalid += message == []
         return message
 
-    def _note(self, message, text):
-        found = readable(message)
+    def _record(self, message, text):
+        key = id_of(message)
         if is_request(message):
             self.requests += 1
-            self.due[found] += 1
-            self._settle(found)
-            self.sent_by_id[found].append(text[:500])
-        elif found is not None:
-            self.possible[found] += 1
+            self.due[key] += 1
+            self._settle(key)
+            self.sent_by_id[key].append(text[:500])
+        elif key is not None:
+            self.possible[key] += 1
         elif not is_notification(message):
-            self.unread += 1
-        self._note_cancelled(message)
+            self.invalid += 1
+        self._record_cancelled(message)
 
-    def _note_cancelled(self, message):
+    def _record_cancelled(self, message):
         if isinstance(message, dict) and message.get("method") == "notifications/cancelled":
             params = message.get("params")
-            if isinstance(params, dict) and (found := readable({"id": params.get("requestId")})):
-                self.cancelled.add(found)
-                self.waiting.discard(found)
+            if isinstance(params, dict) and (key := id_of({"id": params.get("requestId")})):
+                self.cancelled.add(key)
+                self.waiting.discard(key)
 
-    def came(self, text):
-        """Note one line that came."""
-        message = read(text)
+    def record_received(self, text):
+        """Record a received line."""
+        message = parse(text)
         for part in message if isinstance(message, list) else [message]:
             if "method" in part:
-                self.asked += [part] if "id" in part else []
+                self.elicitations += [part] if "id" in part else []
             elif "id" in part:
-                found = json.dumps(part["id"])
-                self.replies[found] += 1
-                self._settle(found)
+                key = json.dumps(part["id"])
+                self.replies[key] += 1
+                self._settle(key)
             else:
                 self.anonymous += 1
 
-    def _settle(self, found):
-        if self.replies[found] < self.due[found] and found not in self.cancelled:
-            self.waiting.add(found)
+    def _settle(self, key):
+        if self.replies[key] < self.due[key] and key not in self.cancelled:
+            self.waiting.add(key)
         else:
-            self.waiting.discard(found)
+            self.waiting.discard(key)
 
-    def faults(self):
-        """Return every id with too few replies or too many, with both figures and what was sent."""
-        wrong = {}
-        for found in self.due.keys() | self.replies.keys():
-            low, came = self.due[found], self.replies[found]
-            high = low + self.possible[found]
-            low = 0 if found in self.cancelled else low
-            if not low <= came <= high:
-                wrong[found] = (low, high, came, self.sent_by_id[found])
-        if self.anonymous > self.unread:
-            wrong[None] = (0, self.unread, self.anonymous, [])
-        return wrong
+    def errors(self):
+        """Return every id with a wrong number of replies, with the limits, the number and the sent lines."""
+        errors = {}
+        for key in self.due.keys() | self.replies.keys():
+            low, received = self.due[key], self.replies[key]
+            high = low + self.possible[key]
+            low = 0 if key in self.cancelled else low
+            if not low <= received <= high:
+                errors[key] = (low, high, received, self.sent_by_id[key])
+        if self.anonymous > self.invalid:
+            errors[None] = (0, self.invalid, self.anonymous, [])
+        return errors
 
 
 @cache
@@ -198,7 +200,7 @@ def _validator(revision):
 
 
 class Schemas:
-    """The published schemas: is a line one that a server may send?"""
+    """The published schemas, as a validator of lines from the server."""
 
     def __init__(self):
         if not (SCHEMAS / f"{MODERN}.json").is_file():
@@ -206,10 +208,10 @@ class Schemas:
         self._validators = [_validator(revision) for revision in reversed(REVISIONS)]
 
     def allow(self, text):
-        """Return whether *text* is JSON and a message of a revision, or an array of them."""
+        """Return whether *text* is JSON and a message of a revision, or an array of messages."""
         try:
-            message = read(text)
+            message = parse(text)
         except (ValueError, RecursionError):
             return False
         parts = message if isinstance(message, list) and message else [message]
-        return all(any(one.is_valid(part) for one in self._validators) for part in parts)
+        return all(any(validator.is_valid(part) for validator in self._validators) for part in parts)

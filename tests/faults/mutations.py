@@ -1,8 +1,8 @@
-"""What may happen to a line on its way, drawn at random from a seed."""
+"""Random mutations of lines."""
 
 import json
 
-ODD = [
+UNUSUAL_VALUES = [
     None,
     True,
     0,
@@ -23,26 +23,26 @@ ODD = [
     "prompts/get",
 ]
 BYTES = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\x00", b"\n", b"\r", b'"', b"\\", b"{", b"]", b",", b"9" * 400]
-TEXTS = ["NaN", "-Infinity", "1e999", '"\\ud800"', "01", "tru", '{"a":1,"a":2}', "-0", "1E5"]
+UNUSUAL_JSON = ["NaN", "-Infinity", "1e999", '"\\ud800"', "01", "tru", '{"a":1,"a":2}', "-0", "1E5"]
 NAMES = ["id", "method", "params", "jsonrpc", "result", "error", "_meta", "name", "arguments", "zzz"]
 
 
-def _places(value, found):
+def _locations(value, locations):
     """Collect every container in *value* with each of its keys."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        found.append((value, key))
-        _places(inner, found)
-    return found
+        locations.append((value, key))
+        _locations(inner, locations)
+    return locations
 
 
 class Mutations:
     """
-    Changes messages: their bytes, or what they are made of.
+    Mutates the bytes, the structure or the text of messages.
 
     Args:
         random:
-            Where chance comes from.
+            The random generator.
     """
 
     def __init__(self, random):
@@ -56,10 +56,10 @@ class Mutations:
             self._swap_slices,
         ]
         self._of_structure = [self._replace, self._remove, self._rename, self._swap, self._nest, self._add]
-        self._of_text = [self._duplicate_key, self._odd_text, self._wrap, self._spread]
+        self._of_text = [self._duplicate_key, self._unusual_text, self._wrap, self._spread]
 
-    def changed(self, message):
-        """Return *message* as a line without its end, changed once or a few times."""
+    def mutate(self, message):
+        """Return *message* as a line without a line break, mutated once or a few times."""
         message = json.loads(json.dumps(message))
         kind = self._random.choice(["bytes", "structure", "structure", "text"])
         if kind == "structure":
@@ -102,30 +102,30 @@ class Mutations:
         first, second = self._cut(line)
         return line[:first] + line[second:] + line[first:second]
 
-    def _place(self, message):
-        return self._random.choice(_places(message, []) or [({}, None)])
+    def _location(self, message):
+        return self._random.choice(_locations(message, []) or [({}, None)])
 
     def _replace(self, message):
-        container, key = self._place(message)
-        container[key] = json.loads(json.dumps(self._random.choice(ODD)))
+        container, key = self._location(message)
+        container[key] = json.loads(json.dumps(self._random.choice(UNUSUAL_VALUES)))
 
     def _remove(self, message):
-        container, key = self._place(message)
+        container, key = self._location(message)
         if key is not None:
             del container[key]
 
     def _rename(self, message):
-        container, key = self._place(message)
+        container, key = self._location(message)
         if isinstance(container, dict) and key is not None:
             container[self._random.choice([*NAMES, key.upper(), f"{key} "])] = container.pop(key)
 
     def _swap(self, message):
-        (one, a), (other, b) = self._place(message), self._place(message)
-        if a is not None and b is not None and one is other:
-            one[a], other[b] = other[b], one[a]
+        (first, a), (second, b) = self._location(message), self._location(message)
+        if a is not None and b is not None and first is second:
+            first[a], second[b] = second[b], first[a]
 
     def _nest(self, message):
-        container, key = self._place(message)
+        container, key = self._location(message)
         if key is None:
             return
         value = container[key]
@@ -134,20 +134,22 @@ class Mutations:
         container[key] = value
 
     def _add(self, message):
-        container, _ = self._place(message)
+        container, _ = self._location(message)
         if isinstance(container, dict):
-            container[self._random.choice(NAMES)] = json.loads(json.dumps(self._random.choice(ODD)))
+            container[self._random.choice(NAMES)] = json.loads(
+                json.dumps(self._random.choice(UNUSUAL_VALUES))
+            )
         else:
             container.append(self._random.choice(["x", 1, None]))
 
     def _duplicate_key(self, text):
         name = self._random.choice(NAMES)
-        value = json.dumps(self._random.choice(ODD))
+        value = json.dumps(self._random.choice(UNUSUAL_VALUES))
         member = f"{json.dumps(name)}:{value}"
         return "{" + member + "," + text[1:] if self._random.random() < 0.7 else f"{text[:-1]},{member}}}"
 
-    def _odd_text(self, text):
-        return text[:-1] + f',"odd":{self._random.choice(TEXTS)}' + text[-1:]
+    def _unusual_text(self, text):
+        return text[:-1] + f',"odd":{self._random.choice(UNUSUAL_JSON)}' + text[-1:]
 
     def _wrap(self, text):
         return self._random.choice(

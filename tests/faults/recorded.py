@@ -1,8 +1,8 @@
-"""Sessions as clients have them, about everything that is served, and what serves them."""
+"""Sessions of typical clients that use all features, and the recipe for them."""
 
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, notification, request
 
-#: What is served: every way in which a prompt or a resource may behave.
+#: A recipe with all kinds of behaviour of prompts and resources.
 RECIPE = '''
 import asyncio, struct, time, zlib
 from datetime import date
@@ -63,12 +63,12 @@ def pictures():
 
 @prompt(elicit=True)
 def asks(name: str, count: int):
-    """Ask for what is missing."""
+    """Ask for the missing argument."""
     return f"{name} {count}"
 
 @prompt(cache=60)
 def cached(word: str = "x"):
-    """Be kept for a while."""
+    """Be cached."""
     return word
 
 @prompt
@@ -117,8 +117,8 @@ def page(name: str) -> str:
     return f"page {name}"
 '''
 
-#: What is asked in either era, as methods and params.
-EITHER = [
+#: The requests of both eras, as methods and params.
+REQUESTS = [
     ("prompts/list", {}),
     ("prompts/list", {"cursor": "nowhere"}),
     ("prompts/get", {"name": "plain"}),
@@ -170,31 +170,31 @@ def session(revision, numbers):
 
     Args:
         revision:
-            Which one.
+            The revision of the protocol.
 
         numbers:
             An iterator of fresh ids.
     """
     messages = _stateless(numbers) if revision == MODERN else _with_handshake(revision, numbers)
-    given_up = next(numbers)
+    cancelled = next(numbers)
     method, params = "prompts/get", {"name": "slow"}
     return [
         *messages,
-        _enveloped(request(given_up, method, params))
+        _with_envelope(request(cancelled, method, params))
         if revision == MODERN
-        else request(given_up, method, params),
-        notification("notifications/cancelled", {"requestId": given_up, "reason": "closed"}),
+        else request(cancelled, method, params),
+        notification("notifications/cancelled", {"requestId": cancelled, "reason": "closed"}),
         {"jsonrpc": "2.0", "id": "promptkit-0", "result": {"action": "decline"}},
     ]
 
 
 def _with_handshake(revision, numbers):
-    batch = [request(next(numbers), method, params) for method, params in EITHER[:4]]
+    batch = [request(next(numbers), method, params) for method, params in REQUESTS[:4]]
     return [
         initialize(revision, next(numbers), {"elicitation": {}, "roots": {}}),
         notification("notifications/initialized"),
         request(next(numbers), "ping"),
-        *(request(next(numbers), method, params) for method, params in EITHER),
+        *(request(next(numbers), method, params) for method, params in REQUESTS),
         request(next(numbers), "resources/subscribe", {"uri": "note://one"}),
         request(next(numbers), "resources/unsubscribe", {"uri": "note://one"}),
         notification("notifications/roots/list_changed"),
@@ -205,15 +205,15 @@ def _with_handshake(revision, numbers):
 def _stateless(numbers):
     changes = {"promptsListChanged": True, "resourceSubscriptions": ["note://one"]}
     return [
-        _enveloped(request(next(numbers), method, params))
+        _with_envelope(request(next(numbers), method, params))
         for method, params in [
             ("server/discover", {}),
             ("subscriptions/listen", {"notifications": changes}),
-            *EITHER,
+            *REQUESTS,
         ]
     ]
 
 
-def _enveloped(message):
+def _with_envelope(message):
     params = message["params"]
     return {**message, "params": {**params, "_meta": {**params.get("_meta", {}), **envelope(ELICITING)}}}

@@ -1,4 +1,4 @@
-"""A real `promptkit serve`, and a client that never waits for longer than it says."""
+"""A real `promptkit serve` process, and a client with timeouts for every operation."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.wire import HANDSHAKES, MODERN, initialize, line, modern, notification, request
 
-#: How long anything is waited for that should happen at once, in seconds. It is a bound, no figure.
+#: The timeout for anything that should happen immediately, in seconds.
 PATIENCE = 20.0
 
 
@@ -26,16 +26,16 @@ class Serving:
             The recipes.
 
         options:
-            More of the command line.
+            Further options of the command line.
 
         log:
-            The file that standard error goes to.
+            The file for standard error.
 
         reads:
-            Whether a thread reads what comes, from the beginning.
+            Whether a thread reads the output from the start.
 
         program:
-            What Python runs, as its command line says it.
+            The arguments of Python that select the program.
     """
 
     def __init__(self, folder, *options, log, reads=True, program=("-m", "promptkit")):
@@ -50,45 +50,45 @@ class Serving:
             )
         self.stdin, self.stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
         os.set_blocking(self.stdin, False)
-        self.lines = []  # when each came, and what it was
-        self._pieces = []  # of the line that has not ended
+        self.lines = []  # (time of arrival, line)
+        self._pieces = []  # of the incomplete line
         self.ended = False
         self._is_read = False
         self._changed = threading.Condition()
         if reads:
-            self.read_on()
+            self.start_reading()
 
     @property
-    def rest(self):
-        """What has come of the line that has not ended."""
+    def partial_line(self):
+        """The received part of the incomplete line."""
         return b"".join(self._pieces)
 
-    def read_on(self):
-        """Read everything from now on, on a thread."""
+    def start_reading(self):
+        """Start a thread that reads the output."""
         self._is_read = True
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
         data = b"-"
-        with self.process.stdout:  # closed by who reads it: nobody else knows when the last read has ended
+        with self.process.stdout:  # closed by the reading thread, which knows when the last read ends
             while data:
                 data = os.read(self.stdout, 1 << 20)
                 self.take(data)
 
     def take(self, data):
-        """Take what has been read, ``b""`` at the end."""
+        """Process read data, ``b""`` at the end."""
         now, is_end, lines = time.monotonic(), not data, []
-        if b"\n" in data:  # else joining the pieces of a long line again and again would take minutes
+        if b"\n" in data:  # joining the pieces of a long line each time would take minutes
             *lines, data = b"".join((*self._pieces, data)).split(b"\n")
             self._pieces = []
         self._pieces.append(data)
         with self._changed:
-            self.lines += [(now, found) for found in lines]
+            self.lines += [(now, text) for text in lines]
             self.ended = self.ended or is_end
             self._changed.notify_all()
 
     def read(self, size, seconds=PATIENCE):
-        """Read once, at most *size* bytes; return how many there were."""
+        """Read at most *size* bytes once, and return their number."""
         ready, _, _ = select.select([self.stdout], [], [], seconds)
         if not ready:
             msg = f"nothing came for {seconds} s"
@@ -98,31 +98,31 @@ class Serving:
         return len(data)
 
     def write(self, data, seconds=PATIENCE):
-        """Write bytes, all of them."""
+        """Write all bytes."""
         written = self.offer(data, seconds)
         if written < len(data):
             msg = f"{len(data) - written} of {len(data)} bytes were not taken in {seconds} s"
             raise TimeoutError(msg)
 
     def offer(self, data, seconds):
-        """Write bytes for as long as they are taken; return how many were."""
-        rest, until = memoryview(data), time.monotonic() + seconds
-        while rest and time.monotonic() < until:
-            _, ready, _ = select.select([], [self.stdin], [], max(0.0, until - time.monotonic()))
+        """Write as many bytes as the server takes in time, and return their number."""
+        remaining, deadline = memoryview(data), time.monotonic() + seconds
+        while remaining and time.monotonic() < deadline:
+            _, ready, _ = select.select([], [self.stdin], [], max(0.0, deadline - time.monotonic()))
             if ready:
                 with suppress(BlockingIOError):
-                    rest = rest[os.write(self.stdin, rest) :]
-        return len(data) - len(rest)
+                    remaining = remaining[os.write(self.stdin, remaining) :]
+        return len(data) - len(remaining)
 
     def send(self, *messages):
-        """Write messages, a line each."""
+        """Write messages, one per line."""
         self.write(b"".join(map(line, messages)))
 
     def wait(self, condition, seconds=PATIENCE):
-        """Wait until *condition* holds, which is looked at whenever something has come."""
+        """Wait until *condition* holds; it is checked whenever data arrives."""
         with self._changed:
             if not self._changed.wait_for(condition, seconds):
-                msg = f"what was waited for did not happen in {seconds} s; {self.tail()}"
+                msg = f"the condition did not hold within {seconds} s; {self.tail()}"
                 raise TimeoutError(msg)
 
     def open(self, revision):
@@ -132,69 +132,69 @@ class Serving:
             self.send(notification("notifications/initialized"))
 
     def ask(self, message, seconds=PATIENCE):
-        """Send one request; return its reply, and how long that took."""
+        """Send one request, and return its reply and the duration."""
         seen, started = len(self.lines), time.monotonic()
         self.send(message)
-        found = []
+        replies = []
 
         def answered():
             nonlocal seen
-            for came, text in self.lines[seen:]:
+            for arrival, text in self.lines[seen:]:
                 seen += 1
                 reply = json.loads(text)
                 if isinstance(reply, dict) and reply.get("id") == message["id"] and "method" not in reply:
-                    found.append((reply, came - started))
-            return found or self.ended
+                    replies.append((reply, arrival - started))
+            return replies or self.ended
 
         self.wait(answered, seconds)
-        if not found:
-            msg = f"it ended before it answered; {self.tail()}"
+        if not replies:
+            msg = f"the server exited before it answered; {self.tail()}"
             raise EOFError(msg)
-        return found[0]
+        return replies[0]
 
-    def serves(self, number="served?"):
-        """Whether the next requests are served, in both eras."""
+    def is_serving(self, number="serving?"):
+        """Return whether the next requests are served, in both eras."""
         lists, _ = self.ask(modern(number, "prompts/list"))
         pong, _ = self.ask(request(f"{number} {MODERN}", "ping"))
         return "prompts" in lists.get("result", {}) and pong.get("result") == {}
 
     def end(self, seconds=PATIENCE):
-        """End the input; return how long it took to exit, and the exit code."""
+        """Close the input, and return the time to exit and the exit code."""
         started = time.monotonic()
         self.process.stdin.close()
         code = self.process.wait(seconds)
         return time.monotonic() - started, code
 
-    def told(self, number=signal.SIGTERM, seconds=PATIENCE):
-        """Send a signal; return how long it took to exit, and the exit code."""
+    def stop(self, number=signal.SIGTERM, seconds=PATIENCE):
+        """Send a signal, and return the time to exit and the exit code."""
         started = time.monotonic()
         self.process.send_signal(number)
         code = self.process.wait(seconds)
         return time.monotonic() - started, code
 
-    def drained(self, seconds=PATIENCE):
-        """Wait for the end of the output; return every line of it."""
+    def all_output(self, seconds=PATIENCE):
+        """Wait for the end of the output, and return all its lines."""
         self.wait(lambda: self.ended, seconds)
-        return [text for _, text in self.lines] + ([self.rest] if self.rest else [])
+        return [text for _, text in self.lines] + ([self.partial_line] if self.partial_line else [])
 
     def memory(self):
-        """Return how much memory it has, in bytes."""
+        """Return the resident memory in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         (resident,) = (text for text in status.splitlines() if text.startswith("VmRSS:"))
         return int(resident.split()[1]) * 1024
 
-    def use(self):
-        """Return how many threads and how many descriptors it has."""
+    def usage(self):
+        """Return the numbers of threads and descriptors."""
         folder = Path(f"/proc/{self.process.pid}")
         return len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir()))
 
     def tail(self):
-        """Return the last lines of its standard error, and whether it runs."""
-        said = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
-        return f"exit code {self.process.poll()}, standard error ends: {said!r}"
+        """Return the end of standard error, and the exit code."""
+        text = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
+        return f"exit code {self.process.poll()}, standard error ends: {text!r}"
 
     def kill(self):
-        """End it, whatever it does."""
+        """Kill the process, and close its pipes."""
         self.process.kill()
         self.process.wait()
         with suppress(OSError):

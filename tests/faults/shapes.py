@@ -1,4 +1,4 @@
-"""Messages as the published schemas shape them, drawn at random from a seed."""
+"""Random messages that conform to the published schemas."""
 
 import json
 
@@ -6,9 +6,9 @@ import pytest
 
 from tests.wire import MODERN, REVISIONS, SCHEMAS
 
-#: What is served, by the member that names it; without it hardly anything would be found.
+#: Names of existing items by member; random names would hardly ever exist.
 KNOWN = {
-    "name": ["plain", "typed", "waits", "slow", "fails", "refuses", "pictures", "asks", "cached", "nobody"],
+    "name": ["plain", "typed", "waits", "slow", "fails", "refuses", "pictures", "asks", "cached", "unknown"],
     "uri": ["note://one", "note://two", "page://first", "page://x%20y", "none://there", "note://"],
     "protocolVersion": REVISIONS,
     "io.modelcontextprotocol/protocolVersion": [*[MODERN] * 9, "2025-11-25", "2031-01-01"],
@@ -30,19 +30,19 @@ STRINGS = [
     "note://one",
 ]
 NUMBERS = [0, 1, -1, 5, 2**31, 2**53, -(2**63), 0.5, 1e300]
-ENOUGH = 6
+MAX_DEPTH = 6
 
 
 class Shapes:
     """
-    Draws what a client may send, in one revision.
+    Draws messages that a client can send, in one revision.
 
     Args:
         revision:
-            Whose schema.
+            The revision of the schema.
 
         random:
-            Where chance comes from.
+            The random generator.
     """
 
     def __init__(self, revision, random):
@@ -74,11 +74,11 @@ class Shapes:
         return [self._resolved(kind) for kind in kinds]
 
     def _members(self, kind):
-        found = {"method": kind["properties"]["method"]["const"]}
+        members = {"method": kind["properties"]["method"]["const"]}
         params = kind["properties"].get("params")
         if params and ("params" in kind["required"] or self._random.random() < 0.7):
-            found["params"] = self.draw(params)
-        return found
+            members["params"] = self.draw(params)
+        return members
 
     def _resolved(self, schema):
         while "$ref" in schema:
@@ -86,7 +86,7 @@ class Shapes:
         return schema
 
     def draw(self, schema, depth=0, member=""):
-        """Return a value that fits *schema*, the value of *member*."""
+        """Return a value that conforms to *schema*, as the value of *member*."""
         schema, chance = self._resolved(schema), self._random
         if "const" in schema:
             return schema["const"]
@@ -98,26 +98,26 @@ class Shapes:
         if "allOf" in schema:
             parts = [self.draw(part, depth, member) for part in schema["allOf"]]
             return {name: value for part in parts for name, value in part.items()}
-        kind = schema.get("type", "string" if depth > ENOUGH else "any")
+        kind = schema.get("type", "string" if depth > MAX_DEPTH else "any")
         kind = chance.choice(kind) if isinstance(kind, list) else kind
         return getattr(self, f"_{kind}")(schema, depth, member)
 
     def _object(self, schema, depth, _member):
         required, chance = set(schema.get("required", ())), self._random
-        found = {
+        value = {
             name: self.draw(inner, depth + 1, name)
             for name, inner in schema.get("properties", {}).items()
-            if name in required or (depth <= ENOUGH and chance.random() < 0.4)
+            if name in required or (depth <= MAX_DEPTH and chance.random() < 0.4)
         }
-        more = schema.get("additionalProperties")
-        if more is not None and depth <= ENOUGH:
-            inner = more if isinstance(more, dict) else {}
+        additional = schema.get("additionalProperties")
+        if additional is not None and depth <= MAX_DEPTH:
+            inner = additional if isinstance(additional, dict) else {}
             names = chance.sample(["code", "count", "seconds", "name", "word", "x"], chance.randrange(4))
-            found |= {name: self.draw(inner, depth + 1) for name in names}
-        return found
+            value |= {name: self.draw(inner, depth + 1) for name in names}
+        return value
 
     def _array(self, schema, depth, _member):
-        count = 0 if depth > ENOUGH else self._random.randrange(4)
+        count = 0 if depth > MAX_DEPTH else self._random.randrange(4)
         return [self.draw(schema.get("items", {}), depth + 1) for _ in range(count)]
 
     def _string(self, _schema, _depth, member):
@@ -126,12 +126,12 @@ class Shapes:
         return self._random.choice(STRINGS)
 
     def _integer(self, schema, _depth, _member):
-        fitting = [number for number in NUMBERS if isinstance(number, int)]
-        return max(schema.get("minimum", -(2**63)), self._random.choice(fitting))
+        integers = [number for number in NUMBERS if isinstance(number, int)]
+        return max(schema.get("minimum", -(2**63)), self._random.choice(integers))
 
     def _number(self, schema, _depth, _member):
-        least, most = schema.get("minimum", -1e308), schema.get("maximum", 1e308)
-        return min(most, max(least, self._random.choice(NUMBERS)))
+        low, high = schema.get("minimum", -1e308), schema.get("maximum", 1e308)
+        return min(high, max(low, self._random.choice(NUMBERS)))
 
     def _boolean(self, _schema, _depth, _member):
         return self._random.random() < 0.5

@@ -1,3 +1,5 @@
+"""Clients that read slowly, stop reading, disappear, or send signals."""
+
 import json
 import os
 import select
@@ -10,123 +12,122 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 
 import pytest
+from tests.errors.ledger import Ledger, Schemas
+from tests.errors.recorded import session
+from tests.errors.serving import PATIENCE
 
-from tests.faults.ledger import Ledger, Schemas
-from tests.faults.recorded import session
-from tests.faults.serving import PATIENCE
 from tests.wire import MODERN, REVISIONS, line, modern, request
 
 pytestmark = pytest.mark.sampled
 
-#: How long the end may take, in seconds: the grace of a second, and what it takes to exit.
-SOON = 1.5
+#: The limit for the exit in seconds: a grace period of one second, and half a second to exit.
+EXIT_S = 1.5
 
 LARGE = {"name": "large", "arguments": {"size": "200000"}}
 
 
-def gets(numbers, params=LARGE):
-    """Return requests for one prompt, each a line."""
+def get_requests(numbers, params=LARGE):
+    """Return requests for one prompt, as lines."""
     return [line(modern(number, "prompts/get", params)) for number in numbers]
 
 
-def faults(lines, sent):
-    """Return what is wrong with the *lines* that came for what was *sent*."""
+def reply_errors(lines, sent):
+    """Return the errors in the *lines* that were received for *sent*."""
     ledger, schemas = Ledger(), Schemas()
     for text in sent:
-        ledger.sent(text)
+        ledger.record_sent(text)
     invalid = [text[:200] for text in lines if not schemas.allow(text)]
     for text in lines:
-        ledger.came(text)
-    return invalid + list(ledger.faults().items())
+        ledger.record_received(text)
+    return invalid + list(ledger.errors().items())
 
 
-def stalled(serving, sent):
-    """Send *sent* until the server, whose replies are not read, takes no more."""
+def send_until_stalled(serving, sent):
+    """Send *sent* until the server, whose output is not read, takes no more."""
     for part in sent:
         if serving.offer(part, 1.0) < len(part):
             return
-    pytest.fail("it took everything though nobody reads")
+    pytest.fail("the server took everything although its output is not read")
 
 
 class TestReading:
-    def test_slowly(self, serve, whole):
-        """A client that reads slowly gets everything, once and whole."""
+    def test_slow_reader_gets_all_replies(self, serve, full_length):
+        """Each reply arrives exactly once and completely."""
         serving = serve(reads=False)
-        sent = gets(range(100 if whole else 20))
+        sent = get_requests(range(100 if full_length else 20))
         serving.write(b"".join(sent))
         serving.process.stdin.close()
 
         while serving.read(16_384):
-            time.sleep(0.0005)  # that is the slowness
+            time.sleep(0.0005)  # the slow client
 
         assert serving.process.wait(PATIENCE) == 0
-        assert faults(serving.drained(), sent) == []
+        assert reply_errors(serving.all_output(), sent) == []
 
-    def test_not_for_a_while(self, serve):
-        """A client that stops reading, and goes on later, has lost nothing."""
+    def test_reader_that_pauses_loses_nothing(self, serve):
+        """A client that stops reading for a while gets all replies."""
         serving = serve(reads=False)
-        sent = gets(range(500))
-        taken = serving.offer(b"".join(sent), 1.0)
-        time.sleep(1)  # that is the while
+        sent = get_requests(range(500))
+        written = serving.offer(b"".join(sent), 1.0)
+        time.sleep(1)  # the pause
 
-        serving.read_on()
-        serving.write(b"".join(sent)[taken:])
+        serving.start_reading()
+        serving.write(b"".join(sent)[written:])
 
-        assert serving.serves()
+        assert serving.is_serving()
         assert serving.end()[1] == 0
-        extra = [line(modern("served?", "prompts/list")), line(request(f"served? {MODERN}", "ping"))]
-        assert faults(serving.drained(), sent + extra) == []
+        extra = [line(modern("serving?", "prompts/list")), line(request(f"serving? {MODERN}", "ping"))]
+        assert reply_errors(serving.all_output(), sent + extra) == []
 
-    def test_no_more(self, serve):
-        """
-        A client that stops reading cannot keep a process that is told to end, and what it finds
-        later are whole lines, but for the last.
-        """
+    def test_client_that_stops_reading_cannot_prevent_the_exit(self, serve):
+        """The process exits on a signal, and all lines in the pipe are complete except the last one."""
         serving = serve(reads=False)
-        sent = gets(range(2000))
+        sent = get_requests(range(2000))
         serving.send(request("before", "ping"))
         serving.read(100)
-        stalled(serving, sent)
+        send_until_stalled(serving, sent)
 
-        took, code = serving.told()
+        seconds, code = serving.stop()
 
-        assert (took < SOON, code) == (True, 0)
-        serving.read_on()
-        *lines, last = serving.drained()
+        assert (seconds < EXIT_S, code) == (True, 0)
+        serving.start_reading()
+        *lines, last = serving.all_output()
         assert last
         assert len(lines) < len(sent)
         assert [text for text in lines if not Schemas().allow(text)] == []
 
-    def test_after_the_end_of_the_input(self, serve):
+    def test_unread_replies_outlive_the_input(self, serve):
         """
-        Replies that wait to be read are not cut off because the input has ended, as in a pipe
-        to a program that shows a page at a time; the process ends when they are read.
+        Pending replies are not cut off when the input ends, as in a pipe to a pager; the process exits once
+        they are read.
         """
         serving = serve(reads=False)
         first = line(modern("first", "prompts/list"))
         serving.write(first)
         serving.read(1)  # the recipes are imported
-        sent = gets(range(300))
-        taken = serving.offer(b"".join(sent), 1.0)
+        sent = get_requests(range(300))
+        written = serving.offer(b"".join(sent), 1.0)
         serving.process.stdin.close()
         with pytest.raises(TimeoutExpired):
-            serving.process.wait(1.5)  # longer than anything has to wait for a prompt
+            serving.process.wait(1.5)  # longer than any prompt takes
 
-        serving.read_on()
+        serving.start_reading()
 
         assert serving.process.wait(PATIENCE) == 0
-        lines = b"".join(sent)[:taken].splitlines(keepends=True)  # the last may be cut off, which is an error
-        assert faults(serving.drained(), [first, *lines]) == []
+        lines = b"".join(sent)[:written].splitlines(
+            keepends=True
+        )  # the last one can be cut off, which is an error
+        assert reply_errors(serving.all_output(), [first, *lines]) == []
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_writing_a_byte_at_a_time(serve, whole, revision):
-    """A client that writes one byte at a time gets what any other gets."""
+def test_input_of_single_bytes(serve, full_length, revision):
+    """Writing one byte at a time makes no difference."""
     serving, messages = serve(), []
-    for turn in range(5 if whole else 1):
+    for turn in range(5 if full_length else 1):
         numbers = (f"{turn} {number}" for number in count())
         messages += [
-            found for found in session(revision, numbers) if "subscriptions/listen" not in str(found)
+            message for message in session(revision, numbers) if "subscriptions/listen" not in str(message)
         ]
     sent = list(map(line, messages))
     ledger = Ledger()
@@ -138,34 +139,34 @@ def test_writing_a_byte_at_a_time(serve, whole, revision):
     assert serving.end()[1] == 0
 
     for text in sent:
-        ledger.sent(text)
-    assert [text for text in serving.drained() if not Schemas().allow(text)] == []
-    for text in serving.drained():
-        ledger.came(text)
+        ledger.record_sent(text)
+    assert [text for text in serving.all_output() if not Schemas().allow(text)] == []
+    for text in serving.all_output():
+        ledger.record_received(text)
     ledger.replies.pop('"last"')
-    assert ledger.faults() == {}
+    assert ledger.errors() == {}
 
 
-class TestVanishing:
+class TestDisconnecting:
     @pytest.mark.parametrize("busy", ["idle", "flooded", "sleeps", "naps"])
-    def test_both_ends_close(self, serve, busy):
-        """When a client is gone, whatever it has asked for, the process ends, and soon."""
+    def test_server_exits_when_both_pipes_close(self, serve, busy):
+        """The process exits soon, whatever is pending."""
         serving = serve(reads=False)
         serving.send(request("before", "ping"))
         serving.read(100)
         if busy == "flooded":
-            stalled(serving, gets(range(2000)))
+            send_until_stalled(serving, get_requests(range(2000)))
         elif busy != "idle":
-            serving.write(gets([1], {"name": busy})[0] + line(request(2, "ping")))
+            serving.write(get_requests([1], {"name": busy})[0] + line(request(2, "ping")))
             serving.read(100)
 
         serving.process.stdout.close()
 
-        took, code = serving.end()
-        assert (took < SOON, code) == (True, 0)
+        seconds, code = serving.end()
+        assert (seconds < EXIT_S, code) == (True, 0)
 
-    def test_client_is_killed(self, serve, tmp_path):
-        """A client that is killed in the middle of a line leaves no server behind."""
+    def test_server_exits_when_the_client_is_killed(self, serve, tmp_path):
+        """A client that is killed in the middle of a line leaves no server running."""
         folder = serve().process.args[4]
         client = subprocess.Popen(
             [sys.executable, "-c", CLIENT, sys.executable, folder, str(tmp_path / "log")],
@@ -180,13 +181,13 @@ class TestVanishing:
             client.wait()
             client.stdout.close()
 
-        until = time.monotonic() + PATIENCE
-        while _runs(number):
-            assert time.monotonic() < until
+        deadline = time.monotonic() + PATIENCE
+        while _is_running(number):
+            assert time.monotonic() < deadline
             time.sleep(0.01)
 
 
-#: Starts a server, has it answer, writes half a line, says so, and waits to be killed.
+#: Starts a server, waits for a reply, writes half a line, prints the process id, and waits to be killed.
 CLIENT = """
 import subprocess, sys, time
 server = subprocess.Popen(
@@ -203,8 +204,8 @@ time.sleep(60)
 """
 
 
-def _runs(number):
-    """Return whether a process that is not a child of this one runs; a zombie does not."""
+def _is_running(number):
+    """Return whether a process that is not a child of this one is running; zombies do not count."""
     try:
         os.kill(number, 0)
     except ProcessLookupError:
@@ -215,27 +216,27 @@ def _runs(number):
 
 class TestSignals:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-    def test_in_mid_write(self, serve, whole, figures, number):
+    def test_signal_in_the_middle_of_a_write(self, serve, full_length, figures, number):
         """
-        Told to end in the middle of writing, it ends soon and with whole lines: none is cut, mixed
-        or sent twice, and replies come for the requests that came first.
+        The server exits soon, and its output consists of complete lines, none of them mixed or repeated, with
+        replies to the earliest requests.
         """
         slowest, answered = 0.0, []
-        for turn in range(20 if whole else 3):
+        for turn in range(20 if full_length else 3):
             serving = serve()
-            sent = gets(range(400))
+            sent = get_requests(range(400))
             serving.write(b"".join(sent[:1]))
             serving.wait(lambda serving=serving: serving.lines)
             serving.write(b"".join(sent[1 : 100 + turn]))
             serving.wait(lambda serving=serving: len(serving.lines) > 1)
 
-            took, code = serving.told(number)
+            seconds, code = serving.stop(number)
 
-            assert (took < SOON, code) == (True, 0)
-            lines = serving.drained()
-            assert serving.rest == b""
+            assert (seconds < EXIT_S, code) == (True, 0)
+            lines = serving.all_output()
+            assert serving.partial_line == b""
             assert [text[:200] for text in lines if not Schemas().allow(text)] == []
             ids = [json.loads(text)["id"] for text in lines]
             assert ids == list(range(len(ids)))
-            slowest, answered = max(slowest, took), [*answered, len(ids)]
+            slowest, answered = max(slowest, seconds), [*answered, len(ids)]
         figures(signal=number.name, slowest_exit=f"{slowest:.2f} s", answered=answered)

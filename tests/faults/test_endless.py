@@ -1,11 +1,11 @@
-"""What an author's code says without an end is stopped by the limit of a reply, and takes no more memory."""
+"""Endless output of recipes is stopped by the limit for replies, without growing memory."""
 
 import re
 import sys
 
 import pytest
 
-from tests.faults.test_memory import MIB, grown
+from tests.faults.test_memory import MIB, memory_growth
 from tests.wire import HANDSHAKES, line, modern
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
@@ -53,22 +53,23 @@ ENDLESS = re.findall(r"def (\w+)\(\):", RECIPE)
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_a_prompt_without_an_end(serve, recipes, name):
+def test_endless_prompt_is_stopped(serve, recipes, name):
     """
-    It is refused at once, the author is told where it is and what to do, and the next request is served.
+    The request gets an error, the log names the prompt and the option for larger replies, and the next
+    request is served.
     """
     serving = serve("--max-reply", str(MIB), "--timeout", "20", folder=recipes(endless=RECIPE))
     serving.open(HANDSHAKES[-1])
     serving.ask(modern("warm", "prompts/get", {"name": "echo"}))
 
-    more, reply = grown(serving, line(modern(1, "prompts/get", {"name": name})))
+    growth, reply = memory_growth(serving, line(modern(1, "prompts/get", {"name": name})))
 
-    assert serving.serves()
-    serving.end()  # now all of standard error is written
+    assert serving.is_serving()
+    serving.end()  # all of standard error is written by now
 
-    told = re.fullmatch(rf"prompt '{name}' failed \(error (\w+)\)", reply["error"]["message"])
-    said = serving.log.read_text()
-    assert f"promptkit: error {told[1]} in prompt '{name}':\nprompt '{name}' (" in said
-    assert "more than 1,048,576 bytes, in" in said
-    assert "--max-reply lets a server send more" in said
-    assert more < 24 * MIB
+    match = re.fullmatch(rf"prompt '{name}' failed \(error (\w+)\)", reply["error"]["message"])
+    log = serving.log.read_text()
+    assert f"promptkit: error {match[1]} in prompt '{name}':\nprompt '{name}' (" in log
+    assert "more than 1,048,576 bytes, in" in log
+    assert "--max-reply lets a server send more" in log
+    assert growth < 24 * MIB

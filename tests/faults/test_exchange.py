@@ -1,44 +1,45 @@
-"""The test client behaves as the protocol wants: it leaves no question unanswered."""
+"""The test client itself answers every elicitation."""
 
-from tests.faults.chance import SEED, Chance
-from tests.faults.exchange import Exchange
+from tests.errors.chance import SEED, Chance
+from tests.errors.exchange import Exchange
+
 from tests.wire import line, request
 
-QUESTION = {"jsonrpc": "2.0", "id": "promptkit-1", "method": "elicitation/create", "params": {}}
+ELICITATION = {"jsonrpc": "2.0", "id": "promptkit-1", "method": "elicitation/create", "params": {}}
 
 
-class Asking:
-    """A server that asks before a write returns, and replies once it is answered."""
+class ElicitingServer:
+    """A server that sends an elicitation before a write returns, and replies once it is answered."""
 
     def __init__(self):
-        self.lines, self.rest, self.ended = [], b"", True
+        self.lines, self.partial_line, self.ended = [], b"", True
 
     def write(self, data):
-        """Take what a client writes."""
+        """Handle the data of a client."""
         if b'"method"' in data:
-            self.lines.append((0.0, line(QUESTION)))
+            self.lines.append((0.0, line(ELICITATION)))
         elif data:
             self.lines.append((0.0, line({"jsonrpc": "2.0", "id": 1, "result": {}})))
 
     def wait(self, condition, _seconds=None):
-        """Nothing comes by itself."""
+        """Check the condition once: no data arrives later."""
         if not condition():
             raise TimeoutError
 
 
-class Everything:
+class AllowAll:
     """Schemas that allow every line."""
 
     def allow(self, _text):
-        """Whether a line is allowed."""
+        """Return True."""
         return True
 
 
-def test_a_question_that_comes_while_the_last_line_is_written():
-    """It is answered: nothing else will come that could remind the client of it."""
-    exchange = Exchange(Asking(), Everything(), Chance(SEED))
+def test_elicitation_during_the_last_write_is_answered():
+    """No later line would trigger the answer."""
+    exchange = Exchange(ElicitingServer(), AllowAll(), Chance(SEED))
     exchange.send(line(request(1, "prompts/get", {"name": "asks"})).rstrip())
 
     exchange.settle()
 
-    assert exchange.faults() == []
+    assert exchange.errors() == []

@@ -1,3 +1,5 @@
+"""Audits on a full disk."""
+
 import json
 import sys
 from pathlib import Path
@@ -10,8 +12,8 @@ from tests.wire import modern, request
 FULL = Path("/dev/full")
 
 
-def ask_many(serving, prefix, count):
-    """Ask for a prompt many times; return the replies that are no results."""
+def failed_requests(serving, prefix, count):
+    """Render a prompt many times, and return the replies without a result."""
     replies = [
         serving.ask(modern(f"{prefix}{turn}", "prompts/get", {"name": "plain"}))[0] for turn in range(count)
     ]
@@ -19,47 +21,45 @@ def ask_many(serving, prefix, count):
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
-def test_nothing_fits(serve, whole):
-    """
-    With a disk that is full from the start, every request is served, and the failing log is reported once.
-    """
+def test_disk_that_is_always_full(serve, full_length):
+    """Every request is served, and the failing audit is reported once."""
     serving = serve("--audit", str(FULL))
 
-    assert ask_many(serving, "a", 1000 if whole else 100) == []
+    assert failed_requests(serving, "a", 1000 if full_length else 100) == []
     assert serving.end()[1] == 0
-    assert [text for text in serving.drained() if not Schemas().allow(text)] == []
+    assert [text for text in serving.all_output() if not Schemas().allow(text)] == []
     assert serving.log.read_text(encoding="utf-8").count("No space left on device") == 1
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits are set from outside")
-def test_full_for_a_while(serve, tmp_path):
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="prlimit exists on Linux only")
+def test_disk_that_is_temporarily_full(serve, tmp_path):
     """
-    When the disk becomes full, requests are served; when there is room again the file holds whole
-    lines, and says how many are missing.
+    Requests are served while the disk is full; afterwards the audit contains complete lines and the number of
+    lost ones.
     """
     import resource
 
     file = tmp_path / "audit.jsonl"
     serving = serve("--audit", str(file))
-    assert ask_many(serving, "before", 20) == []
+    assert failed_requests(serving, "before", 20) == []
     number, (soft, hard) = serving.process.pid, resource.getrlimit(resource.RLIMIT_FSIZE)
 
     resource.prlimit(number, resource.RLIMIT_FSIZE, (file.stat().st_size + 100, hard))
-    assert ask_many(serving, "full", 50) == []
+    assert failed_requests(serving, "full", 50) == []
     resource.prlimit(number, resource.RLIMIT_FSIZE, (soft, hard))
-    assert ask_many(serving, "after", 20) == []
+    assert failed_requests(serving, "after", 20) == []
     assert serving.ask(request("last", "ping"))[0]["result"] == {}
     assert serving.end()[1] == 0
 
     text = file.read_text(encoding="utf-8")
     records = []
-    for found in text.splitlines():
+    for row in text.splitlines():
         try:
-            records.append(json.loads(found))
+            records.append(json.loads(row))
         except ValueError:
-            records.append(None)  # what was cut when the disk became full
-    whole_records = [record for record in records if record]
-    assert len(records) - len(whole_records) <= 1
+            records.append(None)  # cut off when the disk became full
+    complete_records = [record for record in records if record]
+    assert len(records) - len(complete_records) <= 1
     assert text.endswith("\n")
-    assert len(whole_records) + sum(record.get("lost", 0) for record in whole_records) == 91
-    assert sum("lost" in record for record in whole_records) == 1
+    assert len(complete_records) + sum(record.get("lost", 0) for record in complete_records) == 91
+    assert sum("lost" in record for record in complete_records) == 1

@@ -1,4 +1,4 @@
-"""Reloads under load over HTTP: recipes are saved again and again, and no request is lost."""
+"""Reloads under load over HTTP: recipes are saved repeatedly, and no request is lost."""
 
 import asyncio
 import re
@@ -8,26 +8,26 @@ from collections import Counter
 
 import pytest
 
-from tests.faults.test_http_soak import REST, Server, get
+from tests.faults.test_http_soak import WAIT_S, Server, get_request
 
 RECIPE = '''
 from promptkit import prompt
 
 @prompt
 def plain():
-    """Say which version this is."""
+    """Return the version."""
     return "version {version}."
 '''
 
-PLAIN = get("plain")
+PLAIN = get_request("plain")
 CLIENTS = 16
 
-#: How often the recipe is saved at least.
-SAVES = 5
+#: The minimum number of saves.
+MIN_SAVES = 5
 
 
 class Load:
-    """Clients that ask on connections of their own, and what came of that."""
+    """Clients with their own connections, and the counts of their replies."""
 
     def __init__(self, port):
         self.port = port
@@ -36,7 +36,7 @@ class Load:
         self.ends = False
 
     async def client(self):
-        """Ask again and again; connect anew if a connection ends."""
+        """Send requests repeatedly, and reconnect when a connection ends."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         while not self.ends:
             try:
@@ -47,7 +47,7 @@ class Load:
         writer.close()
 
     async def ask(self, reader, writer):
-        """Ask once, and note the status and the version in the reply."""
+        """Send a request, and record the status and version of the reply."""
         writer.write(PLAIN)
         head = await reader.readuntil(b"\r\n\r\n")
         (size,) = re.findall(rb"content-length: (\d+)", head)
@@ -57,24 +57,27 @@ class Load:
 
 
 async def run(load, recipe, count):
-    """Save the recipe anew once it is served, until *count* requests are answered; return how often."""
-    asking = asyncio.gather(*(load.client() for _ in range(CLIENTS)))
+    """
+    Save the recipe whenever the last version is served, until *count* requests are answered; return the
+    number of saves.
+    """
+    clients = asyncio.gather(*(load.client() for _ in range(CLIENTS)))
     saved = 0
-    while load.statuses.total() < count or saved < SAVES:
+    while load.statuses.total() < count or saved < MIN_SAVES:
         saved += 1
         recipe.write_text(RECIPE.format(version=saved))
-        async with asyncio.timeout(REST):
+        async with asyncio.timeout(WAIT_S):
             while not load.versions[saved]:  # noqa: ASYNC110 (clients set no event for each reply)
                 await asyncio.sleep(0.01)
     load.ends = True
-    await asking
+    await clients
     return saved
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="it has no workers")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no workers")
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_no_request_is_lost_in_a_reload(tmp_path, amount, figures, workers):
-    """However often recipes are saved, every request is answered with 200, and every version is served."""
+def test_no_request_is_lost_during_reloads(tmp_path, amount, figures, workers):
+    """Every request is answered with 200, and every version is served."""
     folder, count = tmp_path / "saved", amount(100_000, 4_000, 2_000)
     folder.mkdir()
     recipe = folder / "recipe.py"
@@ -84,7 +87,7 @@ def test_no_request_is_lost_in_a_reload(tmp_path, amount, figures, workers):
     try:
         saved = asyncio.run(run(load, recipe, count))
         server.process.send_signal(signal.SIGTERM)
-        code = server.process.wait(REST)
+        code = server.process.wait(WAIT_S)
     finally:
         server.process.kill()
         server.process.wait()

@@ -1,4 +1,4 @@
-"""A soak over HTTP: many requests, reloads and clients that leave keep no thread, socket or memory."""
+"""A soak test over HTTP: requests, reloads and disconnecting clients leak no threads, sockets or memory."""
 
 import asyncio
 import json
@@ -57,23 +57,23 @@ async def overdue():
 
 @prompt
 async def late():
-    """Take longer than anybody waits."""
+    """Take longer than any client waits."""
     await asyncio.sleep(60)
 '''
 
-#: How many clients there are at once, and of how many requests one is not plain.
+#: The number of clients, and the number of requests of which one is not plain.
 CLIENTS = 32
 ROUND = 100
 
-#: In how many parts the requests are sent; after each the recipes change.
+#: The number of parts in which the requests are sent; after each, the recipe changes.
 PARTS = 10
 
-#: How long the server is given to come to rest, in seconds.
-REST = 20.0
+#: The timeout for the server to start, become idle or exit, in seconds.
+WAIT_S = 20.0
 
 
-def posted(message, **fields):
-    """A message as it is sent over HTTP."""
+def http_request(message, **fields):
+    """Return a message as an HTTP request."""
     body = json.dumps(message).encode()
     name = message["params"].get("name")
     head = {
@@ -89,14 +89,17 @@ def posted(message, **fields):
     return f"POST /mcp HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
-def get(name):
-    """A request for a prompt."""
-    return posted(modern(1, "prompts/get", {"name": name}))
+def get_request(name):
+    """Return a request for a prompt."""
+    return http_request(modern(1, "prompts/get", {"name": name}))
 
 
-PLAIN, OTHERS = get("plain"), [get(name) for name in ("waits", "sleeps", "works", "fails", "overdue")]
-LATE = get("late")
-LISTEN = posted(modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}}))
+PLAIN, UNUSUAL = (
+    get_request("plain"),
+    [get_request(name) for name in ("waits", "sleeps", "works", "fails", "overdue")],
+)
+LATE = get_request("late")
+LISTEN = http_request(modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}}))
 
 
 class Server:
@@ -107,37 +110,39 @@ class Server:
         command = [sys.executable, "-m", "promptkit", "serve", str(folder), "--http", "0", *options]
         with log.open("wb") as file:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=file)
-        until = time.monotonic() + REST
-        while not (found := re.search(r"127\.0\.0\.1:(\d+)", log.read_text())):
-            assert time.monotonic() < until, log.read_text()
+        deadline = time.monotonic() + WAIT_S
+        while not (match := re.search(r"127\.0\.0\.1:(\d+)", log.read_text())):
+            assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.02)
-        self.port = int(found[1])
+        self.port = int(match[1])
 
-    def use(self):
-        """How many threads and descriptors it has."""
+    def usage(self):
+        """Return the numbers of threads and descriptors."""
         folder = Path(f"/proc/{self.process.pid}")
         return len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir()))
 
-    def rested(self, most=(0, 0)):
-        """How many threads and descriptors it has once it is at rest; waits for no more than *most*."""
-        until, found = time.monotonic() + REST, self.use()
+    def wait_until_idle(self, limit=(0, 0)):
+        """
+        Wait until the numbers of threads and descriptors are stable and at most *most*, and return them.
+        """
+        deadline, usage = time.monotonic() + WAIT_S, self.usage()
         since = time.monotonic()
-        while time.monotonic() < until:
+        while time.monotonic() < deadline:
             time.sleep(0.1)
-            if (now := self.use()) != found:
-                found, since = now, time.monotonic()
-            elif time.monotonic() - since > 2 and (most == (0, 0) or now <= most):
+            if (current := self.usage()) != usage:
+                usage, since = current, time.monotonic()
+            elif time.monotonic() - since > 2 and (limit == (0, 0) or current <= limit):
                 break
-        return found
+        return usage
 
     def memory(self):
-        """Its memory, in bytes."""
+        """Return the resident memory in bytes."""
         (resident,) = re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text())
         return int(resident) * 1024
 
 
-async def one(port, request):
-    """Send a request on a connection of its own, and leave without the reply."""
+async def abandon_request(port, request):
+    """Send a request on a new connection, and disconnect without the reply."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request)
     if request is LISTEN:
@@ -147,13 +152,13 @@ async def one(port, request):
     writer.transport.abort()
 
 
-async def client(port, first, count, statuses):
-    """Send requests one after the other, and leave some of them alone."""
+async def run_client(port, first, count, statuses):
+    """Send requests one after the other, and abandon some others."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for number in range(first, first + count):
         if number % ROUND == 50:
-            await one(port, LATE if number % (2 * ROUND) == 50 else LISTEN)
-        writer.write(OTHERS[number // ROUND % len(OTHERS)] if number % ROUND == 0 else PLAIN)
+            await abandon_request(port, LATE if number % (2 * ROUND) == 50 else LISTEN)
+        writer.write(UNUSUAL[number // ROUND % len(UNUSUAL)] if number % ROUND == 0 else PLAIN)
         head = await reader.readuntil(b"\r\n\r\n")
         (size,) = re.findall(rb"content-length: (\d+)", head)
         await reader.readexactly(int(size))
@@ -163,44 +168,45 @@ async def client(port, first, count, statuses):
 
 
 async def soak(port, count, statuses):
-    """Have all clients send *count* requests together."""
-    starts = range(0, 10 * CLIENTS, 10)  # so that a short soak has requests of all kinds, too
-    await asyncio.gather(*(client(port, start, count // CLIENTS, statuses) for start in starts))
+    """Send *count* requests from all clients together."""
+    starts = range(0, 10 * CLIENTS, 10)  # so that a short run has requests of all kinds, too
+    await asyncio.gather(*(run_client(port, start, count // CLIENTS, statuses) for start in starts))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads and memory are read from /proc")
 def test_soak(tmp_path, amount, figures):
     """
-    At the end, threads, descriptors and memory are those of the first tenth, and every request was answered.
+    Threads, descriptors and memory at the end are those after the first tenth, and every request was
+    answered.
     """
     folder, count = tmp_path / "soaked", amount(500_000, 16_000, 4_000)
     folder.mkdir()
     recipe = folder / "recipe.py"
     recipe.write_text(RECIPE.format(version="v0"))
     server = Server(folder, tmp_path / "stderr")
-    statuses, use, memory, started = {}, [], [], time.monotonic()
+    statuses, usage, memory, started = {}, [], [], time.monotonic()
     try:
         for part in range(1, PARTS + 1):
             asyncio.run(soak(server.port, count // PARTS, statuses))
             recipe.write_text(RECIPE.format(version=f"v{part}"))
             if part in (1, PARTS):
-                use.append(server.rested(use[0] if use else (0, 0)))
+                usage.append(server.wait_until_idle(usage[0] if usage else (0, 0)))
             memory.append(server.memory())
-        took = time.monotonic() - started
+        seconds = time.monotonic() - started
         server.process.send_signal(signal.SIGTERM)
-        code = server.process.wait(REST)
+        code = server.process.wait(WAIT_S)
     finally:
         server.process.kill()
         server.process.wait()
     figures(
         requests=sum(statuses.values()),
-        seconds=round(took, 1),
-        threads_and_descriptors=use,
+        seconds=round(seconds, 1),
+        threads_and_descriptors=usage,
         memory_MiB=[round(size / 2**20, 1) for size in memory],
     )
 
     assert statuses == {b"200": count // PARTS // CLIENTS * CLIENTS * PARTS}
-    assert use[-1][0] <= use[0][0]
-    assert use[-1][1] <= use[0][1]
+    assert usage[-1][0] <= usage[0][0]
+    assert usage[-1][1] <= usage[0][1]
     assert memory[-1] < memory[0] * 1.1
     assert code == 0

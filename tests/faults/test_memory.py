@@ -1,3 +1,5 @@
+"""Memory for a line: a bounded multiple of its size, whether it is rejected or served."""
+
 import json
 import sys
 from itertools import islice
@@ -33,11 +35,11 @@ def take(
 
 @prompt
 def echo(text: str = "x", more: list[str] | None = None):
-    "Say it again."
+    "Repeat the text."
     return f"Said: {text}"
 
 @prompt(cache=60)
-def kept(text: str):
+def cached(text: str):
     return text
 
 @prompt
@@ -55,19 +57,19 @@ def note(path: str) -> str:
 
 MIB = 1 << 20
 
-#: How large a line is, and how large an argument may be at most that is served.
+#: The size of a line, and the maximum size of an argument that is served.
 SIZE = 8 * MIB
 SERVED = 4 * MIB - 1000
 
 PLAIN = b"a" * SIZE
-#: One character that takes four bytes makes each of a text take as many.
+#: A single character of four bytes makes Python store four bytes for each character of a text.
 WIDE = "\U0001f600".encode() + PLAIN[4:]
 ESCAPED = b"\\u0041" * (SIZE // 6)
 ENDS = b"\\n" * (SIZE // 2)
 
 
-def asked(params=b'"name":"echo"', *, number=b"1", method=b'"prompts/get"', more=b""):
-    """A request, written by hand: what is here is larger than what a library likes to write."""
+def build_request(params=b'"name":"echo"', *, number=b"1", method=b'"prompts/get"', more=b""):
+    """Return a handwritten request, because libraries do not write such large ones."""
     return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":{%b}%b}' % (number, method, params, more)
 
 
@@ -83,129 +85,139 @@ def argument_of(name, text):
     return b'"name":"take","arguments":{"%b":"%b"}' % (name, text)
 
 
-def refused():
-    """Lines that are refused: each takes at most four times its size."""
+def rejected_lines():
+    """Return lines that are rejected; each takes at most four times its size."""
     return {
-        "nested too deep, beside a long text": asked(b'"a":"%b","b":%b' % (PLAIN, b"[" * 150 + b"]" * 150)),
+        "nested too deep, after a long text": build_request(
+            b'"a":"%b","b":%b' % (PLAIN, b"[" * 150 + b"]" * 150)
+        ),
         "nothing but brackets": b"[" * SIZE,
         "brackets that close": b"]" * SIZE,
         "empty lists": b"[" + b"[]," * (SIZE // 3) + b"[]]",
         "empty objects": b"[" + b"{}," * (SIZE // 3) + b"{}]",
-        "numbers": asked(b'"a":[' + b"0," * (SIZE // 2) + b"0]"),
-        "members": asked(b"".join(b'"%x":0,' % number for number in range(SIZE // 10)) + b'"x":0'),
+        "numbers": build_request(b'"a":[' + b"0," * (SIZE // 2) + b"0]"),
+        "members": build_request(b"".join(b'"%x":0,' % number for number in range(SIZE // 10)) + b'"x":0'),
         "quotation marks": b'"' * SIZE,
         "backslashes": b'"' + b"\\" * SIZE,
-        "no JSON": PLAIN,
+        "invalid JSON": PLAIN,
         "a text": quoted(WIDE),
         "a text in a list": b"[" + quoted(WIDE) + b"]",
-        "no UTF-8": asked(b'"a":"%b\xff"' % WIDE),
-        "half of a pair": asked(b'"a":"%b\\ud800"' % ESCAPED),
-        "half of a pair, wide": asked(b'"a":"%b\\ud800"' % WIDE),
-        "no method": asked(b'"a":"%b"' % WIDE, method=b"5"),
-        "a method that there is not": asked(b'"a":"%b"' % WIDE, method=b'"x"'),
-        "a long method": asked(method=quoted(WIDE)),
-        "a long method of line ends": asked(method=quoted(ENDS)),
-        "a long id": asked(number=quoted(PLAIN), method=b'"x"'),
-        "a long wide id": asked(number=quoted(WIDE), method=b'"x"'),
-        "a long escaped id": asked(number=quoted(ESCAPED), method=b'"x"'),
-        "a long id without a method": asked(number=quoted(WIDE), method=b"3"),
-        "an id of digits": asked(number=b"9" * SIZE),
-        "a long argument": asked(argument(PLAIN)),
-        "a long wide argument": asked(argument(WIDE)),
-        "a long argument of line ends": asked(argument(ENDS + ENDS)),
-        "an argument of digits": asked(b'"name":"echo","arguments":{"text":%b}' % (b"9" * SIZE)),
-        "a long name of an argument": asked(b'"name":"echo","arguments":{"%b":"x"}' % PLAIN),
-        "a long URI": asked(b'"uri":"notes://%b"' % WIDE, method=b'"resources/read"'),
-        "a kind of reference": asked(
+        "invalid UTF-8": build_request(b'"a":"%b\xff"' % WIDE),
+        "half of a pair": build_request(b'"a":"%b\\ud800"' % ESCAPED),
+        "half of a pair, wide": build_request(b'"a":"%b\\ud800"' % WIDE),
+        "no method": build_request(b'"a":"%b"' % WIDE, method=b"5"),
+        "an unknown method": build_request(b'"a":"%b"' % WIDE, method=b'"x"'),
+        "a long method": build_request(method=quoted(WIDE)),
+        "a long method of line ends": build_request(method=quoted(ENDS)),
+        "a long id": build_request(number=quoted(PLAIN), method=b'"x"'),
+        "a long wide id": build_request(number=quoted(WIDE), method=b'"x"'),
+        "a long escaped id": build_request(number=quoted(ESCAPED), method=b'"x"'),
+        "a long id without a method": build_request(number=quoted(WIDE), method=b"3"),
+        "an id of digits": build_request(number=b"9" * SIZE),
+        "a long argument": build_request(argument(PLAIN)),
+        "a long wide argument": build_request(argument(WIDE)),
+        "a long argument of line ends": build_request(argument(ENDS + ENDS)),
+        "an argument of digits": build_request(b'"name":"echo","arguments":{"text":%b}' % (b"9" * SIZE)),
+        "a long name of an argument": build_request(b'"name":"echo","arguments":{"%b":"x"}' % PLAIN),
+        "a long URI": build_request(b'"uri":"notes://%b"' % WIDE, method=b'"resources/read"'),
+        "a kind of reference": build_request(
             b'"ref":{"type":"%b","name":"echo"},"argument":{"name":"text","value":"x"}' % WIDE,
             method=b'"completion/complete"',
         ),
-        "a level": asked(
+        "a level": build_request(
             b'"_meta":{"io.modelcontextprotocol/logLevel":"%b"}' % WIDE, method=b'"prompts/list"'
         ),
-        "a long prompt": asked(b'"name":"%b"' % WIDE),
-        "a cursor": asked(b'"cursor":"%b"' % WIDE, method=b'"prompts/list"'),
-        "a name that is none": asked(b'"name":["%b"]' % WIDE),
-        "arguments that are none": asked(b'"name":"echo","arguments":"%b"' % WIDE),
-        "params that are none": b'{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":"%b"}' % WIDE,
-        "what nobody reads": asked(b'"name":"echo","_meta":{"x":"%b"},"y":"%b"' % (WIDE, WIDE)),
-        "a token": asked(b'"name":"echo","_meta":{"progressToken":"%b"}' % WIDE),
-        "a name twice": asked(b'"name":"%b","name":"echo"' % WIDE),
-        "a URI that is not too long for an argument": asked(
+        "a long prompt": build_request(b'"name":"%b"' % WIDE),
+        "a cursor": build_request(b'"cursor":"%b"' % WIDE, method=b'"prompts/list"'),
+        "an invalid name": build_request(b'"name":["%b"]' % WIDE),
+        "invalid arguments": build_request(b'"name":"echo","arguments":"%b"' % WIDE),
+        "invalid params": b'{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":"%b"}' % WIDE,
+        "unused members": build_request(b'"name":"echo","_meta":{"x":"%b"},"y":"%b"' % (WIDE, WIDE)),
+        "a token": build_request(b'"name":"echo","_meta":{"progressToken":"%b"}' % WIDE),
+        "a name twice": build_request(b'"name":"%b","name":"echo"' % WIDE),
+        "a URI that is not too long for an argument": build_request(
             b'"uri":"notes://%b"' % WIDE[:SERVED], method=b'"resources/read"'
         ),
-        "a long word to complete": asked(
+        "a long word to complete": build_request(
             b'"ref":{"type":"ref/prompt","name":"echo"},"argument":{"name":"text","value":"%b"}'
             % WIDE[:SERVED],
             method=b'"completion/complete"',
         ),
-        "what a client says of itself": asked(
+        "client info": build_request(
             b'"protocolVersion":"2025-11-25","capabilities":{"x":"%b"},"clientInfo":{"name":"%b"}'
             % (WIDE, WIDE),
             method=b'"initialize"',
         ),
-        "an id behind too much": b'{"params":{"x":["%b",%b]},"jsonrpc":"2.0","method":"x","id":1}'
+        "an id after too much data": b'{"params":{"x":["%b",%b]},"jsonrpc":"2.0","method":"x","id":1}'
         % (PLAIN, b"[" * 150 + b"]" * 150),
-        "many texts in a text": asked(argument_of(b"more", b'[\\"a\\"' + b',\\"a\\"' * (SERVED // 6) + b"]")),
-        "many items": asked(argument_of(b"more", b"aa," * (SERVED // 3))),
-        "many lines": asked(argument_of(b"more", b"aa\\n" * (SERVED // 4))),
-        "many lists": asked(argument_of(b"points", b"[" + b"[]," * (SERVED // 3 - 1) + b"[]]")),
-        "many records": asked(argument_of(b"points", b"[" + b'{\\"x\\":1},' * (SERVED // 12) + b"{}]")),
-        "many words of a duration": asked(argument_of(b"time", b"1d " * (SERVED // 3))),
+        "many texts in a text": build_request(
+            argument_of(b"more", b'[\\"a\\"' + b',\\"a\\"' * (SERVED // 6) + b"]")
+        ),
+        "many items": build_request(argument_of(b"more", b"aa," * (SERVED // 3))),
+        "many lines": build_request(argument_of(b"more", b"aa\\n" * (SERVED // 4))),
+        "many lists": build_request(argument_of(b"points", b"[" + b"[]," * (SERVED // 3 - 1) + b"[]]")),
+        "many records": build_request(
+            argument_of(b"points", b"[" + b'{\\"x\\":1},' * (SERVED // 12) + b"{}]")
+        ),
+        "many words of a duration": build_request(argument_of(b"time", b"1d " * (SERVED // 3))),
     }
 
 
 WIDE_ARGUMENT = WIDE[:SERVED]
 
 
-def read():
-    """Lines that are served, or read at least: each takes at most twelve times its size, and 7 MiB."""
+def accepted_lines():
+    """Return lines that are parsed; each takes at most twelve times its size, plus 7 MiB."""
     return {
-        "an argument": asked(argument(PLAIN[:SERVED])),
-        "a wide argument": asked(argument(WIDE_ARGUMENT)),
-        "an argument of line ends": asked(argument(ENDS[:SERVED])),
-        "an escaped argument": asked(argument(ESCAPED[: SERVED // 6 * 6])),
-        "a kept reply": asked(argument(WIDE_ARGUMENT, b"kept")),
-        "a short reply": asked(argument(WIDE_ARGUMENT, b"length")),
-        "many texts in a text": asked(argument_of(b"more", b'[\\"aa\\"' + b',\\"aa\\"' * 49_000 + b"]")),
-        "many records in a text": asked(
+        "an argument": build_request(argument(PLAIN[:SERVED])),
+        "a wide argument": build_request(argument(WIDE_ARGUMENT)),
+        "an argument of line ends": build_request(argument(ENDS[:SERVED])),
+        "an escaped argument": build_request(argument(ESCAPED[: SERVED // 6 * 6])),
+        "a cached reply": build_request(argument(WIDE_ARGUMENT, b"cached")),
+        "a short reply": build_request(argument(WIDE_ARGUMENT, b"length")),
+        "many texts in a text": build_request(
+            argument_of(b"more", b'[\\"aa\\"' + b',\\"aa\\"' * 49_000 + b"]")
+        ),
+        "many records in a text": build_request(
             argument_of(b"points", b"[" + b'{\\"x\\":1},' * 24_000 + b'{\\"x\\":1}]')
         ),
-        "many records": asked(
+        "many records": build_request(
             b'"name":"take","arguments":{"points":[%b]}' % b",".join([b'{"x":1}'] * 24_000)
         ),
-        "escapes": asked(argument_of(b"data", b"data:," + b"%41" * (SERVED // 3))),
-        "base64": asked(argument_of(b"data", b"QUFB" * (SERVED // 4))),
-        "a URI": asked(b'"uri":"note:%b"' % (WIDE[:4] * 65_000), method=b'"resources/read"'),
-        "a URI of slashes": asked(b'"uri":"note:%b"' % (b"/" * 65_000), method=b'"resources/read"'),
-        "many short values": asked(b'"name":"echo","arguments":{"more":["a"%b]}' % (b',"a"' * 49_000)),
+        "escapes": build_request(argument_of(b"data", b"data:," + b"%41" * (SERVED // 3))),
+        "base64": build_request(argument_of(b"data", b"QUFB" * (SERVED // 4))),
+        "a URI": build_request(b'"uri":"note:%b"' % (WIDE[:4] * 65_000), method=b'"resources/read"'),
+        "a URI of slashes": build_request(b'"uri":"note:%b"' % (b"/" * 65_000), method=b'"resources/read"'),
+        "many short values": build_request(
+            b'"name":"echo","arguments":{"more":["a"%b]}' % (b',"a"' * 49_000)
+        ),
     }
 
 
 def peak(serving):
-    """How much memory it has had at most since that was last reset, in bytes."""
+    """Return the peak memory since its last reset, in bytes."""
     status = Path(f"/proc/{serving.process.pid}/status").read_text(encoding="ascii")
-    (most,) = (text for text in status.splitlines() if text.startswith("VmHWM:"))
-    return int(most.split()[1]) * 1024
+    (peak_line,) = (text for text in status.splitlines() if text.startswith("VmHWM:"))
+    return int(peak_line.split()[1]) * 1024
 
 
-def reset(serving):
-    """Count the peak of memory from now on; return how much there is."""
+def reset_peak(serving):
+    """Reset the peak of memory, and return the current memory."""
     Path(f"/proc/{serving.process.pid}/clear_refs").write_text("5", encoding="ascii")
     return serving.memory()
 
 
-def grown(serving, data, replies=1):
-    """How much memory more than before *data* takes at its peak, and the last reply to it."""
-    before, seen = reset(serving), len(serving.lines)
+def memory_growth(serving, data, replies=1):
+    """Send *data*, and return the growth of memory at its peak and the last reply."""
+    before, seen = reset_peak(serving), len(serving.lines)
     serving.write(data)
     serving.wait(lambda: len(serving.lines) >= seen + replies)
     return peak(serving) - before, json.loads(serving.lines[-1][1])
 
 
 @pytest.fixture
-def opened(serve, recipes, tmp_path):
-    """A function that starts a server which has served everything once, with a session."""
+def open_server(serve, recipes, tmp_path):
+    """A function that starts a warmed-up server with a session."""
 
     def start(revision, *options):
         serving = serve("--audit", str(tmp_path / "audit.jsonl"), *options, folder=recipes(recipe=RECIPE))
@@ -216,69 +228,69 @@ def opened(serve, recipes, tmp_path):
             ("take", {"points": '[{"x": 1}]', "data": "data:,%41"}),
         ):
             serving.ask(modern("warm", "prompts/get", {"name": name, "arguments": arguments}))
-        assert serving.serves("begun")
+        assert serving.is_serving("started")
         return serving
 
     return start
 
 
-def enveloped(text, revision):
-    """The same request, as one of *revision*."""
+def with_envelope(text, revision):
+    """Return the request in the format of *revision*."""
     meta = b'"params":{' + (b'"_meta":%b' % json.dumps(envelope()).encode()) + b","
     return text.replace(b'"params":{', meta, 1) if revision == MODERN and b'"_meta"' not in text else text
 
 
-def chosen(kinds, revision, whole):
-    """All of *kinds*, or every other one, so that both eras take all of them together."""
-    return kinds if whole else dict(islice(kinds.items(), int(revision == MODERN), None, 2))
+def select(kinds, revision, full_length):
+    """Return all *kinds*, or every other one, such that both eras together cover all."""
+    return kinds if full_length else dict(islice(kinds.items(), int(revision == MODERN), None, 2))
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKES[-1], MODERN])
-def test_a_line_that_is_refused(opened, figures, whole, revision):
-    """Whatever a line holds, to refuse it takes no more than four times its size, and the next is served."""
-    serving, found = opened(revision), {}
+def test_memory_of_rejected_lines(open_server, figures, full_length, revision):
+    """The rejection of a line takes at most four times its size, and the next request is served."""
+    serving, ratios = open_server(revision), {}
 
-    for name, text in chosen(refused(), revision, whole).items():
-        data = enveloped(text, revision) + b"\n"
-        more, reply = grown(serving, data)
-        found[name] = round(more / len(data), 1)
+    for name, text in select(rejected_lines(), revision, full_length).items():
+        data = with_envelope(text, revision) + b"\n"
+        growth, reply = memory_growth(serving, data)
+        ratios[name] = round(growth / len(data), 1)
         assert "error" in reply, name
-        assert serving.serves(name)
+        assert serving.is_serving(name)
 
-    figures(revision=revision, most=max(found.values()))
-    assert {name: times for name, times in found.items() if times > 4} == {}
+    figures(revision=revision, most=max(ratios.values()))
+    assert {name: ratio for name, ratio in ratios.items() if ratio > 4} == {}
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKES[-1], MODERN])
-def test_a_line_that_is_read(opened, figures, whole, revision):
+def test_memory_of_served_lines(open_server, figures, full_length, revision):
     """
-    To serve it takes no more than twelve times its size, and 7 MiB: how much free memory Python has before,
-    and in pieces of which sizes, differs.
+    A line takes at most twelve times its size, plus 7 MiB, because the amount and fragmentation of free
+    memory vary.
     """
-    serving, found = opened(revision), {}
+    serving, ratios = open_server(revision), {}
 
-    for name, text in chosen(read(), revision, whole).items():
-        data = (text if b"initialize" in text else enveloped(text, revision)) + b"\n"
-        more, _ = grown(serving, data)
-        found[name] = round((more - 7 * MIB) / len(data), 1)
-        assert serving.serves(name)
+    for name, text in select(accepted_lines(), revision, full_length).items():
+        data = (text if b"initialize" in text else with_envelope(text, revision)) + b"\n"
+        growth, _ = memory_growth(serving, data)
+        ratios[name] = round((growth - 7 * MIB) / len(data), 1)
+        assert serving.is_serving(name)
 
-    figures(revision=revision, most=max(found.values()))
-    assert {name: times for name, times in found.items() if times > 12} == {}
+    figures(revision=revision, most=max(ratios.values()))
+    assert {name: ratio for name, ratio in ratios.items() if ratio > 12} == {}
 
 
 @pytest.mark.parametrize("piece", [1, 100, 65536])
-def test_a_line_in_pieces(opened, piece):
-    """However a line is cut, it takes the same."""
-    serving = opened(HANDSHAKES[-1])
-    data = asked(argument(b"a" * (MIB // 8 if piece == 1 else MIB))) + b"\n"
+def test_memory_of_a_line_in_pieces(open_server, piece):
+    """The split of a line into pieces does not matter."""
+    serving = open_server(HANDSHAKES[-1])
+    data = build_request(argument(b"a" * (MIB // 8 if piece == 1 else MIB))) + b"\n"
 
     def write():
         for start in range(0, len(data), piece):
             serving.write(data[start : start + piece])
         return b""
 
-    before, seen = reset(serving), len(serving.lines)
+    before, seen = reset_peak(serving), len(serving.lines)
     write()
     serving.wait(lambda: len(serving.lines) > seen)
 
@@ -286,35 +298,39 @@ def test_a_line_in_pieces(opened, piece):
     assert peak(serving) - before <= 12 * len(data) + 5 * MIB
 
 
-def test_a_batch(opened):
-    """An array of messages, too."""
-    serving = opened("2025-03-26")
-    small = b",".join(asked(argument(b"a" * 4000), number=b"%d" % number) for number in range(1000))
+def test_memory_of_batches(open_server):
+    """The limits also apply to arrays of messages."""
+    serving = open_server("2025-03-26")
+    small = b",".join(build_request(argument(b"a" * 4000), number=b"%d" % number) for number in range(1000))
     many = b",".join([b'{"jsonrpc":"2.0","id":1,"method":"ping"}'] * 1001)
-    wide = asked(b'"name":"%b"' % WIDE, method=b'"x"')
-    named = b",".join(asked(number=quoted(b"%d" % n + PLAIN[:8000]), method=b'"x"') for n in range(1000))
+    wide = build_request(b'"name":"%b"' % WIDE, method=b'"x"')
+    named = b",".join(
+        build_request(number=quoted(b"%d" % n + PLAIN[:8000]), method=b'"x"') for n in range(1000)
+    )
 
-    unknown, errors = grown(serving, b"[%b]\n" % named)
-    served, replies = grown(serving, b"[%b]\n" % small)
-    refused, reply = grown(serving, b"[%b]\n" % many)
-    element, (told,) = grown(serving, b"[%b]\n" % wide)
+    unknown, errors = memory_growth(serving, b"[%b]\n" % named)
+    served, replies = memory_growth(serving, b"[%b]\n" % small)
+    rejected, reply = memory_growth(serving, b"[%b]\n" % many)
+    element, (error,) = memory_growth(serving, b"[%b]\n" % wide)
 
     assert len(errors) == len(replies) == 1000
     assert reply["error"]["message"] == "the batch has 1,001 messages: at most 1,000 are taken"
-    assert told["error"]["code"] == -32601
+    assert error["error"]["code"] == -32601
     assert unknown <= 4 * len(named)
     assert served <= 12 * len(small) + 5 * MIB
-    assert refused <= 12 * len(many) + 5 * MIB
+    assert rejected <= 12 * len(many) + 5 * MIB
     assert element <= 4 * len(wide) + 5 * MIB
 
 
-def test_replies_that_are_kept(opened):
-    """However much a client asks of prompts with `cache`, little of it is kept."""
-    serving = opened(HANDSHAKES[-1])
+def test_cached_replies_are_bounded(open_server):
+    """Many large replies of a prompt with `cache` do not grow the memory."""
+    serving = open_server(HANDSHAKES[-1])
 
     def ask(number):
         text = b"%03d" % number + b"a" * (MIB - 3)
-        _, reply = grown(serving, asked(argument(text, b"kept"), number=b"%d" % number) + b"\n")
+        _, reply = memory_growth(
+            serving, build_request(argument(text, b"cached"), number=b"%d" % number) + b"\n"
+        )
         serving.lines.clear()
         return reply
 
@@ -325,22 +341,22 @@ def test_replies_that_are_kept(opened):
     assert serving.memory() - before < 8 * MIB
 
 
-@pytest.mark.parametrize("room", [16, 48], ids=lambda room: f"{room} MiB")
-def test_not_enough_memory(opened, room):
-    """Where memory runs out while a line is read, requests go on to be answered, under their ids."""
+@pytest.mark.parametrize("spare", [16, 48], ids=lambda spare: f"{spare} MiB")
+def test_out_of_memory(open_server, spare):
+    """When the memory runs out while a line is parsed, requests are still answered with their ids."""
     import resource
 
-    serving = opened(HANDSHAKES[-1])
+    serving = open_server(HANDSHAKES[-1])
     status = Path(f"/proc/{serving.process.pid}/statm").read_text(encoding="ascii")
-    limit = int(status.split()[0]) * resource.getpagesize() + room * MIB
+    limit = int(status.split()[0]) * resource.getpagesize() + spare * MIB
     resource.prlimit(serving.process.pid, resource.RLIMIT_AS, (limit, limit))
-    unread = asked(b'"name":"echo","x":"%b"' % (WIDE * 4), number=b"8") + b"\n"
-    unserved = asked(argument(WIDE_ARGUMENT), number=b"8") + b"\n"
+    unparsed = build_request(b'"name":"echo","x":"%b"' % (WIDE * 4), number=b"8") + b"\n"
+    unserved = build_request(argument(WIDE_ARGUMENT), number=b"8") + b"\n"
 
-    for data in (unread, unserved, unread, unserved):
-        _, reply = grown(serving, data)
+    for data in (unparsed, unserved, unparsed, unserved):
+        _, reply = memory_growth(serving, data)
         assert reply["id"] == 8
-        assert reply.get("error", {"code": -32603})["code"] in {-32602, -32603}  # the line itself may fit
-        assert serving.serves()
-    assert serving.serves()
+        assert reply.get("error", {"code": -32603})["code"] in {-32602, -32603}  # the line itself can fit
+        assert serving.is_serving()
+    assert serving.is_serving()
     assert serving.end()[1] == 0

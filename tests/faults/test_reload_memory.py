@@ -1,4 +1,4 @@
-"""Many reloads take no more memory than few: what was served before is let go."""
+"""Memory does not grow with the number of reloads: previous versions are freed."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from tests.wire import HANDSHAKES, modern
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
 
-#: A recipe that gives all kinds of caches something of its own to keep, and has a mebibyte itself.
+#: A recipe of one mebibyte that fills all kinds of caches with objects of its version.
 RECIPE = '''
 import sys
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ def data(part: int) -> bytes:
     return DATA[:part]
 '''
 
-#: Does not wait for an editor to be done: the files are replaced as wholes.
+#: Reloads without waiting for an editor to finish: the files are replaced atomically.
 SERVER = """
 import sys
 from promptkit.compiler import reloading
@@ -100,21 +100,21 @@ EARLY, LATE = 50, 500
 
 
 class Author:
-    """Edits the recipe, as if long ago, and sees that it is served."""
+    """Saves the recipe with old timestamps, and checks that it is served."""
 
     def __init__(self, serving, file):
         self.serving = serving
         self.file = Path(file)
 
     def save(self, number):
-        """Replace the file; wait until it is served, and use all that is in it."""
+        """Replace the file, wait until it is served, and use all its features."""
         version, new = f"v{number:06}", self.file.with_suffix(".new")
         new.write_text(RECIPE.format(version=version, blank="\n" * (number % 7)))
         os.utime(new, (10**9 + number, 10**9 + number))
         new.replace(self.file)
-        until = time.monotonic() + 20
+        deadline = time.monotonic() + 20
         while self.get("plain") != version:
-            assert time.monotonic() < until, self.serving.tail()
+            assert time.monotonic() < deadline, self.serving.tail()
             time.sleep(0.001)
         assert self.get("later") == version
         assert self.get("filled", word=version).endswith(version[-1])
@@ -127,12 +127,12 @@ class Author:
         assert version in self.ask("completion/complete", **reference)["completion"]["values"]
 
     def get(self, name, **arguments):
-        """What a prompt says."""
+        """Return the text of a prompt."""
         result = self.ask("prompts/get", name=name, arguments=arguments)
         return result["messages"][0]["content"]["text"]
 
     def ask(self, method, **params):
-        """The result of a request."""
+        """Return the result of a request."""
         reply, _ = self.serving.ask(modern(f"{method} {time.monotonic()}", method, params))
         assert "result" in reply, reply
         self.serving.lines.clear()
@@ -140,9 +140,9 @@ class Author:
 
 
 @pytest.mark.timeout(180)
-def test_five_hundred_reloads(serve, recipes, figures):
+def test_memory_of_five_hundred_reloads(serve, recipes, figures):
     """
-    After five hundred reloads of a recipe that has a mebibyte, a server takes at most 15 % more than after
+    After five hundred reloads of a recipe of one mebibyte, a server takes at most 15 % more memory than after
     fifty.
     """
     folder = recipes(recipe=RECIPE.format(version="v000000", blank=""))

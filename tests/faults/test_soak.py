@@ -1,4 +1,4 @@
-"""A soak: work of every kind, for long, leaves neither threads nor descriptors nor memory behind."""
+"""A soak test: long work of every kind leaks no threads, descriptors or memory."""
 
 import json
 import sys
@@ -6,9 +6,9 @@ import time
 from itertools import cycle
 
 import pytest
+from tests.errors.chance import SEED, Chance
+from tests.errors.exchange import Exchange
 
-from tests.faults.chance import SEED, Chance
-from tests.faults.exchange import Exchange
 from tests.wire import MODERN, REVISIONS, envelope, initialize, notification, request
 
 RECIPE = '''
@@ -30,20 +30,20 @@ async def harmless():
 
 @prompt
 async def blocks():
-    """Hold up the event loop."""
+    """Block the event loop."""
     time.sleep(0.08)
     return VERSION
 
 @prompt
 async def delegates():
-    """Use the threads of the event loop, and leave a task behind."""
+    """Use the threads of the event loop, and leave a task running."""
     left = asyncio.create_task(asyncio.sleep(0.001))
     await asyncio.to_thread(time.sleep, 0.001)
     return f"{{VERSION}} {{left.done()}}"
 
 @prompt
 async def fills():
-    """Start all threads that the event loop may have."""
+    """Start the maximum number of threads of the event loop."""
     await asyncio.gather(*(asyncio.to_thread(time.sleep, 0.05) for _ in range(40)))
     return VERSION
 
@@ -63,7 +63,7 @@ def works():
 
 @prompt(timeout=0.05)
 async def late():
-    """Take longer than it may."""
+    """Exceed its time limit."""
     await asyncio.sleep(60)
 
 @prompt
@@ -78,32 +78,32 @@ def asks(name: str):
 
 @resource("note://one")
 def one() -> str:
-    """Hold something else in each version."""
+    """Return the version."""
     return VERSION
 '''
 
-#: Of so many requests one each takes its time.
+#: The number of requests that include one of each slow prompt.
 ROUND = 100
 SLOW = ["blocks", "sleeps", "works", "delegates", "late", "fails", "asks", "harmless"]
 
-#: In how many parts the requests are sent; after each the recipes change.
+#: The number of parts in which the requests are sent; after each, the recipe changes.
 PARTS = 10
 
-#: How long the server is given to come to rest, in seconds, and how long it has to look the same.
-REST = 30.0
-STILL = 3.0
+#: The timeout for the server to become idle, and the time for which it must stay so, in seconds.
+IDLE_TIMEOUT_S = 30.0
+STABLE_S = 3.0
 
 
-class Everything:
-    """Schemas that allow every line: others look at the lines, and this takes long enough."""
+class AllowAll:
+    """Schemas that allow every line: other tests check the lines, and this one is slow already."""
 
     def allow(self, _text):
-        """Whether a line is allowed."""
+        """Return True."""
         return True
 
 
 def rounds(numbers):
-    """Yield lines without end, a hundred requests of one revision after the other."""
+    """Yield lines endlessly, a hundred requests of each revision in turn."""
     for revision in cycle(REVISIONS):
         params = {"_meta": envelope({"elicitation": {}})} if revision == MODERN else {}
         if revision != MODERN:
@@ -111,40 +111,40 @@ def rounds(numbers):
             yield notification("notifications/initialized")
             yield request(next(numbers), "resources/subscribe", {"uri": "note://one"})
         else:
-            wanted = {"promptsListChanged": True, "resourceSubscriptions": ["note://one"]}
-            yield request(next(numbers), "subscriptions/listen", {**params, "notifications": wanted})
+            subscription = {"promptsListChanged": True, "resourceSubscriptions": ["note://one"]}
+            yield request(next(numbers), "subscriptions/listen", {**params, "notifications": subscription})
         yield request(next(numbers), "resources/read", {**params, "uri": "note://one"})
         for name in [*SLOW, *["plain"] * (ROUND - len(SLOW))]:
             yield request(next(numbers), "prompts/get", {**params, "name": name})
 
 
-def rested(serving, most):
-    """Wait until threads and descriptors are no more than these, and stay so; return how many there are."""
-    found, since = serving.use(), time.monotonic()
-    deadline = since + REST
+def wait_until_idle(serving, limit):
+    """Wait until the numbers of threads and descriptors are stable and at most *most*, and return them."""
+    usage, since = serving.usage(), time.monotonic()
+    deadline = since + IDLE_TIMEOUT_S
     while time.monotonic() < deadline:
         time.sleep(0.05)
-        if (now := serving.use()) != found:
-            found, since = now, time.monotonic()
-        elif time.monotonic() - since > STILL and found[0] <= most[0] and found[1] <= most[1]:
+        if (current := serving.usage()) != usage:
+            usage, since = current, time.monotonic()
+        elif time.monotonic() - since > STABLE_S and usage[0] <= limit[0] and usage[1] <= limit[1]:
             break
-    return found
+    return usage
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads and memory are read from /proc")
-def test_soak(serve, tmp_path, whole, figures):
+def test_soak(serve, tmp_path, full_length, figures):
     """
-    After hundreds of blocking and harmless prompts of every kind, reloads, subscriptions and questions,
-    threads, descriptors and memory are those of the first tenth; and every request gets one reply.
+    Threads, descriptors and memory at the end are those after the first tenth, and every request gets one
+    reply.
     """
     figures(seed=SEED)
     folder = tmp_path / "soaked"
     folder.mkdir()
-    recipe, count = folder / "recipe.py", 500_000 if whole else 6_000
+    recipe, count = folder / "recipe.py", 500_000 if full_length else 6_000
     recipe.write_text(RECIPE.format(version="v0"))
     serving = serve(folder=folder)
-    exchange = Exchange(serving, Everything(), Chance(SEED))
-    lines, use, memory, started = rounds(exchange.numbers), [], [], time.monotonic()
+    exchange = Exchange(serving, AllowAll(), Chance(SEED))
+    lines, usage, memory, started = rounds(exchange.numbers), [], [], time.monotonic()
 
     for method, params in [
         ("initialize", initialize(REVISIONS[0])["params"]),
@@ -158,19 +158,19 @@ def test_soak(serve, tmp_path, whole, figures):
                 exchange.send(json.dumps(next(lines)).encode())
             exchange.settle()
         recipe.write_text(RECIPE.format(version=f"v{part}"))
-        most = use[0] if use else (1000, 1000)
-        use.append(rested(serving, most) if part in (1, PARTS) else serving.use())
+        limit = usage[0] if usage else (1000, 1000)
+        usage.append(wait_until_idle(serving, limit) if part in (1, PARTS) else serving.usage())
         memory.append(serving.memory())
-    took = time.monotonic() - started
+    seconds = time.monotonic() - started
     figures(
         requests=exchange.ledger.requests,
-        seconds=round(took, 1),
-        threads_and_descriptors=use,
+        seconds=round(seconds, 1),
+        threads_and_descriptors=usage,
         memory_MiB=[round(size / 2**20, 1) for size in memory],
     )
 
     assert exchange.end() == 0
-    assert exchange.faults() == []
-    assert use[-1][0] <= use[0][0]
-    assert use[-1][1] <= use[0][1]
+    assert exchange.errors() == []
+    assert usage[-1][0] <= usage[0][0]
+    assert usage[-1][1] <= usage[0][1]
     assert memory[-1] < memory[0] * 1.1
