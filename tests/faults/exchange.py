@@ -2,9 +2,8 @@
 
 from itertools import count
 
-from tests.errors.ledger import Ledger
-from tests.errors.serving import PATIENCE
-
+from tests.faults.ledger import Ledger
+from tests.faults.serving import PATIENCE
 from tests.wire import HANDSHAKES, initialize, line, notification
 
 #: The maximum number of bytes per write.

@@ -12,10 +12,10 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 
 import pytest
-from tests.errors.ledger import Ledger, Schemas
-from tests.errors.recorded import session
-from tests.errors.serving import PATIENCE
 
+from tests.faults.ledger import Ledger, Schemas
+from tests.faults.recorded import session
+from tests.faults.serving import PATIENCE
 from tests.wire import MODERN, REVISIONS, line, modern, request
 
 pytestmark = pytest.mark.sampled

@@ -1,8 +1,7 @@
 """The test client itself answers every elicitation."""
 
-from tests.errors.chance import SEED, Chance
-from tests.errors.exchange import Exchange
-
+from tests.faults.chance import SEED, Chance
+from tests.faults.exchange import Exchange
 from tests.wire import line, request
 
 ELICITATION = {"jsonrpc": "2.0", "id": "promptkit-1", "method": "elicitation/create", "params": {}}

@@ -5,13 +5,13 @@ import sys
 import time
 
 import pytest
-from tests.errors.chance import SEED, Chance
-from tests.errors.exchange import Exchange
-from tests.errors.ledger import Schemas
-from tests.errors.mutations import Mutations
-from tests.errors.recorded import session
-from tests.errors.shapes import Shapes
 
+from tests.faults.chance import SEED, Chance
+from tests.faults.exchange import Exchange
+from tests.faults.ledger import Schemas
+from tests.faults.mutations import Mutations
+from tests.faults.recorded import session
+from tests.faults.shapes import Shapes
 from tests.wire import MODERN, REVISIONS, modern
 
 #: The number of parts in which the requests are sent; all are answered after each.

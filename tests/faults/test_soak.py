@@ -6,9 +6,9 @@ import time
 from itertools import cycle
 
 import pytest
-from tests.errors.chance import SEED, Chance
-from tests.errors.exchange import Exchange
 
+from tests.faults.chance import SEED, Chance
+from tests.faults.exchange import Exchange
 from tests.wire import MODERN, REVISIONS, envelope, initialize, notification, request
 
 RECIPE = '''
