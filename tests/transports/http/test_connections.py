@@ -372,7 +372,7 @@ class TestPipelining:
         async def slowly(_scope, receive, _send):
             while (await receive())["type"] != "http.disconnect":
                 pass
-            events.append(b"told")
+            events.append(b"disconnect")
 
         connections = Connections(ConnectionLimits(), bool)
         connection = HttpConnection(slowly, connections, asyncio.get_running_loop())
