@@ -19,7 +19,7 @@ VERSION = "{version}"
 
 @prompt
 def plain(word: str = "x"):
-    """Answer at once."""
+    """Reply immediately."""
     return f"{{VERSION}} {{word}}"
 
 @prompt

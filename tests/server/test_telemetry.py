@@ -24,7 +24,7 @@ from promptkit.server.telemetry import PIPE, TCP, Telemetry
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import Settings
 from tests.posting import PLAIN, agreeing, answer_to
-from tests.transports.http.conftest import GREET, Served
+from tests.transports.http.conftest import GREET, ServerProcess
 from tests.wire import MODERN, Client, modern
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -363,7 +363,7 @@ def test_over_http_each_worker_exports_what_it_was_asked(tmp_path):
     folder.mkdir()
     (folder / "greet.py").write_text(GREET)
     command = [sys.executable, "-c", SCRIPT, "serve", str(folder), "--otel", "--http", "0", "--workers", "2"]
-    served = Served(command, log)
+    served = ServerProcess(command, log)
     message = modern(1, "prompts/get", {"name": "greet"}, traceparent=PARENT)
     try:
         for _ in range(4):

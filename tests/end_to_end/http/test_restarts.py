@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 import pytest
 
 from promptkit.protocol.key_ring import KeyRing
-from tests.transports.http.conftest import GREET, PATIENCE, Served
+from tests.transports.http.conftest import GREET, PATIENCE, ServerProcess
 from tests.wire import initialize, request
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals kill the server")
@@ -25,18 +25,18 @@ def start(tmp_path):
         (tmp_path / target / "greet.py").write_text(GREET)
         command = [sys.executable, "-m", "promptkit", "serve", target, "--http", "0", *options]
         environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / cache)}
-        started.append(Served(command, tmp_path / f"log{len(started)}", cwd=tmp_path, env=environment))
+        started.append(ServerProcess(command, tmp_path / f"log{len(started)}", cwd=tmp_path, env=environment))
         return started[-1]
 
     yield start_server
-    for served in started:
-        served.end()
+    for server in started:
+        server.end()
 
 
-def post(served, message, **fields):
+def post(server, message, **fields):
     """Return the status and the session id of the reply to a message."""
     headers = {"content-type": "application/json", "accept": "application/json", **fields}
-    connection = HTTPConnection(*served.address, timeout=PATIENCE)
+    connection = HTTPConnection(*server.address, timeout=PATIENCE)
     connection.request("POST", "/mcp", json.dumps(message), headers)
     with connection.getresponse() as response:
         reply = response.status, response.getheader("mcp-session-id")
@@ -44,14 +44,14 @@ def post(served, message, **fields):
     return reply
 
 
-def status_of(served, session):
+def status_of(server, session):
     """Return the status of a request in a session."""
-    return post(served, request(1, "prompts/list"), **{"mcp-session-id": session})[0]
+    return post(server, request(1, "prompts/list"), **{"mcp-session-id": session})[0]
 
 
-def session_continues(served, session):
+def session_continues(server, session):
     """Return whether a session continues at a server."""
-    return status_of(served, session) == 200
+    return status_of(server, session) == 200
 
 
 def test_session_outlives_the_server(start):
@@ -106,21 +106,21 @@ def test_key_rotation_while_serving(start, keys, workers):
     removed.
     """
     keys(OLD)
-    served = start("recipes", "--workers", workers, "--state-keys", "keys")
+    server = start("recipes", "--workers", workers, "--state-keys", "keys")
     old, new = (key_of(KeyRing([key]).seal("p", 1)) for key in (OLD, NEW))
-    _, session = post(served, initialize("2025-11-25"))
+    _, session = post(server, initialize("2025-11-25"))
     assert key_of(session) == old
     keys(OLD, NEW)
     time.sleep(1.1)  # each worker reloads the file with its next request
     keys(NEW, OLD)
-    assert becomes(new, lambda: key_of(post(served, initialize("2025-11-25"))[1]))
-    assert becomes(200, lambda: status_of(served, session))
-    _, later = post(served, initialize("2025-11-25"))
+    assert becomes(new, lambda: key_of(post(server, initialize("2025-11-25"))[1]))
+    assert becomes(200, lambda: status_of(server, session))
+    _, later = post(server, initialize("2025-11-25"))
 
     keys(NEW)
-    assert becomes(404, lambda: status_of(served, session))
-    assert becomes(200, lambda: status_of(served, later))
-    assert served.stderr().count("\n") == 1, "standard error contains only the address"
+    assert becomes(404, lambda: status_of(server, session))
+    assert becomes(200, lambda: status_of(server, later))
+    assert server.stderr().count("\n") == 1, "standard error contains only the address"
 
 
 @pytest.mark.parametrize(
@@ -134,19 +134,19 @@ def test_key_rotation_while_serving(start, keys, workers):
 def test_invalid_key_file_keeps_the_old_keys(start, keys, tmp_path, lines, expected):
     """The error is reported once by each worker until the file is fixed."""
     keys(OLD)
-    served = start("recipes", "--workers", "2", "--state-keys", "keys")
-    _, session = post(served, initialize("2025-11-25"))
+    server = start("recipes", "--workers", "2", "--state-keys", "keys")
+    _, session = post(server, initialize("2025-11-25"))
     if lines is None:
         (tmp_path / "keys").unlink()
     else:
         keys(*lines)
     time.sleep(1.1)
 
-    assert becomes(200, lambda: status_of(served, session))
-    served.wait_for(f"promptkit: keys: {expected}")
-    reported = [line for line in served.stderr().splitlines() if line.startswith("promptkit: keys: ")]
+    assert becomes(200, lambda: status_of(server, session))
+    server.wait_for(f"promptkit: keys: {expected}")
+    reported = [line for line in server.stderr().splitlines() if line.startswith("promptkit: keys: ")]
     assert 1 <= len(reported) <= 2
     assert set(reported) == {reported[0]}
     assert reported[0].endswith("; the keys that were last read are used until this is fixed")
     keys(NEW)
-    assert becomes(404, lambda: status_of(served, session))
+    assert becomes(404, lambda: status_of(server, session))

@@ -48,7 +48,7 @@ def folder(tmp_path):
 @contextmanager
 def serving(folder, *options, address="127.0.0.1:0"):
     """Run a server, and yield its port and the file with standard error."""
-    log = folder / "said"
+    log = folder / "log"
     command = [
         sys.executable,
         "-m",

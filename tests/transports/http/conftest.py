@@ -27,7 +27,7 @@ def greet(name: str = "you"):
 '''
 
 
-class Served:
+class ServerProcess:
     """
     A `promptkit serve` process over HTTP.
 
@@ -176,18 +176,18 @@ def serve(recipes, tmp_path):
         folder = recipes(greet=source)
         words = [str(STAND_IN), json.dumps(limits or {}), "serve", str(folder), *options]
         command = [sys.executable, *(["-c", launcher] if launcher else []), *words]
-        served = Served(command, tmp_path / f"log{len(started)}", **settings)
-        started.append(served)
-        return served
+        server = ServerProcess(command, tmp_path / f"log{len(started)}", **settings)
+        started.append(server)
+        return server
 
     yield start
-    for served in started:
-        if served.process.poll() is None:
+    for server in started:
+        if server.process.poll() is None:
             with suppress(TimeoutError, subprocess.TimeoutExpired):
-                served.process.terminate()
-                served.process.wait(3)
-            served.process.kill()
-            served.process.wait()
+                server.process.terminate()
+                server.process.wait(3)
+            server.process.kill()
+            server.process.wait()
 
 
 @pytest.fixture
@@ -197,11 +197,11 @@ def serve_promptkit(recipes, tmp_path):
 
     def start(*options, env=None, **files):
         command = [sys.executable, "-m", "promptkit", "serve", str(recipes(**files)), *options]
-        running.append(Served(command, tmp_path / f"log{len(running)}", env=env))
+        running.append(ServerProcess(command, tmp_path / f"log{len(running)}", env=env))
         running[-1].wait_for("serving at")
         return running[-1]
 
     yield start
-    for served in running:
-        served.process.kill()
-        served.process.wait(PATIENCE)
+    for server in running:
+        server.process.kill()
+        server.process.wait(PATIENCE)

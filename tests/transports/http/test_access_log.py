@@ -50,10 +50,10 @@ def serving(serve_promptkit, tmp_path):
     return partial(serve_promptkit, "--http", "0", "--token-file", str(tokens), "--grace", "0", greet=RECIPE)
 
 
-def ask(served, path="/mcp", bearer=TOKEN):
+def ask(server, path="/mcp", bearer=TOKEN):
     """Render a prompt with a secret argument, and return the length of the reply."""
     message = modern(1, "prompts/get", {"name": "greet", "arguments": {"name": "hunter2"}})
-    connection = HTTPConnection(*served.address, timeout=PATIENCE)
+    connection = HTTPConnection(*server.address, timeout=PATIENCE)
     fields = {**PLAIN, **agreeing(message), "authorization": f"Bearer {bearer}"}
     connection.request("POST", path, json.dumps(message), fields)
     size = len(connection.getresponse().read())
@@ -61,11 +61,11 @@ def ask(served, path="/mcp", bearer=TOKEN):
     return size
 
 
-def wait_for_log(served, number):
+def wait_for_log(server, number):
     """Return the first *number* lines of the access log, parsed."""
     deadline = time.monotonic() + PATIENCE
-    while len(lines := [*filter(None, map(LINE.fullmatch, served.stderr().splitlines()))]) < number:
-        assert time.monotonic() < deadline, served.stderr()
+    while len(lines := [*filter(None, map(LINE.fullmatch, server.stderr().splitlines()))]) < number:
+        assert time.monotonic() < deadline, server.stderr()
         time.sleep(0.01)
     return lines
 
@@ -77,15 +77,15 @@ def test_each_request_is_logged(serving, workers):
     The line has the address, method, path, status, size and duration, also for rejected requests, but no
     argument or token, wherever a client puts them.
     """
-    served = serving("--access-log", "--workers", workers)
+    server = serving("--access-log", "--workers", workers)
     sizes = [
-        ask(served),
-        ask(served, path=f"/mcp?access_token={TOKEN}&name=hunter2"),
-        ask(served, bearer="hunter2"),
-        ask(served, path='/a"b%0Ac%1b'),
+        ask(server),
+        ask(server, path=f"/mcp?access_token={TOKEN}&name=hunter2"),
+        ask(server, bearer="hunter2"),
+        ask(server, path='/a"b%0Ac%1b'),
     ]
 
-    lines = wait_for_log(served, 4)
+    lines = wait_for_log(server, 4)
     if workers == "2":  # the lines of different workers have no order
         lines.sort(key=lambda line: line["status"])
     assert [(line["method"], json.loads(line["path"]), line["status"]) for line in lines] == [
@@ -97,17 +97,17 @@ def test_each_request_is_logged(serving, workers):
     assert [int(line["bytes"]) for line in lines] == sizes
     assert {line["address"] for line in lines} == {"127.0.0.1"}
     assert [line["time"] for line in lines] == [None] * 4
-    assert "hunter2" not in served.stderr()
-    assert TOKEN not in served.stderr()
+    assert "hunter2" not in server.stderr()
+    assert TOKEN not in server.stderr()
 
 
 def test_rate_limited_request_is_logged(serving):
     """The line has the error code, because the status is 200."""
-    served = serving("--access-log", "--rate", "0.01")
-    ask(served)
-    ask(served)
+    server = serving("--access-log", "--rate", "0.01")
+    ask(server)
+    ask(server)
 
-    assert [(line["status"], line["code"]) for line in wait_for_log(served, 2)] == [
+    assert [(line["status"], line["code"]) for line in wait_for_log(server, 2)] == [
         ("200", None),
         ("200", "429"),
     ]
@@ -115,16 +115,16 @@ def test_rate_limited_request_is_logged(serving):
 
 def test_disconnected_client_is_logged(serving):
     """The line has the status 499, as nginx uses it."""
-    served = serving("--access-log")
+    server = serving("--access-log")
     message = modern(1, "prompts/get", {"name": "wait"})
-    connection = HTTPConnection(*served.address, timeout=PATIENCE)
+    connection = HTTPConnection(*server.address, timeout=PATIENCE)
     fields = {**PLAIN, **agreeing(message), "authorization": f"Bearer {TOKEN}"}
     connection.request("POST", "/mcp", json.dumps(message), fields)
     time.sleep(0.2)
     with suppress(OSError):
         connection.close()
 
-    (line,) = wait_for_log(served, 1)
+    (line,) = wait_for_log(server, 1)
     assert (line["status"], line["bytes"]) == ("499", "0")
     assert 100 < float(line["ms"]) < 19_000
 
@@ -138,8 +138,8 @@ def test_timestamps(serving):
     ask(stamped)
     ask(plain)
 
-    for served in (stamped, plain):
-        served.wait_for("lines\n")
+    for server in (stamped, plain):
+        server.wait_for("lines\n")
     stamps = [line.split(" ", 1)[0] for line in stamped.stderr().splitlines()]
     assert len(stamps) == 3
     assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp) for stamp in stamps)

@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 import pytest
 
 from tests.posting import PLAIN, agreeing
-from tests.transports.http.conftest import GREET, PATIENCE, Served
+from tests.transports.http.conftest import GREET, PATIENCE, ServerProcess
 from tests.wire import HANDSHAKES, initialize, modern, request
 
 WORKERS = 2
@@ -42,15 +42,15 @@ def test_audit_lines_of_several_workers_are_complete(recipes, tmp_path):
     """Workers under load write into one file: each line is complete, and each request has exactly one."""
     audit = tmp_path / "audit"
     command = [sys.executable, "-m", "promptkit", "serve", str(recipes(greet=GREET)), "--http", "0"]
-    served = Served([*command, "--workers", str(WORKERS), "--audit", str(audit)], tmp_path / "log")
-    port = int(served.wait_for(r"serving at http://127\.0\.0\.1:(\d+)/mcp")[1])
+    server = ServerProcess([*command, "--workers", str(WORKERS), "--audit", str(audit)], tmp_path / "log")
+    port = int(server.wait_for(r"serving at http://127\.0\.0\.1:(\d+)/mcp")[1])
     try:
         with ThreadPoolExecutor(CLIENTS) as clients:
             statuses = list(clients.map(lambda client: send_requests(port, client), range(CLIENTS)))
-        assert served.end()[0] == 0
+        assert server.end()[0] == 0
     finally:
-        served.process.kill()
-        served.process.wait(PATIENCE)
+        server.process.kill()
+        server.process.wait(PATIENCE)
     text = audit.read_bytes()
     records = [json.loads(line) for line in text.splitlines()]
 
@@ -82,8 +82,8 @@ def audited(serve_promptkit, tmp_path):
     audit = tmp_path / "audit"
 
     def start(*options, **files):
-        served = serve_promptkit(*options, "--audit", str(audit), **files)
-        return served, lambda: [json.loads(line) for line in audit.read_bytes().splitlines()]
+        server = serve_promptkit(*options, "--audit", str(audit), **files)
+        return server, lambda: [json.loads(line) for line in audit.read_bytes().splitlines()]
 
     return start
 
@@ -98,8 +98,8 @@ def post(connection, message, **fields):
 @pytest.mark.parametrize("revision", HANDSHAKES)
 def test_audit_records_the_session(audited, revision):
     """Each line has the address, and the client and the revision of the handshake."""
-    served, lines = audited("--http", "0", greet=GREET)
-    connection = HTTPConnection(*served.address, timeout=PATIENCE)
+    server, lines = audited("--http", "0", greet=GREET)
+    connection = HTTPConnection(*server.address, timeout=PATIENCE)
     opened, _ = post(connection, initialize(revision))
     session = {"mcp-session-id": opened.headers["mcp-session-id"]}
     post(connection, request(1, "prompts/get", {"name": "greet"}), **session)
@@ -114,8 +114,8 @@ def test_audit_records_the_session(audited, revision):
 
 def test_timeout_has_one_error_id(audited):
     """The client, the audit and standard error show the same id, and standard error names the request."""
-    served, lines = audited("--http", "0", slow=SLOW)
-    connection = HTTPConnection(*served.address, timeout=PATIENCE)
+    server, lines = audited("--http", "0", slow=SLOW)
+    connection = HTTPConnection(*server.address, timeout=PATIENCE)
     message = modern("asked", "prompts/get", {"name": "slow"})
     _, reply = post(connection, message, **agreeing(message))
     connection.close()
@@ -124,7 +124,7 @@ def test_timeout_has_one_error_id(audited):
     error = "prompt 'slow' took longer than its limit of 0.2 s"
     assert reply["error"]["message"] == f"{error} (error {line['error_id']})"
     assert (line["outcome"], line["code"], line["id"]) == ("error", -32603, "asked")
-    served.wait_for(f"promptkit: error {line['error_id']} in prompts/get, request 'asked': {error}, and")
+    server.wait_for(f"promptkit: error {line['error_id']} in prompts/get, request 'asked': {error}, and")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")

@@ -42,7 +42,7 @@ def ask(city: str):
 
 
 class Verifier:
-    """Accepts one token, and handles others as their text says."""
+    """Accepts one token, and maps other tokens to failures."""
 
     def __init__(self):
         self.seen = []

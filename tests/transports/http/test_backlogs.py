@@ -14,7 +14,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.transports.http import channel
 from promptkit.transports.http.connection_limits import Backlogs
 from tests.posting import agreeing, application, body_of, post
-from tests.transports.http.conftest import PATIENCE, Served
+from tests.transports.http.conftest import PATIENCE, ServerProcess
 from tests.wire import modern
 
 MIB = 1024 * 1024
@@ -208,24 +208,24 @@ def test_memory_during_and_after_a_load(tmp_path):
     """
     (tmp_path / "large.py").write_text(LARGE)
     command = [sys.executable, "-m", "promptkit", "serve", str(tmp_path), "--http", "0", "--no-watch"]
-    served = Served([*command, "--max-held", str(40 * MIB)], tmp_path / "log.txt")
+    server = ServerProcess([*command, "--max-held", str(40 * MIB)], tmp_path / "log.txt")
     message = modern(1, "prompts/get", {"name": "large", "arguments": {}})
     fields = {"content-type": "application/json", **agreeing(message)}
     try:
-        with served.connect() as connection:
+        with server.connect() as connection:
             assert len(connection.ask("/mcp", body_of(message), **fields).body) > 10_000_000
-        before = peak = resident(served.process)
+        before = peak = resident(server.process)
         with ExitStack() as stack:
             for _ in range(20):
-                connection = stack.enter_context(served.connect())
+                connection = stack.enter_context(server.connect())
                 connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 connection.request("/mcp", body_of(message), **fields)
                 connection.read_until(b"\r\n\r\n")  # the reply has arrived, and stays unread
-                peak = max(peak, resident(served.process))
-        wait_until(lambda: resident(served.process) < before + 10 * MIB)
+                peak = max(peak, resident(server.process))
+        wait_until(lambda: resident(server.process) < before + 10 * MIB)
     finally:
-        served.process.kill()
-        served.process.wait()
+        server.process.kill()
+        server.process.wait()
 
     assert peak < before + (40 + 80) * MIB
 

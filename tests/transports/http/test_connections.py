@@ -18,7 +18,7 @@ import pytest
 from promptkit.protocol.http.messages import CLOSE
 from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
-from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, Served
+from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, ServerProcess
 
 #: Short enough for tests, and long enough for a busy machine.
 SHORT_LIMITS = {"head_s": 0.6, "keep_alive": 1.5, "stall_s": 1.0}
@@ -32,24 +32,24 @@ def serving(folder, limits):
     """A server that all tests share."""
     (folder / "greet.py").write_text(GREET)
     command = [sys.executable, str(STAND_IN), json.dumps(limits), "serve", str(folder), "--http", "0"]
-    served = Served(command, folder / "log.txt")
-    yield served
-    served.process.kill()
-    served.process.wait()
+    server = ServerProcess(command, folder / "log.txt")
+    yield server
+    server.process.kill()
+    server.process.wait()
 
 
 @pytest.fixture(scope="module")
 def quick_server(tmp_path_factory):
     """A server with short limits."""
-    with serving(tmp_path_factory.mktemp("quick"), SHORT_LIMITS) as served:
-        yield served
+    with serving(tmp_path_factory.mktemp("quick"), SHORT_LIMITS) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def default_server(tmp_path_factory):
     """A server with the default limits."""
-    with serving(tmp_path_factory.mktemp("shared"), {}) as served:
-        yield served
+    with serving(tmp_path_factory.mktemp("shared"), {}) as server:
+        yield server
 
 
 #: The descriptors of two idle sockets. As socket objects, they would cause warnings when they are collected.
@@ -92,25 +92,25 @@ def wait_until(holds):
         time.sleep(0.05)
 
 
-def request_status(served):
+def request_status(server):
     """Return the status of a request on its own connection."""
-    with served.connect() as connection:
+    with server.connect() as connection:
         return connection.ask().status
 
 
-def rejection_status(served, data):
+def rejection_status(server, data):
     """
     Return the status with which *data* is rejected, and check that the connection is closed and others are
     served.
     """
-    with served.connect() as connection:
+    with server.connect() as connection:
         connection.send(data)
         reply = connection.reply()
         assert reply.headers["connection"] == "close"
         assert parsedate_to_datetime(reply.headers["date"])
         assert connection.wait_for_close() < PATIENCE
         assert connection.rest == b""
-    assert served.get("/after")["path"] == "/after"
+    assert server.get("/after")["path"] == "/after"
     return reply.status
 
 
@@ -538,8 +538,8 @@ class TestReaders:
     @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="there are no Unix sockets")
     def test_slow_reader_of_a_unix_socket_is_served(self, serve, tmp_path):
         """Progress is noticed before most of the kernel's buffer is read."""
-        served = serve("--http", "0", "--uds", str(tmp_path / "socket"), limits=SHORT_LIMITS)
-        served.wait_for("serving at")
+        server = serve("--http", "0", "--uds", str(tmp_path / "socket"), limits=SHORT_LIMITS)
+        server.wait_for("serving at")
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(str(tmp_path / "socket"))
             sock.sendall(FLOOD)
@@ -547,16 +547,16 @@ class TestReaders:
             while time.monotonic() < deadline:
                 assert len(sock.recv(6_000)) > 0
                 time.sleep(0.1)
-            assert served.get()["flooding"] == 1
+            assert server.get()["flooding"] == 1
 
     def test_total_unread_data_is_limited(self, serve):
         """Clients beyond the limit are dropped; others are served."""
-        served = serve("--http", "0", limits={"unread": 1_000_000})
+        server = serve("--http", "0", limits={"unread": 1_000_000})
         with ExitStack() as stack:
             for _ in range(30):
-                stack.enter_context(served.connect()).request("/flood")
-                assert served.get()["flooding"] > 0
-            wait_until(lambda: 0 < served.get()["flooding"] < 20)
+                stack.enter_context(server.connect()).request("/flood")
+                assert server.get()["flooding"] > 0
+            wait_until(lambda: 0 < server.get()["flooding"] < 20)
 
     def test_reply_counts_until_its_last_byte(self):
         """Event loops keep a reply until it is sent completely, so it counts until then."""
@@ -606,11 +606,11 @@ class TestReaders:
         """
         A client beyond the limit gets the whole 503 response, whatever it has sent; the others are served.
         """
-        served = serve("--http", "0", "--max-connections", "3")
-        connections = [served.connect() for _ in range(3)]
+        server = serve("--http", "0", "--max-connections", "3")
+        connections = [server.connect() for _ in range(3)]
         assert [connection.ask().status for connection in connections] == [200] * 3
         for _ in range(60):
-            with served.connect() as excess:
+            with server.connect() as excess:
                 excess.request(body=b"x" * 200_000)
                 reply = excess.reply()
                 assert (reply.status, reply.headers["retry-after"]) == (503, "1")
@@ -618,7 +618,7 @@ class TestReaders:
                 assert excess.socket.recv(1) == b""
         assert [connection.ask().status for connection in connections] == [200] * 3
         connections.pop().socket.close()
-        wait_until(lambda: request_status(served) == 200)
+        wait_until(lambda: request_status(server) == 200)
         for connection in connections:
             connection.socket.close()
 
@@ -638,19 +638,19 @@ class TestReaders:
         import resource
 
         limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (60, 60))
-        served = serve("--http", "0", limits={"connections": 10}, preexec_fn=limited)
+        server = serve("--http", "0", limits={"connections": 10}, preexec_fn=limited)
         with ExitStack() as stack:
-            first = stack.enter_context(served.connect())
+            first = stack.enter_context(server.connect())
             for _ in range(10):
-                stack.enter_context(served.connect())
-            rejected = [stack.enter_context(served.connect()) for _ in range(60)]
+                stack.enter_context(server.connect())
+            rejected = [stack.enter_context(server.connect()) for _ in range(60)]
             for _ in range(20):
                 time.sleep(0.1)
                 for client in rejected:
                     with suppress(OSError):
                         client.send(b"G")
             assert first.ask().status == 200
-        wait_until(lambda: request_status(served) == 200)
+        wait_until(lambda: request_status(server) == 200)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on open files")
     def test_connection_limit_follows_the_file_limit(self, serve):
@@ -658,10 +658,10 @@ class TestReaders:
         import resource
 
         limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (40, 40))
-        served = serve("--http", "0", preexec_fn=limited)
+        server = serve("--http", "0", preexec_fn=limited)
         connections, statuses = [], []
         for _ in range(24):
-            connection = served.connect()
+            connection = server.connect()
             statuses.append(connection.ask().status)
             connections.append(connection)
         repeated = [

@@ -7,7 +7,7 @@ from http.client import HTTPResponse
 
 import pytest
 
-from tests.transports.http.conftest import GREET, PATIENCE, Served
+from tests.transports.http.conftest import GREET, PATIENCE, ServerProcess
 
 #: A body that looks like another request.
 SMUGGLED = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
@@ -19,12 +19,12 @@ def head(method, path, *fields):
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def exchange(served, data, then=b"", *, half_closed=False):
+def exchange(server, data, then=b"", *, half_closed=False):
     """
     Send *data*, and return everything that the server sends until it closes; *then* is sent after the first
     reply.
     """
-    with served.connect() as connection:
+    with server.connect() as connection:
         sock = connection.socket
         sock.settimeout(PATIENCE)
         sock.sendall(data)
@@ -40,15 +40,15 @@ def exchange(served, data, then=b"", *, half_closed=False):
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def server(tmp_path_factory):
     """A server with one prompt, shared by all tests."""
     folder = tmp_path_factory.mktemp("early")
     (folder / "greet.py").write_text(GREET)
     command = [sys.executable, "-m", "promptkit", "serve", str(folder), "--http", "0"]
-    served = Served(command, folder / "log.txt")
-    yield served
-    served.process.kill()
-    served.process.wait()
+    server = ServerProcess(command, folder / "log.txt")
+    yield server
+    server.process.kill()
+    server.process.wait()
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def served(tmp_path_factory):
     ],
     ids=["404", "405", "healthz"],
 )
-def test_body_after_an_early_reply_is_not_a_request(served, request_):
+def test_body_after_an_early_reply_is_not_a_request(server, request_):
     """An early reply closes the connection, and the body that follows is not answered."""
-    received = exchange(served, request_, then=SMUGGLED)
+    received = exchange(server, request_, then=SMUGGLED)
 
     assert received.count(b"HTTP/1.1 ") == 1, received
     assert b"\r\nconnection: close\r\n" in received
@@ -78,19 +78,19 @@ def test_body_after_an_early_reply_is_not_a_request(served, request_):
     ],
     ids=["404", "chunks", "415"],
 )
-def test_connection_is_reused_after_a_rejected_body(served, request_):
+def test_connection_is_reused_after_a_rejected_body(server, request_):
     """A rejected body is read and discarded, and the next request is answered."""
-    received = exchange(served, request_ + head("GET", "/readyz", "connection: close"))
+    received = exchange(server, request_ + head("GET", "/readyz", "connection: close"))
 
     assert received.count(b"HTTP/1.1 4") == received.count(b"HTTP/1.1 200 ") == 1, received
     assert received.count(b"HTTP/1.1 ") == 2
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/mcp"])
-def test_client_that_still_sends_can_read_the_rejection(served, path):
+def test_client_that_still_sends_can_read_the_rejection(server, path):
     """A client that sends 30 MB before it reads gets the reply, not a reset."""
     size = 30_000_000
-    with served.connect() as connection:
+    with server.connect() as connection:
         sock = connection.socket
         sock.settimeout(PATIENCE)
         sock.sendall(head("POST", path, "content-type: text/plain", f"content-length: {size}"))
@@ -104,16 +104,16 @@ def test_client_that_still_sends_can_read_the_rejection(served, path):
     assert received.startswith(b"HTTP/1.1 4")
 
 
-def test_half_closed_client_is_answered(served):
+def test_half_closed_client_is_answered(server):
     """A client that has closed its sending side gets all replies."""
-    received = exchange(served, head("GET", "/healthz") * 2, half_closed=True)
+    received = exchange(server, head("GET", "/healthz") * 2, half_closed=True)
 
     assert received.count(b" 200 OK") == 2
 
 
-def test_half_closed_client_gets_an_interim_response(served):
+def test_half_closed_client_gets_an_interim_response(server):
     """The probe for a reader is an interim response, which every client skips."""
-    with served.connect() as connection:
+    with server.connect() as connection:
         connection.socket.settimeout(PATIENCE)
         connection.send(head("GET", "/readyz"))
         connection.socket.shutdown(socket.SHUT_WR)
@@ -126,9 +126,9 @@ def test_half_closed_client_gets_an_interim_response(served):
 @pytest.mark.parametrize(
     "first", [b"GET /healthz\r\n\r\n", head("GET", "/healthz").replace(b"/1.1", b"/2.0")]
 )
-def test_other_http_versions_are_rejected(served, first):
+def test_other_http_versions_are_rejected(server, first):
     """HTTP/0.9 and HTTP/2 requests are rejected."""
-    received = exchange(served, first)
+    received = exchange(server, first)
 
     assert received.startswith((b"HTTP/1.1 505 ", b"HTTP/1.1 400 "))
     assert b"200 OK" not in received

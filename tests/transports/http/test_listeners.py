@@ -315,7 +315,8 @@ class TestPermissions:
             assert outcomes == [
                 f"0o660 {GROUP}",
                 (
-                    f"cannot listen at '{folder}/socket': its user may not give it to the group '{OTHER_GROUP}': "
+                    f"cannot listen at '{folder}/socket': "
+                    f"its user may not give it to the group '{OTHER_GROUP}': "
                     "make it a member (systemd: SupplementaryGroups=), or start the server as root"
                 ),
             ]

@@ -79,10 +79,10 @@ def usage_error_of(folder, *options, **environment):
     return completed.stderr
 
 
-def ask(served, name, **arguments):
+def ask(server, name, **arguments):
     """Render a prompt on a new connection, and return its text."""
     message = modern(1, "prompts/get", {"name": name, "arguments": arguments})
-    connection = HTTPConnection(*served.address, timeout=PATIENCE)
+    connection = HTTPConnection(*server.address, timeout=PATIENCE)
     try:
         connection.request("POST", "/mcp", json.dumps(message), {**PLAIN, **agreeing(message)})
         return json.loads(connection.getresponse().read())["result"]["messages"][0]["content"]["text"]
@@ -90,9 +90,9 @@ def ask(served, name, **arguments):
         connection.close()
 
 
-def read(served, path="/metrics", method="GET", **fields):
+def read(server, path="/metrics", method="GET", **fields):
     """Request a path on a new connection, and return the response and its body."""
-    connection = HTTPConnection(*served.address, timeout=PATIENCE)
+    connection = HTTPConnection(*server.address, timeout=PATIENCE)
     try:
         connection.request(method, path, headers={name.replace("_", "-"): fields[name] for name in fields})
         response = connection.getresponse()
@@ -101,9 +101,9 @@ def read(served, path="/metrics", method="GET", **fields):
         connection.close()
 
 
-def scrape(served, **fields):
+def scrape(server, **fields):
     """Scrape like Prometheus does, and return the families by name."""
-    response, text = read(served, **fields)
+    response, text = read(server, **fields)
     assert (response.status, response.headers["content-type"]) == (
         200,
         "text/plain; version=0.0.4; charset=utf-8",
@@ -132,10 +132,10 @@ def value(families, name, **labels):
     return sum(values)
 
 
-def wait_for(served, holds):
+def wait_for(server, holds):
     """Scrape until *holds* returns True for the families, and return them."""
     deadline = time.monotonic() + PATIENCE
-    while not holds(families := scrape(served)):
+    while not holds(families := scrape(server)):
         assert time.monotonic() < deadline, families
         time.sleep(0.02)
     return families
@@ -147,13 +147,13 @@ def test_counters_never_decrease_while_workers_are_killed(serving, tmp_path):
     Two workers serve under load, and several are killed during continuous scrapes: no counter decreases, each
     reply is counted, also by counters of recipes, and no files remain.
     """
-    served = serving("--metrics", "--workers", "2", greet=COUNTING)
+    server = serving("--metrics", "--workers", "2", greet=COUNTING)
     replies, ended = [], threading.Event()
 
     def load():
         while not ended.is_set():
             with suppress(OSError, HTTPException):  # the worker with the connection was killed
-                replies.append(ask(served, "greet"))
+                replies.append(ask(server, "greet"))
 
     clients = [threading.Thread(target=load) for _ in range(2)]
     for client in clients:
@@ -163,7 +163,7 @@ def test_counters_never_decrease_while_workers_are_killed(serving, tmp_path):
     while scrapes < 60:
         assert time.monotonic() < deadline
         with suppress(OSError, HTTPException):
-            current = monotonic_samples(scrape(served))
+            current = monotonic_samples(scrape(server))
             assert {
                 key: (previous_value, current.get(key))
                 for key, previous_value in before.items()
@@ -173,44 +173,44 @@ def test_counters_never_decrease_while_workers_are_killed(serving, tmp_path):
         if scrapes > 15 * (len(killed) + 1) and len(killed) < 3:
             killed.append(next(pid for pid in map(int, reversed(replies)) if pid not in killed))
             os.kill(killed[-1], signal.SIGKILL)
-            served.wait_for(rf"process {killed[-1]}\) was killed by SIGKILL")
+            server.wait_for(rf"process {killed[-1]}\) was killed by SIGKILL")
     ended.set()
     for client in clients:
         client.join(PATIENCE)
 
-    families = wait_for(served, lambda current: value(current, "promptkit_requests_in_flight") == 0)
+    families = wait_for(server, lambda current: value(current, "promptkit_requests_in_flight") == 0)
     count = value(families, "promptkit_requests_total", method="prompts/get", outcome="ok")
     assert len(set(replies)) > 3
     assert len(replies) <= count <= len(replies) + len(clients) * len(killed)
     assert value(families, "promptkit_prompts_total", prompt="greet") == count
     assert len(replies) <= value(families, "greetings_total") <= len(replies) + len(clients) * len(killed)
     assert [path.name for path in (tmp_path / "tmp").iterdir() if path.name.startswith("promptkit-metrics-")]
-    assert served.end()[0] == 0
+    assert server.end()[0] == 0
     assert list((tmp_path / "tmp").glob("promptkit-metrics-*")) == []
 
 
 def test_waiting_requests_are_counted(serving, tmp_path):
     """Requests beyond `--max-renders` are counted while they wait."""
-    served = serving("--metrics", "--max-renders", "1", waits=WAITING)
+    server = serving("--metrics", "--max-renders", "1", waits=WAITING)
     path = tmp_path / "released"
-    get = partial(ask, served, "waits", path=str(path))
+    get = partial(ask, server, "waits", path=str(path))
     clients = [threading.Thread(target=get) for _ in range(3)]
     for client in clients:
         client.start()
-    wait_for(served, lambda now: value(now, "promptkit_requests_waiting") == 2)
+    wait_for(server, lambda now: value(now, "promptkit_requests_waiting") == 2)
     path.touch()
     for client in clients:
         client.join(PATIENCE)
 
-    assert value(scrape(served), "promptkit_requests_waiting") == 0
+    assert value(scrape(server), "promptkit_requests_waiting") == 0
 
 
 def test_no_metrics_without_the_option(serving):
     """The endpoint does not exist, and the metrics library is not loaded."""
-    served = serving(loaded=LOADED)
+    server = serving(loaded=LOADED)
 
-    assert read(served)[0].status == 404
-    assert ask(served, "loaded") == "False"
+    assert read(server)[0].status == 404
+    assert ask(server, "loaded") == "False"
 
 
 def test_access_to_metrics(serving, tmp_path):
@@ -218,11 +218,11 @@ def test_access_to_metrics(serving, tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text(f"prometheus {TOKEN}\n")
     tokens.chmod(0o600)
-    served = serving("--metrics", "--token-file", str(tokens), greet=GREET)
+    server = serving("--metrics", "--token-file", str(tokens), greet=GREET)
     bearer = {"authorization": f"Bearer {TOKEN}"}
 
     statuses = [
-        read(served, **fields)[0].status
+        read(server, **fields)[0].status
         for fields in (
             {},
             {"authorization": "Bearer wrong"},
@@ -233,12 +233,12 @@ def test_access_to_metrics(serving, tmp_path):
         )
     ]
     assert statuses == [401, 401, 421, 403, 405, 200]
-    families = scrape(served, **bearer)
+    families = scrape(server, **bearer)
     rejections = {
         int(sample.labels["status"]): sample.value for sample in families["promptkit_http_refusals"].samples
     }
     assert rejections == {401: 2, 421: 1, 403: 1, 405: 1}
-    assert read(served, **bearer)[0].headers["cache-control"] == "no-store"
+    assert read(server, **bearer)[0].headers["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -247,15 +247,15 @@ def test_reloads_and_invalid_recipes_are_counted(serving, tmp_path, workers):
     An edit counts once regardless of the number of workers, and an invalid recipe is counted until it is
     fixed.
     """
-    served = serving("--metrics", "--workers", workers, greet=GREET)
+    server = serving("--metrics", "--workers", workers, greet=GREET)
     recipe = tmp_path / "recipes" / "greet.py"
     (tmp_path / "recipes" / "more.py").write_text(GREET.replace("greet", "more"))
-    edited = wait_for(served, lambda now: value(now, "promptkit_reloads_total") == 1)
+    edited = wait_for(server, lambda now: value(now, "promptkit_reloads_total") == 1)
     recipe.write_text(GREET + "broken(\n")
-    broken = wait_for(served, lambda now: value(now, "promptkit_faulty_recipes") == 1)
+    broken = wait_for(server, lambda now: value(now, "promptkit_faulty_recipes") == 1)
     recipe.write_text(GREET)
     fixed = wait_for(
-        served,
+        server,
         lambda now: value(now, "promptkit_faulty_recipes") == 0 and value(now, "promptkit_reloads_total") > 1,
     )
 

@@ -21,9 +21,9 @@ def serving(serve_promptkit):
     return partial(serve_promptkit, "--http", "0")
 
 
-def get_json(served, path="/readyz"):
+def get_json(server, path="/readyz"):
     """Return the status and the parsed body of a GET request."""
-    connection = HTTPConnection(*served.address, timeout=PATIENCE)
+    connection = HTTPConnection(*server.address, timeout=PATIENCE)
     try:
         connection.request("GET", path)
         response = connection.getresponse()
@@ -32,11 +32,11 @@ def get_json(served, path="/readyz"):
         connection.close()
 
 
-def wait_for(served, expected):
+def wait_for(server, expected):
     """Wait until all workers give the *expected* reply, many times in a row."""
     deadline, matches = time.monotonic() + PATIENCE, 0
     while matches < 20:
-        reply = get_json(served)
+        reply = get_json(server)
         matches = matches + 1 if reply == expected else 0
         assert time.monotonic() < deadline, reply
 
@@ -47,18 +47,18 @@ def test_readiness_counts_errors(serving, tmp_path, workers):
     Files with errors are counted from the start and after each edit; the server stays ready with the last
     valid prompts.
     """
-    served = serving("--workers", workers, greet=GREET, bad="broken(\n", worse="import nowhere\n")
-    assert get_json(served) == (200, {"status": "ready", "errors": 2})
+    server = serving("--workers", workers, greet=GREET, bad="broken(\n", worse="import nowhere\n")
+    assert get_json(server) == (200, {"status": "ready", "errors": 2})
 
     folder = tmp_path / "recipes"
     (folder / "bad.py").write_text(GREET.replace("greet", "bad"))
     (folder / "worse.py").unlink()
-    wait_for(served, (200, READY))
+    wait_for(server, (200, READY))
     (folder / "greet.py").write_text(GREET + "broken(\n")
-    wait_for(served, (200, {"status": "ready", "errors": 1}))
+    wait_for(server, (200, {"status": "ready", "errors": 1}))
     (folder / "bad.py").write_text(GREET.replace("greet", "bad") + "\n")
-    wait_for(served, (200, {"status": "ready", "errors": 1}))
-    assert get_json(served, "/healthz") == (200, {"status": "ok"})
+    wait_for(server, (200, {"status": "ready", "errors": 1}))
+    assert get_json(server, "/healthz") == (200, {"status": "ok"})
 
 
 def test_strict_server_stays_ready_after_a_broken_edit(serving, tmp_path):
@@ -66,11 +66,11 @@ def test_strict_server_stays_ready_after_a_broken_edit(serving, tmp_path):
     A strict server does not start with errors, but an edit that breaks a recipe does not remove it from the
     load balancer.
     """
-    served = serving("--strict", greet=GREET)
+    server = serving("--strict", greet=GREET)
     recipe = tmp_path / "recipes" / "greet.py"
-    assert get_json(served) == (200, READY)
+    assert get_json(server) == (200, READY)
 
     recipe.write_text("broken(\n")
-    wait_for(served, (200, {"status": "ready", "errors": 1}))
+    wait_for(server, (200, {"status": "ready", "errors": 1}))
     recipe.write_text(GREET)
-    wait_for(served, (200, READY))
+    wait_for(server, (200, READY))

@@ -24,8 +24,8 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 
 def test_no_auth_allows_every_address(serve):
     """With `--no-auth`, the server can listen on all addresses."""
-    served = serve("--http", "0.0.0.0:0", "--no-auth")
-    port = int(served.wait_for(r"http://0\.0\.0\.0:(\d+)/mcp")[1])
+    server = serve("--http", "0.0.0.0:0", "--no-auth")
+    port = int(server.wait_for(r"http://0\.0\.0\.0:(\d+)/mcp")[1])
 
     with Connection(socket.create_connection(("127.0.0.1", port), PATIENCE)) as connection:
         assert connection.ask().status == 200
@@ -33,11 +33,11 @@ def test_no_auth_allows_every_address(serve):
 
 def test_all_urls_are_reported_in_one_line(serve, tmp_path):
     """Standard error has one line once the server listens."""
-    served = serve("--http", "0", "--uds", str(tmp_path / "socket"))
-    _, port = served.address
+    server = serve("--http", "0", "--uds", str(tmp_path / "socket"))
+    _, port = server.address
 
     assert (
-        served.stderr()
+        server.stderr()
         == f"promptkit: serving at http://127.0.0.1:{port}/mcp and unix:{tmp_path / 'socket'}\n"
     )
 
@@ -47,12 +47,12 @@ def test_all_urls_are_reported_in_one_line(serve, tmp_path):
 def test_unix_socket(serve, tmp_path, workers):
     """The server listens on the socket, and removes it at the end."""
     path = tmp_path / "socket"
-    served = serve("--uds", str(path), "--workers", workers)
-    served.wait_for("serving at")
+    server = serve("--uds", str(path), "--workers", workers)
+    server.wait_for("serving at")
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(str(path))
         assert Connection(sock).ask().status == 200
-    code, _ = served.end()
+    code, _ = server.end()
 
     assert (code, path.exists()) == (0, False)
 
@@ -66,8 +66,8 @@ def test_signal_right_after_the_start(serve_promptkit, tmp_path, workers):
     """
     path = tmp_path / "socket"
     for _ in range(10):
-        served = serve_promptkit("--uds", str(path), "--workers", workers, greet=GREET)
-        code, _ = served.end()
+        server = serve_promptkit("--uds", str(path), "--workers", workers, greet=GREET)
+        code, _ = server.end()
         assert (code, path.exists()) == (0, False)
 
 
@@ -88,9 +88,9 @@ def test_signal_while_the_address_is_reported(serve, tmp_path, workers):
         "runpy.run_path(sys.argv[0], run_name='__main__')\n"
     )
     path = tmp_path / "socket"
-    served = serve("--uds", str(path), "--workers", workers, launcher=launcher)
+    server = serve("--uds", str(path), "--workers", workers, launcher=launcher)
 
-    assert (served.process.wait(PATIENCE), path.exists()) == (0, False)
+    assert (server.process.wait(PATIENCE), path.exists()) == (0, False)
 
 
 @unix_only
@@ -99,9 +99,9 @@ def test_signal_while_recipes_load(serve, tmp_path, name):
     """The process exits, and the socket file is removed."""
     path = tmp_path / "socket"
     source = f"import os, signal, time\nos.kill(os.getpid(), signal.{name})\ntime.sleep(60)\n"
-    served = serve("--uds", str(path), source=source)
+    server = serve("--uds", str(path), source=source)
 
-    assert served.process.wait(PATIENCE) in (-getattr(signal, name), 128 + getattr(signal, name))
+    assert server.process.wait(PATIENCE) in (-getattr(signal, name), 128 + getattr(signal, name))
     assert not path.exists()
 
 
@@ -112,8 +112,8 @@ def test_signal_while_recipes_load(serve, tmp_path, name):
 def test_mode_of_a_unix_socket(serve, tmp_path, options, mode):
     """The socket has the requested mode, by default access for its user only, regardless of the umask."""
     path = tmp_path / "socket"
-    served = serve("--uds", str(path), *options, umask=0)
-    served.wait_for("serving at")
+    server = serve("--uds", str(path), *options, umask=0)
+    server.wait_for("serving at")
 
     assert path.stat().st_mode & 0o777 == mode
 
@@ -139,11 +139,11 @@ def test_inherited_socket(serve, workers):
 def test_systemd_socket(serve, workers):
     """A socket-activated service uses `--fd systemd`."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        served = serve(
+        server = serve(
             "--fd", "systemd", "--workers", workers, launcher=AS_SYSTEMD, pass_fds=[listening.fileno()]
         )
-        assert served.get()["path"] == "/"
-        assert served.address == listening.getsockname()
+        assert server.get()["path"] == "/"
+        assert server.address == listening.getsockname()
 
 
 @unix_only
@@ -167,7 +167,7 @@ def test_blocked_standard_error(serve, tmp_path, workers):
     """An unread pipe at standard error blocks neither requests nor the exit."""
     path = tmp_path / "socket"
     read_end, write_end = os.pipe()
-    served = serve("--uds", str(path), "--workers", workers, stderr=write_end)
+    server = serve("--uds", str(path), "--workers", workers, stderr=write_end)
     os.close(write_end)
     assert b"serving at" in os.read(read_end, 4096)
     for _ in range(4):
@@ -176,7 +176,7 @@ def test_blocked_standard_error(serve, tmp_path, workers):
             sock.connect(str(path))
             assert Connection(sock).ask("/print").status == 200
 
-    assert served.end()[0] == 0
+    assert server.end()[0] == 0
     os.close(read_end)
 
 
@@ -192,17 +192,17 @@ def test_threads_of_recipes_are_reported(serve):
     def greet():
         return "Hello."
     """
-    served = serve("--http", "0", "--workers", "2", source=source)
+    server = serve("--http", "0", "--workers", "2", source=source)
 
-    assert served.get()["prompts"] == ["greet"]
-    served.wait_for("recipes have started threads at import: these do not run in the workers")
+    assert server.get()["prompts"] == ["greet"]
+    server.wait_for("recipes have started threads at import: these do not run in the workers")
 
 
 def test_strict_server_does_not_start_with_errors(serve):
     """The exit code is 1."""
-    served = serve(
+    server = serve(
         "--http", "0", "--strict", source="from promptkit import prompt\n\n@prompt\ndef bad(x): ...\n"
     )
 
-    assert served.process.wait(PATIENCE) == 1
-    assert "nothing is served because of --strict" in served.stderr()
+    assert server.process.wait(PATIENCE) == 1
+    assert "nothing is served because of --strict" in server.stderr()

@@ -16,23 +16,23 @@ from tests.transports.http.conftest import PATIENCE
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")]
 
 
-def workers_of(served, number):
+def workers_of(server, number):
     """Return the process ids of all workers."""
     pids, deadline = set(), time.monotonic() + PATIENCE
     while len(pids) < number and time.monotonic() < deadline:
-        pids.add(served.get()["pid"])
+        pids.add(server.get()["pid"])
     return pids
 
 
-def prompts_by_worker(served):
+def prompts_by_worker(server):
     """Return the prompts that each worker lists."""
-    return {reply["pid"]: reply["prompts"] for reply in (served.get() for _ in range(30))}
+    return {reply["pid"]: reply["prompts"] for reply in (server.get() for _ in range(30))}
 
 
-def wait_for_prompts(served, names, without=0):
+def wait_for_prompts(server, names, without=0):
     """Wait until all workers list *names*, and the worker *without* is gone."""
     deadline = time.monotonic() + PATIENCE
-    while without in (now := prompts_by_worker(served)) or any(prompts != names for prompts in now.values()):
+    while without in (now := prompts_by_worker(server)) or any(prompts != names for prompts in now.values()):
         assert time.monotonic() < deadline
 
 
@@ -56,15 +56,15 @@ def wait_for_exit(pid, seconds=PATIENCE):
 
 def test_single_worker_is_the_main_process(serve):
     """Without `--workers`, no other process is started."""
-    served = serve("--http", "0")
+    server = serve("--http", "0")
 
-    assert served.get()["pid"] == served.process.pid
+    assert server.get()["pid"] == server.process.pid
 
 
 def test_workers_share_the_load(serve):
     """The numbers of connections of two workers differ by less than 20 %."""
-    served = serve("--http", "0", "--workers", "2")
-    counts = Counter(served.get()["pid"] for _ in range(2000))
+    server = serve("--http", "0", "--workers", "2")
+    counts = Counter(server.get()["pid"] for _ in range(2000))
 
     assert len(counts) == 2
     assert min(counts.values()) > 0.8 * max(counts.values())
@@ -72,8 +72,8 @@ def test_workers_share_the_load(serve):
 
 def test_workers_share_few_connections(serve):
     """The balance also holds for 32 connections, where chance alone would often give one worker a third."""
-    served = serve("--http", "0", "--workers", "2")
-    connections = [served.connect() for _ in range(32)]
+    server = serve("--http", "0", "--workers", "2")
+    connections = [server.connect() for _ in range(32)]
     counts = Counter(connection.ask().json["pid"] for connection in connections)
     for connection in connections:
         connection.socket.close()
@@ -84,14 +84,14 @@ def test_workers_share_few_connections(serve):
 
 def test_killed_worker_is_replaced(serve):
     """Standard error reports the signal, and another process serves within a second."""
-    served = serve("--http", "0", "--workers", "2")
-    first, second = workers_of(served, 2)
+    server = serve("--http", "0", "--workers", "2")
+    first, second = workers_of(server, 2)
 
     os.kill(first, signal.SIGKILL)
-    served.wait_for(rf"worker \d \(process {first}\) was killed by SIGKILL: another takes its place", 1)
+    server.wait_for(rf"worker \d \(process {first}\) was killed by SIGKILL: another takes its place", 1)
 
-    assert first not in workers_of(served, 2)
-    assert second in workers_of(served, 2)
+    assert first not in workers_of(server, 2)
+    assert second in workers_of(server, 2)
 
 
 NO_FILES = "Too many open files"
@@ -107,31 +107,31 @@ def limit_open_files():
 def test_worker_that_cannot_accept_connections_is_replaced(serve):
     """The worker exits with the reason, and pending connections are answered by another worker."""
     options = ["--http", "0", "--workers", "2", "--grace", "1", "--no-watch"]
-    served = serve(*options, limits={"connections": 20}, preexec_fn=limit_open_files)
-    workers_of(served, 2)
-    deaf_pid = served.get("/greedy")["pid"]
+    server = serve(*options, limits={"connections": 20}, preexec_fn=limit_open_files)
+    workers_of(server, 2)
+    deaf_pid = server.get("/greedy")["pid"]
     with ExitStack() as stack:
-        connections = [stack.enter_context(served.connect()) for _ in range(10)]
+        connections = [stack.enter_context(server.connect()) for _ in range(10)]
         for connection in connections:
             connection.request()
-        served.wait_for(f"this process exits because it can no longer accept connections: {NO_FILES}")
-        served.wait_for(rf"\(process {deaf_pid}\) exited with code 1: another takes its place")
+        server.wait_for(f"this process exits because it can no longer accept connections: {NO_FILES}")
+        server.wait_for(rf"\(process {deaf_pid}\) exited with code 1: another takes its place")
         assert {connection.reply().status for connection in connections} == {200}
 
-    assert deaf_pid not in workers_of(served, 2)
+    assert deaf_pid not in workers_of(server, 2)
 
 
 def test_server_that_cannot_accept_connections_exits(serve):
     """A single process exits with an error, so that its supervisor can restart it."""
-    served = serve("--http", "0", "--grace", "1", limits={"connections": 20}, preexec_fn=limit_open_files)
+    server = serve("--http", "0", "--grace", "1", limits={"connections": 20}, preexec_fn=limit_open_files)
     with ExitStack() as stack:
-        served.get("/greedy")
+        server.get("/greedy")
         with suppress(ConnectionRefusedError):
             for _ in range(5):
-                stack.enter_context(served.connect())
+                stack.enter_context(server.connect())
 
-        assert served.process.wait(PATIENCE) == 1
-    assert served.stderr().splitlines()[-1].endswith(f"it cannot accept connections any more: {NO_FILES}")
+        assert server.process.wait(PATIENCE) == 1
+    assert server.stderr().splitlines()[-1].endswith(f"it cannot accept connections any more: {NO_FILES}")
 
 
 def test_worker_recovers_from_a_lack_of_file_descriptors(serve):
@@ -141,23 +141,23 @@ def test_worker_recovers_from_a_lack_of_file_descriptors(serve):
         "keep_alive": 0.2,
         "deaf_s": PATIENCE,
     }  # the worker does not exit before that
-    served = serve("--http", "0", limits=limits, preexec_fn=limit_open_files)
+    server = serve("--http", "0", limits=limits, preexec_fn=limit_open_files)
     with ExitStack() as stack:
-        connections = [stack.enter_context(served.connect()) for _ in range(2)]
+        connections = [stack.enter_context(server.connect()) for _ in range(2)]
         assert connections[0].ask("/greedy").status == 200
-        with served.connect() as late:
+        with server.connect() as late:
             late.request()
-            served.wait_for("connections wait because they cannot be accepted: Too many open files")
+            server.wait_for("connections wait because they cannot be accepted: Too many open files")
             assert late.reply().status == 200  # once the idle connections are closed
 
 
 def test_no_connection_is_refused_while_a_worker_is_replaced(serve):
     """Only connections that the killed worker had accepted are lost."""
-    served = serve("--http", "0", "--workers", "2")
-    before = workers_of(served, 2)
+    server = serve("--http", "0", "--workers", "2")
+    before = workers_of(server, 2)
     os.kill(min(before), signal.SIGKILL)
 
-    pids = [served.get()["pid"] for _ in range(300)]
+    pids = [server.get()["pid"] for _ in range(300)]
 
     assert len(pids) == 300
     assert set(pids) - before
@@ -165,24 +165,24 @@ def test_no_connection_is_refused_while_a_worker_is_replaced(serve):
 
 def test_request_that_kills_its_worker(serve):
     """Only its own connection is lost; later requests are served."""
-    served = serve("--http", "0", "--workers", "2")
-    with served.connect() as connection:
+    server = serve("--http", "0", "--workers", "2")
+    with server.connect() as connection:
         connection.request("/crash")
         assert connection.wait_for_close() < PATIENCE
         assert connection.rest == b""
 
-    assert len(workers_of(served, 2)) == 2
+    assert len(workers_of(server, 2)) == 2
 
 
 def test_crashing_workers_are_restarted_with_a_backoff(serve):
     """Standard error reports the failed starts and the next attempt."""
-    served = serve("--http", "0", "--workers", "2")
+    server = serve("--http", "0", "--workers", "2")
     for _ in range(3):
-        with served.connect() as connection:
+        with server.connect() as connection:
             connection.request("/crash")
             connection.wait_for_close()
 
-    assert served.wait_for(r"at once, (\d) times in a row: the next one starts in 0.25 s")
+    assert server.wait_for(r"at once, (\d) times in a row: the next one starts in 0.25 s")
 
 
 def test_restart_backoff_is_bounded(capsys):
@@ -199,14 +199,14 @@ def test_restart_backoff_is_bounded(capsys):
 
 def test_terminated_worker_is_replaced(serve):
     """The worker answers its requests, and another takes over its socket."""
-    served = serve("--http", "0", "--workers", "2")
-    first, _ = workers_of(served, 2)
+    server = serve("--http", "0", "--workers", "2")
+    first, _ = workers_of(server, 2)
 
     os.kill(first, signal.SIGTERM)
     wait_for_exit(first)
 
-    assert len(workers_of(served, 2)) == 2
-    served.wait_for(rf"\(process {first}\) ended: another takes its place")
+    assert len(workers_of(server, 2)) == 2
+    server.wait_for(rf"\(process {first}\) ended: another takes its place")
 
 
 @pytest.mark.parametrize(
@@ -214,25 +214,25 @@ def test_terminated_worker_is_replaced(serve):
 )
 def test_signal_to_the_parent_stops_all_workers(serve, number):
     """The exit code is 0."""
-    served = serve("--http", "0", "--workers", "2")
-    workers = workers_of(served, 2)
+    server = serve("--http", "0", "--workers", "2")
+    workers = workers_of(server, 2)
 
-    code, _ = served.end(number)
+    code, _ = server.end(number)
 
     assert code == 0
     assert not any(map(is_alive, workers))
 
 
 def test_workers_exit_when_the_parent_is_killed(serve):
-    served = serve("--http", "0", "--workers", "2")
-    workers = workers_of(served, 2)
+    server = serve("--http", "0", "--workers", "2")
+    workers = workers_of(server, 2)
 
-    served.process.kill()
-    served.process.wait()
+    server.process.kill()
+    server.process.wait()
 
     assert all(wait_for_exit(pid) < PATIENCE for pid in workers)
     with pytest.raises(ConnectionRefusedError):
-        served.connect()
+        server.connect()
 
 
 def test_failed_fork_is_retried(capsys):
@@ -255,11 +255,11 @@ def test_failed_fork_is_retried(capsys):
 
 def test_hanging_worker_is_killed(serve):
     """A worker that does not exit within the grace period is killed."""
-    served = serve("--http", "0", "--workers", "2", "--grace", "0.1")
-    workers = workers_of(served, 2)
+    server = serve("--http", "0", "--workers", "2", "--grace", "0.1")
+    workers = workers_of(server, 2)
     os.kill(min(workers), signal.SIGSTOP)
 
-    code, seconds = served.end()
+    code, seconds = server.end()
 
     assert code == 0
     assert seconds < 10
@@ -268,15 +268,15 @@ def test_hanging_worker_is_killed(serve):
 
 def test_second_signal_stops_all_workers_immediately(serve):
     """Running requests are abandoned."""
-    served = serve("--http", "0", "--workers", "2", "--grace", "60")
-    workers = workers_of(served, 2)
-    with served.connect() as connection, served.connect() as idle:
+    server = serve("--http", "0", "--workers", "2", "--grace", "60")
+    workers = workers_of(server, 2)
+    with server.connect() as connection, server.connect() as idle:
         connection.request("/slow?30")
         idle.ask()
-        served.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGTERM)
         idle.ask_until_close()
-        assert served.process.poll() is None
-        code, seconds = served.end()
+        assert server.process.poll() is None
+        code, seconds = server.end()
 
     assert (code, seconds < 5) == (-signal.SIGTERM, True)
     assert not any(map(is_alive, workers))
@@ -284,32 +284,32 @@ def test_second_signal_stops_all_workers_immediately(serve):
 
 def test_reload_errors_are_reported_by_one_worker(serve, tmp_path):
     """An error in a saved recipe is reported once, and again when it is saved with the error again."""
-    served = serve("--http", "0", "--workers", "2")
-    workers_of(served, 2)
+    server = serve("--http", "0", "--workers", "2")
+    workers_of(server, 2)
     path = tmp_path / "recipes" / "more.py"
     head = "from promptkit import prompt\n\n@prompt\ndef more():\n"
 
     for number in (1, 2):
         path.write_text(f"{head}    return {number} +\n")
-        served.wait_for(rf"(?s)(reloaded; .*?){{{number}}}")
+        server.wait_for(rf"(?s)(reloaded; .*?){{{number}}}")
         time.sleep(0.5)  # enough time for the other worker to report the same
         path.write_text(f"{head}    return '{number}'\n")
-        wait_for_prompts(served, ["greet", "more"])
+        wait_for_prompts(server, ["greet", "more"])
 
-    assert served.stderr().count("SyntaxError") == 2
-    assert served.stderr().count("reloaded; ") == 2
+    assert server.stderr().count("SyntaxError") == 2
+    assert server.stderr().count("reloaded; ") == 2
 
 
 def test_replacement_worker_serves_the_current_recipes(serve, tmp_path):
     """Each worker reloads by itself, and a later fork includes changes since the start."""
-    served = serve("--http", "0", "--workers", "2")
-    before = workers_of(served, 2)
+    server = serve("--http", "0", "--workers", "2")
+    before = workers_of(server, 2)
     (tmp_path / "recipes" / "more.py").write_text(
         "from promptkit import prompt\n\n@prompt\ndef more():\n    return 'More.'\n"
     )
 
-    wait_for_prompts(served, ["greet", "more"])
+    wait_for_prompts(server, ["greet", "more"])
     os.kill(min(before), signal.SIGKILL)
-    wait_for_prompts(served, ["greet", "more"], without=min(before))
+    wait_for_prompts(server, ["greet", "more"], without=min(before))
 
-    assert len(prompts_by_worker(served)) == 2
+    assert len(prompts_by_worker(server)) == 2

@@ -57,15 +57,15 @@ class Load:
                 return
 
 
-async def run_load(served, *, clients, short, seconds):
+async def run_load(server, *, clients, short, seconds):
     """Put load on a server, stop it meanwhile, and return the counts of the clients."""
-    load = Load(*served.address)
+    load = Load(*server.address)
     pauses = [0.0] * clients + [0.2] * (clients // 4)
     tasks = [asyncio.create_task(load.client(pause)) for pause in pauses]
     tasks += [asyncio.create_task(ask_on_new_connections(load)) for _ in range(short)]
     await asyncio.sleep(seconds)
     assert (load.lost, load.refused) == (0, False)
-    served.process.send_signal(signal.SIGTERM)
+    server.process.send_signal(signal.SIGTERM)
     await asyncio.wait_for(asyncio.gather(*tasks), 30)
     return load
 
@@ -92,22 +92,22 @@ async def ask_on_new_connections(load):
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_no_request_is_lost_at_shutdown(serve, workers):
     """Many clients, with kept and with new connections, get replies to all requests that they have sent."""
-    served = serve("--http", "0", "--workers", workers)
-    load = asyncio.run(run_load(served, clients=40, short=8, seconds=1.0))
+    server = serve("--http", "0", "--workers", workers)
+    load = asyncio.run(run_load(server, clients=40, short=8, seconds=1.0))
 
     assert (load.lost, load.refused) == (0, True)
     assert load.answered > 200
     assert load.closing >= 40
-    assert served.process.wait(20) == 0
+    assert server.process.wait(20) == 0
 
 
 def test_running_requests_are_answered(serve):
     """The server waits for running requests, whose replies close the connection."""
-    served = serve("--http", "0")
-    with served.connect() as connection:
+    server = serve("--http", "0")
+    with server.connect() as connection:
         connection.request("/late?0.7")  # answered after the shutdown has started
         time.sleep(0.3)
-        code, _ = served.end()
+        code, _ = server.end()
         reply = connection.reply()
         assert connection.wait_for_close() < 5
 
@@ -116,12 +116,12 @@ def test_running_requests_are_answered(serve):
 
 def test_pipelined_requests_are_answered_at_shutdown(serve):
     """All requests that arrived before the shutdown are answered completely."""
-    served = serve("--http", "0")
-    with served.connect() as connection:
+    server = serve("--http", "0")
+    with server.connect() as connection:
         for number in range(3):
             connection.request(f"/slow?0.{number + 3}")
         time.sleep(0.1)
-        code, _ = served.end()
+        code, _ = server.end()
         statuses = [connection.reply().status for _ in range(3)]
         assert connection.wait_for_close() < 5
 
@@ -130,22 +130,22 @@ def test_pipelined_requests_are_answered_at_shutdown(serve):
 
 def test_grace_period_is_enforced(serve):
     """After the grace period, the process exits despite a running request."""
-    served = serve("--http", "0", "--grace", "0.5")
-    with served.connect() as connection:
+    server = serve("--http", "0", "--grace", "0.5")
+    with server.connect() as connection:
         connection.request("/slow?50")
         time.sleep(0.3)
-        code, seconds = served.end()
+        code, seconds = server.end()
 
     assert (code, seconds < 10) == (0, True)
 
 
 def test_streams_are_completed_at_shutdown(serve):
     """The application ends its streams, and their last messages are delivered."""
-    served = serve("--http", "0")
-    with served.connect() as connection:
+    server = serve("--http", "0")
+    with server.connect() as connection:
         connection.request("/stream")
         connection.read_until(b"data: started\n\n")
-        code, seconds = served.end()
+        code, seconds = server.end()
         connection.wait_for_close()
 
     assert b"data: ended\n\n" in connection.rest
@@ -155,26 +155,26 @@ def test_streams_are_completed_at_shutdown(serve):
 
 def test_idle_connection_gets_one_more_reply(serve):
     """Idle connections are not closed immediately, because a request can be on its way."""
-    served = serve("--http", "0")
-    with served.connect() as connection, served.connect() as other:
+    server = serve("--http", "0")
+    with server.connect() as connection, server.connect() as other:
         connection.ask()
         other.ask()
-        served.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGTERM)
         other.ask_until_close()
         time.sleep(0.2)
         reply = connection.ask()
 
     assert (reply.status, reply.headers["connection"]) == (200, "close")
-    assert served.process.wait(20) == 0
+    assert server.process.wait(20) == 0
 
 
 def test_silent_connections_do_not_delay_the_exit(serve):
     """The server exits within seconds despite clients that send nothing or half a head."""
-    served = serve("--http", "0", "--grace", "30")
-    with served.connect() as silent, served.connect() as half, served.connect() as idle:
+    server = serve("--http", "0", "--grace", "30")
+    with server.connect() as silent, server.connect() as half, server.connect() as idle:
         half.send(b"POST / HTTP/1.1\r\nhost:")
         idle.ask()
-        code, seconds = served.end()
+        code, seconds = server.end()
         assert (silent.wait_for_close() < 5, idle.wait_for_close() < 5) == (True, True)
 
     assert (code, seconds < 10) == (0, True)
@@ -185,24 +185,24 @@ def test_silent_connections_do_not_delay_the_exit(serve):
 )
 def test_signal_stops_the_server(serve, number):
     """The exit code is 0, and standard error contains only the address."""
-    served = serve("--http", "0")
-    served.get()
-    code, seconds = served.end(number)
+    server = serve("--http", "0")
+    server.get()
+    code, seconds = server.end(number)
 
     assert (code, seconds < 5) == (0, True)
-    assert served.stderr().count("\n") == 1
+    assert server.stderr().count("\n") == 1
 
 
 def test_second_signal_stops_the_server_immediately(serve):
     """Running requests are abandoned."""
-    served = serve("--http", "0", "--grace", "60")
-    with served.connect() as connection, served.connect() as idle:
+    server = serve("--http", "0", "--grace", "60")
+    with server.connect() as connection, server.connect() as idle:
         connection.request("/slow?30")
         idle.ask()
-        served.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGTERM)
         idle.ask_until_close()
-        assert served.process.poll() is None
-        code, seconds = served.end(signal.SIGINT)
+        assert server.process.poll() is None
+        code, seconds = server.end(signal.SIGINT)
 
     assert (code, seconds < 5) == (-signal.SIGINT, True)
 
