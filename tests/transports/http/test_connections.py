@@ -778,5 +778,5 @@ class TestCosts:
             sys.setprofile(before)
 
         assert (events, awaited) == ([b"200", b"200"], [])
-        own = [name for name in calls if name not in ("answer", "<lambda>")]
+        own = [name for name in calls if name not in ("application", "<lambda>")]
         assert len(own) <= 26, own
