@@ -316,7 +316,7 @@ class TestCancellation:
         assert ended.wait(10)
 
     def test_coroutine_on_a_blocked_loop_frees_its_slot(self, serve):
-        """The deadline of a coroutine that never starts frees its slot, so that other prompts run meanwhile."""
+        """A coroutine that never starts frees its slot at its deadline, so that other prompts run."""
         blocking = Gate()
 
         @prompt(name="blocks")
@@ -493,7 +493,7 @@ class TestImporting:
 
 
 def test_closed_server_is_freed():
-    """A program that serves many clients in turn keeps no thread, event loop or catalog of a closed server."""
+    """A program that serves many clients in turn keeps no thread, loop or catalog of a closed server."""
 
     @prompt
     async def waits():

@@ -154,7 +154,7 @@ class TestErrors:
         ],
     )
     def test_other_exception(self, error, capsys):
-        """Any other exception is -32603 without its text; the traceback is logged under the reply's error id."""
+        """Any other exception is -32603 without its text; the traceback is logged with the error id."""
 
         @prompt
         def broken() -> str:
