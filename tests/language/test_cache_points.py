@@ -187,7 +187,7 @@ class TestSums:
         for revision in REVISIONS.values():
             lowering = lowering_for(revision)
             assert lowering.result(nothing.compiled, marked) == lowering.result(nothing.compiled, plain)
-            assert lowering.called(marked) == lowering.called(plain)
+            assert lowering.tool_result(marked) == lowering.tool_result(plain)
 
 
 @prompt

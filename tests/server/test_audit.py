@@ -16,7 +16,7 @@ from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import CANCELLED, Reply
-from promptkit.server.audit import LONGEST, MOST, Audit
+from promptkit.server.audit import MAX_ARGUMENTS, MAX_TEXT, Audit
 from tests.wire import HANDSHAKES, MODERN, Client, envelope, initialize, line, modern, notification, request
 
 pytest.importorskip("resource", reason="Windows has no pipes and limits as these tests need them")
@@ -307,8 +307,8 @@ class TestOmittedData:
         """A record limits the length and number of names that the client sends."""
         record = audited.get("n" * 9999, **{f"{number}{'x' * 999}": "" for number in range(999)})
 
-        assert record["prompt"] == "n" * LONGEST + "..."
-        assert len(record["arguments"]) == MOST
+        assert record["prompt"] == "n" * MAX_TEXT + "..."
+        assert len(record["arguments"]) == MAX_ARGUMENTS
         assert len(audited.file.read_bytes()) < 8000
 
     @pytest.mark.parametrize(
@@ -394,8 +394,8 @@ class TestConnectionReplies:
 
         record = records(file)[-1]
         assert reply["id"] == number
-        assert record["id"] == f"{number[:LONGEST]}..."
-        assert record["method"] == (f"{method[:LONGEST]}..." if len(method) > LONGEST else method)
+        assert record["id"] == f"{number[:MAX_TEXT]}..."
+        assert record["method"] == (f"{method[:MAX_TEXT]}..." if len(method) > MAX_TEXT else method)
         assert record["outcome"] == ("ok" if "result" in reply else "error")
         assert len(file.read_bytes().splitlines()[-1]) < 2000
 
@@ -483,7 +483,10 @@ class TestWriteErrors:
         os.mkfifo(pipe)
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         audited = Audited(pipe)
-        long = {"name": "login", "arguments": {f"{number}{'x' * LONGEST}": "" for number in range(MOST)}}
+        long = {
+            "name": "login",
+            "arguments": {f"{number}{'x' * MAX_TEXT}": "" for number in range(MAX_ARGUMENTS)},
+        }
         for _ in range(30):
             audited.begin("prompts/get", long)(CANCELLED)
         data = os.read(reader, 1 << 20)

@@ -7,7 +7,7 @@ import pytest
 from promptkit import PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
-from promptkit.server.snapshot import MOST_VIEWS, Snapshot
+from promptkit.server.snapshot import MAX_VIEWS, Snapshot
 from promptkit.testing import Client, ProtocolError
 from tests.subjects import Site, caller
 from tests.wire import initialize, modern, request
@@ -213,7 +213,7 @@ class TestManyClients:
             site.ask(modern(1, "prompts/list"), caller("ada", *scopes, f"own{number}"))
         snapshot = site.server.snapshot
 
-        assert snapshot._view.cache_info().currsize == MOST_VIEWS
+        assert snapshot._view.cache_info().currsize == MAX_VIEWS
         for scopes in ((), ("s0",), ("s0", "s7")):
             reply = site.ask(modern(1, "prompts/list"), caller("ada", *scopes))["result"]
             assert [item["name"] for item in reply["prompts"]] == [

@@ -43,7 +43,7 @@ def test_full_queue_rejects_the_principal_that_fills_it():
 
 def test_total_size_of_params_is_limited():
     """A request that is too large is rejected, and evicts no request if that would not free enough space."""
-    line, small, large = WaitingLine(10, most_bytes=100), pending("a", "x" * 10), pending("a", "x" * 60)
+    line, small, large = WaitingLine(10, byte_limit=100), pending("a", "x" * 10), pending("a", "x" * 60)
     line.add(small)
     line.add(large)
 

@@ -65,9 +65,9 @@ def test_what_is_written_is_found(name, folder, parts):
     home = Path("/home/me").absolute()
     place = ConfigurationFile(name, "project", str(home / "team"))
     path = home.joinpath(folder, *parts)
-    written = place.written(str(path))
+    written = place.format_path(str(path))
 
-    assert Path(place.found(written)) == path
+    assert Path(place.resolve_path(written)) == path
     assert Path(written).is_absolute() != path.is_relative_to(home / "team")
 
 

@@ -22,7 +22,7 @@ from promptkit.clients.slash_commands.command import (
     TextPart,
 )
 from promptkit.clients.slash_commands.frontmatter import one_line
-from promptkit.clients.slash_commands.recipe_source import written
+from promptkit.clients.slash_commands.recipe_source import generate_recipe
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.discovery import find_recipes
 
@@ -90,7 +90,7 @@ def test_the_description_is_that_of_the_file(description, hint, name, text):
     parts = (TextPart(text), ArgumentPart("a"), FilePart(hint or "x"), CommandPart((text, hint)))
     shown = one_line(description)
 
-    _, python = written(SlashCommand(name, parts, parameters, shown or None), name, "stem")
+    _, python = generate_recipe(SlashCommand(name, parts, parameters, shown or None), name, "stem")
 
     compile(python, "stem.py", "exec")
     function = ast.parse(python).body[-1]
@@ -107,7 +107,7 @@ def test_a_text_with_more_placeholders_than_a_function_takes():
     command = read_claude_command("x", "".join(f"!`git log {number}`\n" for number in range(501)))
 
     with pytest.raises(CommandSyntaxError, match="it has more than 500 different arguments"):
-        written(command, "x", "x")
+        generate_recipe(command, "x", "x")
 
 
 @settings(max_examples=40, deadline=None)
@@ -119,7 +119,7 @@ def test_what_a_file_says_is_data_in_the_recipe(description, hint, text):
     head = f"description: {json.dumps(description)}\nargument-hint: {json.dumps(hint)}"
     command = read_claude_command("x", f"---\n{head}\n---\n$ARGUMENTS {text}")
 
-    markdown, python = written(command, "x", "x")
+    markdown, python = generate_recipe(command, "x", "x")
 
     tree = ast.parse(python.encode())
     *_, function = tree.body

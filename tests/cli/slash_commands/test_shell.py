@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.clients.slash_commands.command import why_no_words, words_of
+from promptkit.clients.slash_commands.command import shell_reason, split_command
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_words(command, words):
     """
     Quotes hold words together.
     """
-    assert words_of(command) == words
+    assert split_command(command) == words
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_what_a_shell_has_to_read(command):
     """
     A pipe, a redirection, a variable, a pattern, a second command, or what only shells do.
     """
-    assert words_of(command) is None
-    assert why_no_words(command)
+    assert split_command(command) is None
+    assert shell_reason(command)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it asks a POSIX shell")
@@ -77,7 +77,7 @@ def test_a_shell_reads_the_same_words(text):
     """
     Whatever is taken as words, a shell takes as those words.
     """
-    words = words_of(f"printf {text}")
+    words = split_command(f"printf {text}")
     if words is None:
         return
     shell = [str(shutil.which("sh")), "-c", f"set -- {text}\nprintf '%s\\0' \"$@\""]

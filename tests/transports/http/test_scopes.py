@@ -271,7 +271,7 @@ class TestStreams:
         """
         verifier = Named()
         application = made(verifier=verifier)
-        monkeypatch.setattr(application, "comment_every", 0.05)
+        monkeypatch.setattr(application, "comment_interval", 0.05)
         listen = modern("s", "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
 
         async def run():
