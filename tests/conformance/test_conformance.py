@@ -1,4 +1,5 @@
-"""The official conformance suite has only expected failures.
+"""
+The official conformance suite has only expected failures.
 
 The suite is installed from npm with its own Node. If the installation fails, the tests are skipped.
 """

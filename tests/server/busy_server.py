@@ -148,9 +148,7 @@ class Process:
         return reply
 
     def end(self):
-        """Close the input; return the seconds until the process exited, its exit code and the remaining
-        messages.
-        """
+        """Close the input; return the seconds until the exit, the exit code and the remaining messages."""
         started = time.monotonic()
         self.process.stdin.close()
         code = self.process.wait(timeout=50)

@@ -225,7 +225,8 @@ class TestRecords:
 
     @pytest.mark.parametrize("method", ["prompts/get", "tools/call"])
     def test_error_id(self, tmp_path, capsys, method):
-        """The record has the error id of the reply and of the traceback.
+        """
+        The record has the error id of the reply and of the traceback.
 
         An author's message that looks like one does not count.
         """

@@ -187,9 +187,7 @@ class TestPendingRequests:
     @pytest.mark.requirement("cancellation/frees")
     @pytest.mark.parametrize(("revision", "method", "params"), PENDING)
     def test_id_is_reusable_after_cancellation(self, work, revision, method, params):
-        """The id of a pending request is rejected for other requests, and accepted once the request is
-        cancelled.
-        """
+        """The id of a pending request is rejected for other requests until it is cancelled."""
         client = work.client(revision)
         work.start(client, method, params)
         rejected = client.ask("prompts/get", {"name": "quick"}, 1)
@@ -484,9 +482,7 @@ class TestServerCancellations:
     @pytest.mark.parametrize("revision", HANDSHAKES)
     @pytest.mark.parametrize("result", [{"action": "accept", "content": {"name": "Ada"}}, None], ids=str)
     def test_late_answer_is_ignored(self, work, revision, result):
-        """An answer to a cancelled question is ignored, and so is an answer to a question that was never
-        asked.
-        """
+        """An answer to a cancelled question, or to a question that was never asked, is ignored."""
         client = work.client(revision)
         (message,) = client.post(*QUESTION, 1)
         number = message["id"] if message.get("method") else "promptkit-1"

@@ -123,9 +123,7 @@ class TestLeading:
         assert text_of(client.replies(1)[1]) == "done"
 
     def test_slow_prompt_hands_over_the_lead_before_it_runs(self, serve, gate):
-        """The next request for a slow prompt delays no other request; after a quick run the leader calls it
-        again.
-        """
+        """The next request for a slow prompt delays no others; after a quick run the leader runs it again."""
         client = serve(gate.prompt, quick)
         slow = client.server.snapshot.slow
         client.get(1, "gated")

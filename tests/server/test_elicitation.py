@@ -216,7 +216,8 @@ class TestAsking:
         ids=lambda content: str(content)[:60],
     )
     def test_number_of_questions_is_limited(self, revision, content):
-        """After an incomplete answer the question is asked once more, then the request fails.
+        """
+        After an incomplete answer the question is asked once more, then the request fails.
 
         The second question mentions the missing values. The same request asks again.
         """
@@ -582,9 +583,7 @@ class TestSessions:
         assert (reply["id"], reply["error"]["code"]) == (5, -32602)
 
     def test_waiting_request_is_answered_at_the_end(self):
-        """A request that waits for an answer at the end of the input gets its error, and its question is
-        cancelled.
-        """
+        """At the end, a request that waits for an answer gets its error, and its question is cancelled."""
         elicited = Elicited(client_of("2025-11-25"), diff="x")
         elicited.client.sent.clear()
 
@@ -661,7 +660,7 @@ class TestRounds:
     def test_client_that_never_retries(self):
         """A question without a retry leaves no thread, no id in use and no message at the end."""
         client = client_of(MODERN)
-        threads = set(threading.enumerate())  # those of other tests may end meanwhile
+        threads = set(threading.enumerate())  # threads of other tests can end meanwhile
         for _ in range(20):
             assert client.get("review")["result"]["resultType"] == "input_required"
 

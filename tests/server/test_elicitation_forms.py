@@ -379,9 +379,7 @@ class TestParsing:
 
     @pytest.mark.parametrize("bound", [0, 1, -1.5, 1e300, -1e-300])
     def test_exclusive_bound_is_exact(self, bound):
-        """The bound of a field is the next representable number, so that it is neither too wide nor too
-        narrow.
-        """
+        """The inclusive bound of a field is the next representable number."""
         above = field(Annotated[float, Meta(gt=bound)])
         below = field(Annotated[float, Meta(lt=bound)])
 

@@ -309,7 +309,8 @@ class TestAsynchronousPrompts:
     @pytest.mark.requirement("base/request/reused-id", "base/response/same-id")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_id_in_use_is_rejected(self, revision):
-        """A request with the id of a pending request is rejected, and the first is answered.
+        """
+        A request with the id of a pending request is rejected, and the first is answered.
 
         The same digits as a string are a different id.
         """

@@ -51,7 +51,7 @@ def test_total_size_of_params_is_limited():
         line.add(pending("b", "x" * 90))
     assert len(line) == 2
     line.remove(large)
-    line.remove(large)  # it has left already
+    line.remove(large)  # already removed
     line.add(pending("b", "x" * 60))
     assert len(line) == 2
 
