@@ -150,7 +150,7 @@ class TestOneClient:
         """
         Scopes are checked where they are given.
         """
-        with pytest.raises(ValueError, match="is no scope"):
+        with pytest.raises(ValueError, match="is not a scope"):
             Client(ALL, scopes=['"'])
 
 
