@@ -136,7 +136,7 @@ class TestOneClient:
 
     def test_invalid_scope(self):
         """Invalid scopes are rejected when the client is created."""
-        with pytest.raises(ValueError, match="is no scope"):
+        with pytest.raises(ValueError, match="is not a scope"):
             Client(ALL, scopes=['"'])
 
 

@@ -110,7 +110,7 @@ class TestTaken:
             "several audiences",
             "scp, a list",
             "scp",
-            "no scope",
+            "not a scope",
             "odd scope",
             "exact text",
             "a program for somebody",

@@ -218,7 +218,7 @@ class TestWithoutStepUp:
 
         assert answer_to(made(**plain), message).code == -32602
         assert answer_to(made(**plain, scopes=["admin"]), message).code is None
-        with pytest.raises(ValueError, match="is no scope"):
+        with pytest.raises(ValueError, match="is not a scope"):
             made(**plain, scopes=["a\\b"])
 
     def test_scopes_of_the_process_are_not_for_tokens(self, made):
