@@ -252,7 +252,7 @@ class TestModules:
         broken("1 / 0")
         (tmp_path / "project" / "pyproject.toml").write_text(text, encoding="latin-1")
 
-        assert broken("import acme_reviews").hint.startswith("there is no 'acme_reviews' beside the recipe")
+        assert broken("import acme_reviews").hint.startswith("there is no 'acme_reviews' next to the recipe")
 
     def test_the_command_can_be_copied(self, broken, monkeypatch):
         """
@@ -453,7 +453,7 @@ def test_a_misspelt_module(module, meant, broken):
     """
     hint = broken(f"import {module}").hint
 
-    looked = f"there is no {module!r} beside the recipe, "
+    looked = f"there is no {module!r} next to the recipe, "
     assert hint.startswith(f"did you mean {meant!r}? {looked}" if meant else looked)
 
 

@@ -117,7 +117,11 @@ class TestReading:
     @pytest.mark.skipif(sys.platform == "win32", reason="a mode says nothing there")
     @pytest.mark.parametrize(
         ("mode", "can"),
-        [(0o644, "everybody can read it"), (0o604, "everybody can read it"), (0o620, "others can change it")],
+        [
+            (0o644, "every user can read it"),
+            (0o604, "every user can read it"),
+            (0o620, "others can change it"),
+        ],
     )
     def test_a_file_of_everybody(self, file, mode, can):
         """
@@ -181,7 +185,7 @@ class TestChanges:
     @pytest.mark.parametrize(
         ("fault", "said"),
         [
-            ("half", "line 1: there is one word: write a name, a token and any scopes, with blanks between"),
+            ("half", "line 1: the line has one word: write a name, a token and any scopes, separated by"),
             ("mode", "every user can read it (mode 0644): make new tokens, and chmod g-w,o-rwx"),
             ("gone", "cannot be read: No such file or directory"),
             ("folder", "cannot be read: Is a directory"),

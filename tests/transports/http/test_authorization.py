@@ -429,7 +429,7 @@ class TestPuttingTogether:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ({"issuer": ISSUER}, "an issuer makes tokens for one URL: say by which one clients call"),
+            ({"issuer": ISSUER}, "an issuer makes tokens for one URL: name the one by which clients call"),
             (
                 {"issuer": ISSUER, "resource": "http://prompts.example/mcp"},
                 "cannot be used: write",
@@ -441,7 +441,7 @@ class TestPuttingTogether:
             ({"verifier": Verifier(), "scopes": ["a b"]}, "'a b' is not a scope"),
             ({"verifier": Verifier(), "scopes": ['a"']}, "is not a scope"),
             ({"scopes": ["a"]}, "scopes are those of tokens: name an issuer, a file of tokens or a verifier"),
-            ({"token_file": "a", "verifier": Verifier()}, "tokens come from a file, or from somebody else"),
+            ({"token_file": "a", "verifier": Verifier()}, "tokens come from a file or from an issuer"),
         ],
     )
     def test_what_does_not_go_together(self, options, said):

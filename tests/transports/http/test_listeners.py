@@ -408,7 +408,7 @@ class TestInherited:
         """
         A file, a socket that does not listen, and nothing at all are refused.
         """
-        with (tmp_path / "file").open("w") as file, pytest.raises(ListenError, match="is no socket"):
+        with (tmp_path / "file").open("w") as file, pytest.raises(ListenError, match="is not a socket"):
             listen_inherited(file.fileno())
         with pytest.raises(ListenError, match="descriptor 999 is no socket"):
             listen_inherited(999)

@@ -268,7 +268,7 @@ def test_a_start_that_fails_leaves_nothing(recipes, tmp_path):
     (tmp_path / "tmp").mkdir()
     said = refused(recipes(greet=GREET), "--public-url", "nowhere", TMPDIR=str(tmp_path / "tmp"))
 
-    assert "is no URL of a server" in said
+    assert "is not the URL of a server" in said
     assert list((tmp_path / "tmp").glob("promptkit-metrics-*")) == []
 
 

@@ -225,7 +225,7 @@ class TestWithoutStepUp:
         """
         Both at once are a mistake.
         """
-        with pytest.raises(ValueError, match="tokens say it"):
+        with pytest.raises(ValueError, match="the tokens hold the scopes"):
             made(scopes=["admin"])
 
 

@@ -143,7 +143,7 @@ def test_a_server_that_cannot_accept_connections_any_more_ends(serve):
                 stack.enter_context(served.connect())
 
         assert served.process.wait(PATIENCE) == 1
-    assert served.said().splitlines()[-1].endswith(f"it cannot accept connections any more: {NO_FILES}")
+    assert served.said().splitlines()[-1].endswith(f"it can no longer accept connections: {NO_FILES}")
 
 
 def test_a_worker_that_may_open_no_more_files_for_a_while(serve):
