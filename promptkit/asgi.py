@@ -131,11 +131,14 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     report_faults(catalog)
     should_watch = watch and reloader.watches
     public_hosts, public_origins = public_names(public_url)
-    required, authorizer, telemetry = tuple(required_scopes), None, None
-    if issuer is not None or token_file is not None or verifier is not None or required:
-        authorizer = protect(
-            resource=public_url, issuer=issuer, token_file=token_file, verifier=verifier, scopes=required
-        )
+    authorizer = protect(
+        resource=public_url,
+        issuer=issuer,
+        token_file=token_file,
+        verifier=verifier,
+        scopes=tuple(required_scopes),
+    )
+    telemetry = None
     if otel:
         from promptkit.server.telemetry import TCP, Telemetry  # imports slowly
 

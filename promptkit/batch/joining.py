@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from promptkit.batch.rows import RowError, RowsError, Table, check_key, row_of
 from promptkit.batch.shards import Keys, KeysError
-from promptkit.errors.suggestions import near_file
+from promptkit.batch.tables import explain_read_errors
 from promptkit.files.folder import Folder
 from promptkit.files.reading import open_regular_file
 
@@ -69,7 +69,7 @@ def joined(table: Table, results: Path, key: str | None) -> Iterator[dict[str, A
 
 
 def _open_results(results: Path, stack: ExitStack) -> list[_Results]:
-    with _reading(str(results)):
+    with explain_read_errors(str(results), OSError):
         if not results.is_dir():
             return [_Results(str(results), stack.enter_context(open_regular_file(results)))]
         folder = Folder.named(results)
@@ -79,19 +79,9 @@ def _open_results(results: Path, stack: ExitStack) -> list[_Results]:
         raise RowsError(msg)
     files = list[_Results]()
     for name in names:
-        with _reading(str(results / name)):
+        with explain_read_errors(str(results / name), OSError):
             files.append(_Results(str(results / name), stack.enter_context(folder.open_for_reading(name))))
     return files
-
-
-@contextmanager
-def _reading(name: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        hint = near_file(name) if isinstance(error, FileNotFoundError) else ""
-        msg = f"{name!r} cannot be read: {error.strerror or error}{hint}"
-        raise RowsError(msg) from None
 
 
 def _join_row(
@@ -138,7 +128,7 @@ def _index_results(files: Sequence[_Results], locations: Keys, *, by_number: boo
 def _lines(results: _Results) -> Iterator[tuple[int, bytes]]:
     """Yield the non-blank lines of results with their positions."""
     position = 0
-    with _reading(results.name):
+    with explain_read_errors(results.name, OSError):
         while line := results.file.readline(_MAX_LINE + 1):
             if len(line) > _MAX_LINE:
                 msg = f"{results.name!r} has a line of more than {_MAX_LINE:,} bytes at byte {position:,}"

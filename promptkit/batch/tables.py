@@ -55,13 +55,14 @@ def open_table(path: str) -> Iterator[Table]:
     suffix = Path(path).suffix.lower()
     error_type = Exception if suffix in _ARROW else OSError  # the Arrow libraries raise their own exceptions
     with ExitStack() as stack:
-        with _reading(path, error_type):
+        with explain_read_errors(path, error_type):
             table = _arrow_table(Path(path)) if suffix in _ARROW else _text_table(path, suffix, stack)
         yield structs.replace(table, chunks=_read(table.chunks, path, error_type))
 
 
 @contextmanager
-def _reading(path: str, error_type: type[Exception]) -> Iterator[None]:
+def explain_read_errors(path: str, error_type: type[Exception]) -> Iterator[None]:
+    """Turn errors of *error_type* into a RowsError that names the file."""
     try:
         yield
     except RowsError:
@@ -74,7 +75,7 @@ def _reading(path: str, error_type: type[Exception]) -> Iterator[None]:
 
 
 def _read(chunks: Iterator[Chunk], path: str, error_type: type[Exception]) -> Iterator[Chunk]:
-    with _reading(path, error_type):
+    with explain_read_errors(path, error_type):
         yield from chunks
 
 

@@ -4,7 +4,6 @@ The catalog: compiled prompts, resources and skills, immutable and sorted.
 The compiler creates it and the server serves it; it depends on neither.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -232,12 +231,6 @@ class Catalog(Mapping[str, CompiledPrompt]):
             if resource.is_template and (variables := resource.match(uri)) is not None:
                 return resource, variables
         return None
-
-    @property
-    def skill_folders(self) -> list[str]:
-        """The paths of the skills that are folders with a ``SKILL.md``."""
-        files = (os.path.split(skill.location.file) for skill in self._skills)
-        return [folder for folder, name in files if name == "SKILL.md"]
 
     def find_skill(self, uri: str) -> "CompiledSkill | None":
         """Return the skill whose ``SKILL.md`` has this URI, or None."""

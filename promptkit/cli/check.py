@@ -108,9 +108,6 @@ def _load_linted(targets: Sequence[str]) -> Catalog:
 
 def _secret_file_errors(options: Namespace) -> Iterator[str]:
     """Yield why a server would reject the given files of tokens and keys."""
-    if options.token_file is None and options.state_keys is None:
-        return
-
     for file, read in ((options.token_file, TokenFile), (options.state_keys, read_key_file)):
         try:
             if file is not None:

@@ -4,20 +4,20 @@ import os
 import re
 import secrets
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import counted, fail, print_error
-from promptkit.cli.loading import load_catalog, report_faults, report_hidden
+from promptkit.cli.diagnostics import fail, print_error
+from promptkit.cli.folder_changes import describe_change
+from promptkit.cli.loading import load_for_files
 from promptkit.cli.not_found import format_unknown
 from promptkit.cli.output import Output
 from promptkit.clients.folders import (
     FILE,
-    FolderChange,
     FolderRefusedError,
     describe_failure,
     files_by_skill,
@@ -65,12 +65,9 @@ def run(options: Namespace, output: Output) -> int:
     folder, files, is_complete = Folder.named(options.folder), dict[str, dict[str, SpooledBytes]](), True
     try:
         if not options.remove:
-            catalog = load_catalog(options.targets)
-            report_faults(catalog)
-            if not catalog.healthy:
-                return fail("nothing was written: fix the faults above", Exit.FAULTY)
-            report_hidden(catalog, None)
-            files, is_complete = _collect_files(options, folder, catalog.visible_to(frozenset()))
+            if (catalog := load_for_files(options.targets)) is None:
+                return Exit.FAULTY
+            files, is_complete = _collect_files(options, folder, catalog)
         selected = {_entry_name(options.form, name) for name in options.names} if options.names else None
         change = folder_change(folder, files, _source(options), NOTE, selected)
         if not options.dry_run:
@@ -82,7 +79,7 @@ def run(options: Namespace, output: Output) -> int:
     except OSError as error:
         return fail(describe_failure(options.folder, error), Exit.FAULTY)
     noun = "command" if options.form in _COMMANDS else "skill"
-    output.print_lines(_lines(change, noun, is_done=not options.dry_run))
+    output.print_lines(describe_change(change, folder.shown, noun, is_done=not options.dry_run))
     return Exit.FINE if is_complete else Exit.FAULTY
 
 
@@ -166,15 +163,3 @@ def _source(options: Namespace) -> str:
     if _is_inside(options):
         return " ".join(Path(os.path.relpath(target)).as_posix() for target in options.targets)
     return os.pathsep.join(os.path.realpath(target) for target in options.targets)
-
-
-def _lines(change: FolderChange, noun: str, *, is_done: bool) -> Iterator[str]:
-    if not change.is_needed:
-        yield f"{change.folder.shown}: nothing to change"
-    elif is_done:
-        names = f": {', '.join(change.names)}" if change.names else ""
-        yield f"{change.folder.shown} has {counted(len(change.names), noun)} of these recipes{names}"
-        yield from (f"    removed: {name}" for name in change.gone)
-    else:
-        yield from (f"would write {change.folder.shown / path}" for path in sorted(change.writes))
-        yield from (f"would remove {change.folder.shown / path}" for path in sorted(change.removes))

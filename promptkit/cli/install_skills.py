@@ -4,14 +4,15 @@
 
 import os
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import counted, fail
-from promptkit.cli.loading import load_catalog, report_faults, report_hidden
+from promptkit.cli.diagnostics import fail
+from promptkit.cli.folder_changes import describe_change
+from promptkit.cli.loading import load_for_files
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
 from promptkit.clients.configurations import ConfigurationFile
@@ -73,14 +74,9 @@ def _with_folders(options: Namespace, configurations: Sequence[ConfigurationFile
 
 def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
     """Return the skills of the recipes; if there are none, or errors, print that and return None."""
-    catalog = load_catalog(targets)
-    report_faults(catalog)
-    if not catalog.healthy:
-        fail("nothing was written: fix the faults above", Exit.FAULTY)
+    if (catalog := load_for_files(targets)) is None:
         return None
-    report_hidden(catalog, None)
-    skills = catalog.visible_to(frozenset()).skills
-    if not skills:
+    if not (skills := catalog.skills):
         fail("there are no skills in these recipes: write one with @skill, or as a folder", Exit.FAULTY)
     return skills or None
 
@@ -93,7 +89,8 @@ def _apply(
     if is_done:
         change.carry_out()
     if not options.json:
-        output.print_lines(_lines(change, configuration, is_done=is_done))
+        output.print_lines(describe_change(change, configuration.title, "skill", is_done=is_done))
+        output.print_lines([f"    folder: {change.folder.shown}"])
     return _data(change, configuration, is_done=is_done)
 
 
@@ -115,16 +112,3 @@ def _data(change: FolderChange, configuration: ConfigurationFile, *, is_done: bo
         "writes": sorted(change.writes),
         "removes": sorted(change.removes),
     }
-
-
-def _lines(change: FolderChange, configuration: ConfigurationFile, *, is_done: bool) -> Iterator[str]:
-    if not change.is_needed:
-        yield f"{configuration.title}: nothing to change"
-    elif is_done:
-        names = f": {', '.join(change.names)}" if change.names else ""
-        yield f"{configuration.title} has {counted(len(change.names), 'skill')} of these recipes{names}"
-        yield from (f"    removed: {name}" for name in change.gone)
-    else:
-        yield from (f"would write {change.folder.shown / path}" for path in sorted(change.writes))
-        yield from (f"would remove {change.folder.shown / path}" for path in sorted(change.removes))
-    yield f"    folder: {change.folder.shown}"

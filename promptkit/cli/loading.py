@@ -5,7 +5,7 @@ from typing import Final
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
-from promptkit.cli.diagnostics import report_diagnostics
+from promptkit.cli.diagnostics import print_error, report_diagnostics
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.rules import Rule
@@ -17,6 +17,11 @@ from promptkit.standard_error import say, stderr_stream
 
 #: How many hidden items are named.
 _MAX_NAMED: Final = 5
+
+#: The message if recipes with errors are served with ``--strict``.
+REFUSED_BY_STRICT: Final = (
+    "nothing is served because of --strict: fix the faults above, or leave out the option"
+)
 
 
 def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
@@ -71,17 +76,17 @@ def load_catalog(targets: Sequence[str], ignore: Collection[Rule] = (), *, lint:
     Raises:
         LoadError: If a target does not exist, or cannot be read.
     """
-    return without_ignored(compiler.compile(load_recipes(targets, cases=lint), lint=lint), ignore)
+    return _without_ignored(compiler.compile(load_recipes(targets, cases=lint), lint=lint), ignore)
 
 
-def without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
+def _without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
     """Return *catalog* without the diagnostics of ignored rules."""
     return catalog.with_diagnostics(d for d in catalog.diagnostics if d.rule not in ignore)
 
 
 def report_faults(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
     """Print the diagnostics of a catalog on standard error, except those of ignored rules."""
-    report_diagnostics(without_ignored(catalog, ignore).diagnostics)
+    report_diagnostics(_without_ignored(catalog, ignore).diagnostics)
 
 
 def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:
@@ -95,3 +100,22 @@ def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:
         f"hidden because they need scopes: {', '.join([*names[:_MAX_NAMED], *more])}; "
         f"serve with --scopes '{needed}' to show all of them, or with --scopes '' to silence this"
     )
+
+
+def load_for_files(targets: Sequence[str]) -> Catalog | None:
+    """
+    Load the recipes for a command that writes files, and report their diagnostics and hidden items.
+
+    Returns:
+        The catalog without items that need scopes; None if the recipes have errors, which is reported.
+
+    Raises:
+        LoadError: If a target does not exist, or cannot be read.
+    """
+    catalog = load_catalog(targets)
+    report_faults(catalog)
+    if not catalog.healthy:
+        print_error("nothing was written: fix the faults above")
+        return None
+    report_hidden(catalog, None)
+    return catalog.visible_to(frozenset())

@@ -10,7 +10,7 @@ from typing import Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
-from promptkit.cli.loading import report_faults, report_hidden
+from promptkit.cli.loading import REFUSED_BY_STRICT, report_faults, report_hidden
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -159,7 +159,7 @@ class StdioSession:
             catalog = self._reloader.load()
             self._report_faults(catalog)
             if self._options.strict and not catalog.healthy:
-                say("nothing is served because of --strict: fix the faults above, or leave out the option")
+                say(REFUSED_BY_STRICT)
                 raise FaultyRecipesError  # noqa: TRY301 (handled like any other error of the import)
         except BaseException as error:  # noqa: BLE001 (the main thread raises it)
             self._error = error

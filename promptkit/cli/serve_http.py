@@ -19,7 +19,7 @@ from promptkit import standard_error
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
-from promptkit.cli.loading import report_faults, report_hidden
+from promptkit.cli.loading import REFUSED_BY_STRICT, report_faults, report_hidden
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -42,7 +42,6 @@ from promptkit.transports.stdio import exit_now
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
     from promptkit.server.telemetry import Telemetry
-if TYPE_CHECKING:
     from promptkit.transports.auth.authorizer import Authorizer
 
 
@@ -281,8 +280,7 @@ def _prepare(options: Namespace, listeners: Sequence[Listener]) -> "_Service | i
     """Compile the recipes, and return the service; the exit code if they cannot be served."""
     reloader, catalog = _load(options)
     if options.strict and not catalog.healthy:
-        reason = "nothing is served because of --strict: fix the faults above, or leave out the option"
-        return fail(reason, Exit.FAULTY)
+        return fail(REFUSED_BY_STRICT, Exit.FAULTY)
     try:
         make_application = application_factory(options, reloader, catalog, listeners)
     except OSError as error:

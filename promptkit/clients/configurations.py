@@ -150,11 +150,7 @@ class ServerTable:
         self._mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
         self._text = text.removeprefix(_BYTE_ORDER_MARK)
         self._editor = _EDITORS[settings.format]
-        try:
-            self._data: dict[str, Any] = self._editor.read(self._text)
-        except RecursionError:
-            msg = "it is nested too deeply to be read"
-            raise FileRefusedError(msg) from None
+        self._data: dict[str, Any] = self._editor.read(self._text)
         self._path = self._servers_path()
 
     @property

@@ -29,9 +29,14 @@ INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 MAX_SOURCE_BYTES: Final = 1 << 24
 
 _READING: Final = (
-    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_BINARY", 0)
 )
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+#: Flags to create a file.
+NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 class NotRegularError(OSError):
@@ -77,7 +82,11 @@ def read_regular_file(
     Raises:
         OSError: If it cannot be read, is not a regular file, or has more than *limit* bytes.
     """
-    data = read_beginning(path, limit + 1, check)
+    return _within(limit, read_beginning(path, limit + 1, check), path)
+
+
+def _within(limit: int, data: bytes, path: str | os.PathLike[str]) -> bytes:
+    """Return *data*, or raise TooLargeError if it has more than *limit* bytes."""
     if len(data) > limit:
         raise TooLargeError(len(data), limit, path)
     return data
@@ -125,7 +134,7 @@ def replace_regular_file(
         check_regular(os.lstat(path), path)
     scratch = f"{os.fspath(path)}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        with open(os.open(scratch, _NEW, mode), "wb") as file:
+        with open(os.open(scratch, NEW, mode), "wb") as file:
             file.write(b"".join(data))
         check(scratch)
         os.replace(scratch, path)
@@ -221,10 +230,7 @@ def read_confined_file(root: Path, file: Path, limit: int) -> bytes:
         check_regular(status, file)
         if status.st_size > limit:
             raise TooLargeError(status.st_size, limit, file)
-        data = stream.read(limit + 1)  # the file may have grown
-    if len(data) > limit:
-        raise TooLargeError(len(data), limit, file)
-    return data
+        return _within(limit, stream.read(limit + 1), file)  # the file may have grown
 
 
 def _open_below(root: Path, file: str, flags: int) -> int:
@@ -244,14 +250,6 @@ def _open_below(root: Path, file: str, flags: int) -> int:
         os.close(parent)
 
 
-_READING_INPUT: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_BINARY", 0)
-)
-
 #: Paths of pipes that shells open for the process: ``<(command)``, or standard input.
 _OWN_PIPE: Final = re.compile(r"/dev/(?:fd/[0-9]+|stdin)|/proc/(?:self|[0-9]+)/fd/[0-9]+")
 
@@ -264,7 +262,7 @@ def open_regular_file(path: str | os.PathLike[str]) -> BufferedReader:
         OSError: If it cannot be opened, or is a pipe, a device, a socket or a folder.
     """
     check_regular(os.stat(path), path)  # opening a device can have effects
-    file = open(os.open(path, _READING_INPUT), "rb")  # noqa: SIM115 (the caller closes it)
+    file = open(os.open(path, _READING), "rb")  # noqa: SIM115 (the caller closes it)
     try:
         check_regular(os.fstat(file.fileno()), path)
     except OSError:
@@ -292,10 +290,6 @@ def open_input(path: str | os.PathLike[str]) -> BufferedReader:
     return open_regular_file(path)
 
 
-_READING_NAMED: Final = (
-    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-)
-
 #: Time in which a writer must open a pipe, in milliseconds.
 _WRITER_WITHIN_MS: Final = 1_000
 
@@ -316,17 +310,15 @@ def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
 
         OSError: If it cannot be read, or is a pipe that no process writes to.
     """
-    with open(os.open(path, _READING_NAMED), "rb") as file:
+    with open(os.open(path, _READING), "rb") as file:
         status = os.fstat(file.fileno())
         if status.st_size > limit:
             raise TooLargeError(status.st_size, limit, path)
         first = _first_byte(file.fileno(), path) if stat.S_ISFIFO(status.st_mode) else b""
         if hasattr(os, "set_blocking"):
             os.set_blocking(file.fileno(), True)
-        data = first + file.read(limit + 1)  # a file may have grown, and a device has no size
-    if len(data) > limit:
-        raise TooLargeError(len(data), limit, path)
-    return data
+        # The file may have grown, and a device has no size.
+        return _within(limit, first + file.read(limit + 1), path)
 
 
 def _first_byte(pipe: int, path: str | os.PathLike[str]) -> bytes:

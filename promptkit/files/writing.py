@@ -13,6 +13,7 @@ from msgspec import Struct
 from platformdirs import user_state_path
 
 from promptkit.files.folder import Folder
+from promptkit.files.reading import NEW
 
 #: Maximum size of a configuration file. Claude Code also stores its history in it.
 _MAX_BYTES: Final = 16 << 20
@@ -248,9 +249,6 @@ def open_log(path: Path) -> int:
     return os.open(path, _APPENDING, 0o600)
 
 
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-
-
 def write_new_secret(file: Path, data: bytes) -> None:
     """
     Write a new file that only its owner can read, unless the file exists. Its parent folders are created.
@@ -263,7 +261,7 @@ def write_new_secret(file: Path, data: bytes) -> None:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     scratch = f"{file}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        with open(os.open(scratch, _NEW, 0o600), "wb") as stream:
+        with open(os.open(scratch, NEW, 0o600), "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())  # an empty file after a crash would never be replaced

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from promptkit.fragments.markdown import indented_json
 from promptkit.language.lines import hanging_indent
 from promptkit.language.text import Text
 from promptkit.types.schemas import answer_schema
@@ -41,17 +42,9 @@ def answer_format(answer: Any, example: Any = None) -> Text:
     definitions = [f"{name} = {_outline(item)}" for name, item in schema.get("$defs", {}).items()]
     parts = ["Answer with JSON in this form, and nothing else:", *definitions, _outline(schema)]
     if example is not None:
-        parts += ["For example:", _format_example(example)]
+        encoded = indented_json(example, "answer_format(example)", "give a value of the type")
+        parts += ["For example:", encoded]
     return Text("\n".join(parts))
-
-
-def _format_example(example: Any) -> str:
-    try:
-        encoded = msgspec.json.encode(example)
-    except (TypeError, RecursionError) as error:
-        msg = f"answer_format(example): {error}; give a value of the type"
-        raise TypeError(msg) from error
-    return msgspec.json.format(encoded, indent=2).decode()
 
 
 def _outline(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 (a list of cases)

@@ -246,13 +246,18 @@ def json_block(value: Any, *, fence: bool = True) -> Text:
     Raises:
         TypeError: If msgspec cannot encode the value, or it is nested too deeply.
     """
+    text = indented_json(value, "json_block(value)", "make a dict, a list, a number or text of it first")
+    return code_block(text, "json") if fence else Text(text)
+
+
+def indented_json(value: Any, source: str, hint: str) -> str:
+    """Return *value* as indented JSON. Raises TypeError with *source* and *hint* if it cannot be encoded."""
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, RecursionError) as error:
-        msg = f"json_block(value): {error}; make a dict, a list, a number or text of it first"
+        msg = f"{source}: {error}; {hint}"
         raise TypeError(msg) from error
-    text = msgspec.json.format(encoded, indent=2).decode()
-    return code_block(text, "json") if fence else Text(text)
+    return msgspec.json.format(encoded, indent=2).decode()
 
 
 def _block(sources: Iterable[object], text: str, mark: Mark = "block") -> Text:

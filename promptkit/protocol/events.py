@@ -197,11 +197,6 @@ class Request(Struct, gc=False):
         return None if principal is None else principal.scopes
 
     @property
-    def unwanted(self) -> bool:
-        """Whether the client has disconnected."""
-        return self.channel is not None and self.channel.gone
-
-    @property
     def subject(self) -> str:
         """The key by which requests are counted; ``""`` if there is only one client."""
         return "" if self.channel is None else self.channel.subject

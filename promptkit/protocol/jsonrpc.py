@@ -215,11 +215,8 @@ def format_message(error: PromptkitError) -> str:
     """Return an error's message: unchanged for an author's `PromptError`, otherwise as one shortened line."""
     message = str(error)
     if not isinstance(error, PromptError):
-        if len(message) > 2 * _MAX_MESSAGE:  # before the next line copies it
-            message = cut(message, 2 * _MAX_MESSAGE)
-        message = " ".join(message.splitlines())
-        if len(message) > _MAX_MESSAGE:
-            message = cut(message)
+        message = cut(message, 2 * _MAX_MESSAGE)  # before the next line copies it
+        message = cut(" ".join(message.splitlines()))
     return message.encode(errors="backslashreplace").decode()  # an author's text may contain lone surrogates
 
 

@@ -21,8 +21,6 @@ try:  # the C module loads quickly, while hashlib loads all of OpenSSL
 except ImportError:
     from hashlib import blake2b
 
-__all__ = ["digest", "digest_of_lines"]
-
 
 def digest(data: bytes, *, key: bytes = b"") -> bytes:
     """

@@ -205,7 +205,7 @@ class Session:
         if method.static is not None:
             return encode_result(request_id, method.static)
         if isinstance(params, wire.InitializeParams):
-            if channel is not None and isinstance(channel, Batch):
+            if isinstance(channel, Batch):
                 raise not_in_a_batch(name)
             return encode_result(request_id, self._initialize(params))
         return encode_result(request_id, self._discover(revision))
@@ -215,7 +215,7 @@ class Session:
     ) -> Revision:
         """Return the revision that a request names; raise JsonRpcError if the request cannot use it."""
         revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
-        in_batch = channel is not None and isinstance(channel, Batch)
+        in_batch = isinstance(channel, Batch)
         if not in_batch and revision is not None and method.modern and meta.client_capabilities is not UNSET:
             return revision
         raise refuse_envelope(name, params, in_batch=in_batch)

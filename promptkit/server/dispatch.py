@@ -43,7 +43,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.server.clock import TICK_S, Clock
 from promptkit.server.pending import PendingRequest
 from promptkit.server.replies import reply_to, timeout_error
-from promptkit.server.request_limits import WaitingLine
+from promptkit.server.request_limits import WaitingLine, queue_full_error
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import DaemonThread, Watchdog
 from promptkit.standard_error import say
@@ -332,7 +332,7 @@ class Dispatcher:
         if not must_wait:
             return self._run(pending, self._handlers[request.method], turn)
         if rejected is not None:
-            self._end(rejected, rejected.error_reply(_queue_full_error(len(self._line))))
+            self._end(rejected, rejected.error_reply(queue_full_error(len(self._line))))
         self._wake_clock()
         return True
 
@@ -777,7 +777,3 @@ class Dispatcher:
 
 def _failure_reply(request: Request) -> Reply:
     return encode_error(request.id, InternalError(f"{request.method} failed"))
-
-
-def _queue_full_error(waiting: int) -> TooManyRequests:
-    return TooManyRequests(f"{waiting:,} requests wait already, which is the limit: try again later")

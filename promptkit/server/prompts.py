@@ -112,8 +112,7 @@ class PromptMethods:
                 return result
         arguments = prompt.arguments
         try:
-            read = arguments.read
-            values = read_hiding_secrets(arguments, supplied, read) if arguments.secret else read(supplied)
+            values = read_hiding_secrets(arguments, supplied, arguments.read)
         except ArgumentsError as errors:
             return self._ask(Question(pending, prompt, supplied or {}, errors, count))
         if prompt.context is not None:

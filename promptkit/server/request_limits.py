@@ -90,6 +90,11 @@ class TokenBuckets:
                 raise bucket.error()
 
 
+def queue_full_error(waiting: int) -> TooManyRequests:
+    """Return the error for a request that can neither run nor wait."""
+    return TooManyRequests(f"{waiting:,} requests wait already, which is the limit: try again later")
+
+
 class WaitingLine:
     """
     A queue of requests that is fair to principals: they take turns, each with its oldest request first.
@@ -130,8 +135,7 @@ class WaitingLine:
         if len(self) >= self._limit or size > available:
             evicted = self._find_evictable(subject)
             if evicted is None or size > available + self._entries[evicted][1]:
-                msg = f"{len(self):,} requests wait already, which is the limit: try again later"
-                raise TooManyRequests(msg)
+                raise queue_full_error(len(self))
             self.remove(evicted)
         self._entries[pending] = subject, size
         self._bytes += size

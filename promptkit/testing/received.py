@@ -13,21 +13,6 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 
-__all__ = [
-    "CalledTool",
-    "ListedArgument",
-    "ListedIcon",
-    "ListedPrompt",
-    "ListedResource",
-    "ListedResourceTemplate",
-    "ListedTool",
-    "ProtocolError",
-    "ToolHints",
-    "called_tool_of",
-    "document_of",
-    "workflow_of",
-]
-
 
 class ListedArgument(Struct, frozen=True):
     """

@@ -416,5 +416,5 @@ class TestCheckpoints:
         ran = batch("triage", "t.csv", "--resume")
 
         assert ran.code == 2
-        assert "is of another command" in ran.err
+        assert "holds the batch of another command" in ran.err
         assert state(folder) == before

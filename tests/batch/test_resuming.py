@@ -147,7 +147,9 @@ def test_another_command_does_not_go_on(table):
     )
 
     assert "has an unfinished batch: continue it with --resume, or name another folder" in unasked.stderr
-    assert "is of another command, of other rows, or of a prompt that has changed" in other.stderr
+    assert (
+        "holds the batch of another command, of other rows, or of a prompt that has changed" in other.stderr
+    )
     assert (unasked.returncode, other.returncode) == (2, 2)
 
 

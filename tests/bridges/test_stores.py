@@ -141,7 +141,9 @@ def test_names_of_holes(store):
     def subject(größe: str):  # noqa: PLC2401 (as people may)
         return f"<{größe}>"
 
-    with pytest.raises(TemplateError, match="takes no hole 'größe': name the parameter in ASCII letters"):
+    with pytest.raises(
+        TemplateError, match="takes no placeholder 'größe': name the parameter in ASCII letters"
+    ):
         store.template(subject)
 
 

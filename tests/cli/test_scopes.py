@@ -107,7 +107,7 @@ class TestServing:
         """
         with pytest.raises(SystemExit, match="2"):
             main(["serve", "--scopes", scopes])
-        assert "is no scope: one has ASCII" in capsys.readouterr().err
+        assert "is not a scope: a scope has ASCII" in capsys.readouterr().err
 
     def test_not_beside_tokens(self, place, capfd):
         """

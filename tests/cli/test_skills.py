@@ -157,7 +157,7 @@ class TestCheck:
         assert main(["check", str(folder)]) == 1
 
         said = capsys.readouterr().out
-        assert "PK605: skill 'a': 'SKILL.md' differs from one start to the next:" in said
+        assert "PK605: skill 'a': 'SKILL.md' changes from one start to the next:" in said
         assert "First." not in said
 
     def test_lints(self, recipes, capsys):
@@ -341,7 +341,7 @@ class TestExport:
         """
         with pytest.raises(SystemExit):
             main(["export", "skills", "recipes/out", "--target", "recipes"])
-        assert "lies in the recipes" in capsys.readouterr().err
+        assert "is in the recipes" in capsys.readouterr().err
 
     def test_what_was_interrupted_goes_on(self, project, tmp_path, monkeypatch):
         """

@@ -1,4 +1,4 @@
-"""Runs of the official conformance suite, and what does not pass in them."""
+"""Runs of the official conformance suite, and their failed checks."""
 
 import json
 import re
@@ -12,17 +12,17 @@ import pytest
 
 from tests.clients.node_clients import node_version
 
-#: How long one run may take, in seconds.
-RUNNING = 120
+#: Timeout of one run, in seconds.
+RUN_TIMEOUT = 120
 
 SUITE = Path("node_modules/@modelcontextprotocol/conformance/dist/index.js")
 
 EXPECTED = tomllib.loads(Path(__file__).with_name("expected_failures.toml").read_text(encoding="utf-8"))
 
-#: What is no shortcoming. A warning is one.
-FINE = frozenset({"SUCCESS", "INFO", "SKIPPED"})
+#: The statuses that count as passed. Warnings do not.
+PASSING = frozenset({"SUCCESS", "INFO", "SKIPPED"})
 
-#: The check that every message fits the published schema, which all scenarios have.
+#: The check of all scenarios that every message is valid in the published schema.
 SCHEMA = "wire-schema-valid"
 
 
@@ -33,16 +33,16 @@ class Run:
 
     Args:
         failed:
-            Each scenario that ran, and the checks in it that do not pass.
+            The failed checks of each scenario.
 
         scored:
-            The scenarios that the requirements count.
+            The scenarios that the revision requires.
 
         checks:
-            How many checks each scenario has.
+            The number of checks of each scenario.
 
         passed:
-            Those of them that the suite itself takes for passed. It minds no warnings.
+            The required scenarios that the suite reports as passed. It ignores warnings.
     """
 
     failed: dict[str, set[str]]
@@ -57,47 +57,47 @@ def run(installed: Path, url: str, revision: str, folder: Path) -> Run:
 
     Args:
         installed:
-            Where the suite is installed.
+            The folder in which the suite is installed.
 
         url:
-            Where the server is.
+            The address of the server.
 
         revision:
             The revision.
 
         folder:
-            An empty folder, for what the suite writes.
+            An empty folder for the output of the suite.
     """
-    ran = _suite(installed, url, folder, "--requirements", revision)
-    summary = ran.stdout.partition("=== SUMMARY ===")[2]
+    completed = _suite(installed, url, folder, "--requirements", revision)
+    summary = completed.stdout.partition("=== SUMMARY ===")[2]
     marks = {scenario: mark for mark, scenario in re.findall(r"^([✓✗]) ([\w-]+):", summary, re.MULTILINE)}
-    assert marks, ran.stdout + ran.stderr
+    assert marks, completed.stdout + completed.stderr
     scored = marks.keys() - set(re.findall(r"^  [✓✗] ([\w-]+) \(", summary, re.MULTILINE))
     passed = {scenario for scenario in scored if marks[scenario] == "✓"}
-    found = {scenario: _checks(folder, scenario) for scenario in marks}
+    by_scenario = {scenario: _checks(folder, scenario) for scenario in marks}
     failed = {
-        scenario: {check["id"] for check in checks if check["status"] not in FINE}
-        for scenario, checks in found.items()
+        scenario: {check["id"] for check in checks if check["status"] not in PASSING}
+        for scenario, checks in by_scenario.items()
     }
-    return Run(failed, {scenario: len(checks) for scenario, checks in found.items()}, scored, passed)
+    return Run(failed, {scenario: len(checks) for scenario, checks in by_scenario.items()}, scored, passed)
 
 
 def run_scenario(installed: Path, url: str, scenario: str, folder: Path) -> list[dict[str, str]]:
     """
-    Run one scenario, of those that no revision requires, and return its checks.
+    Run one scenario that no revision requires, and return its checks.
 
     Args:
         installed:
-            Where the suite is installed.
+            The folder in which the suite is installed.
 
         url:
-            Where the server is.
+            The address of the server.
 
         scenario:
             The scenario.
 
         folder:
-            An empty folder, for what the suite writes.
+            An empty folder for the output of the suite.
     """
     _suite(installed, url, folder, "--scenario", scenario)
     return _checks(folder, scenario)
@@ -109,28 +109,28 @@ def _suite(installed: Path, url: str, folder: Path, *chosen: str) -> "subprocess
         [*command, "--output-dir", str(folder)],
         capture_output=True,
         encoding="utf-8",
-        timeout=RUNNING,
+        timeout=RUN_TIMEOUT,
         check=False,
     )
 
 
 def expected(revision: str) -> list[str]:
-    """Return what is expected not to pass: scenarios, or ``scenario:check``."""
+    """Return the expected failures: scenarios, or ``scenario:check``."""
     return [entry for reason in EXPECTED["expected"] for entry in reason.get(revision, ())]
 
 
 def _checks(folder: Path, scenario: str) -> list[dict[str, str]]:
-    """The checks of a scenario."""
+    """Return the checks of a scenario."""
     (written,) = folder.glob(f"server-{scenario}-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T*/checks.json")
     checks: list[dict[str, str]] = json.loads(written.read_text(encoding="utf-8"))
     return checks
 
 
 def _node(installed: Path) -> str:
-    """A Node that is new enough: the one that was installed along, or that of the machine."""
+    """Return the path of a recent Node: the one installed with the suite, or that of the machine."""
     for name in ("bin/node", "bin/node.exe"):
-        if found := next(installed.glob(f"node_modules/node-*/{name}"), None):
-            return str(found)
+        if bundled := next(installed.glob(f"node_modules/node-*/{name}"), None):
+            return str(bundled)
     node = shutil.which("node") or "node"
     if node_version(node) < 22:
         pytest.skip("Node is too old for the conformance suite: it has to be 22 or later")

@@ -167,7 +167,7 @@ class TestIterables:
         compiled, (found,) = endless.compile()
 
         assert compiled is None
-        assert re.search(f"what is no text: {SAYS}", found.message)
+        assert re.search(f"did not return text: {SAYS}", found.message)
 
     def test_candidates(self):
         """

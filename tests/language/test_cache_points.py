@@ -260,7 +260,7 @@ class TestMistakes:
         """
         Errors say where it may stand.
         """
-        with pytest.raises(TypeError, match=r"not CachePoint; pass it to user\(\.\.\.\) beside"):
+        with pytest.raises(TypeError, match=r"not CachePoint; pass it to user\(\.\.\.\) next to"):
             section("Rules", "Be brief.", HERE)
         with pytest.raises(TypeError, match=r"a CachePoint \(cache_point\(\)\): join turns with \+"):
             Message("user", HERE)

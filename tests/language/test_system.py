@@ -178,7 +178,7 @@ class TestPrompts:
         """
         A message has no such role; the error says what to write.
         """
-        with pytest.raises(ValueError, match=r"no role 'system': write system\(\.\.\.\) beside the turns"):
+        with pytest.raises(ValueError, match=r"no role 'system': write system\(\.\.\.\) next to the turns"):
             Message("system", "Be brief.")
 
 

@@ -695,7 +695,7 @@ class TestImports:
             ("import promptkit.fragment\nreturn name", "did you mean 'promptkit.fragments'?"),
             (
                 "import no_such_module_at_all\nreturn name",
-                "there is no 'no_such_module_at_all' beside the recipe, ",
+                "there is no 'no_such_module_at_all' next to the recipe, ",
             ),
             ("import promptkit.fragment.markdown\nreturn name", "did you mean 'promptkit.fragments'?"),
         ],

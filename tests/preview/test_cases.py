@@ -128,7 +128,7 @@ class TestTab:
         """
         shown = preview(review=REVIEW + 'review.case("wrong", "x").refused("code")\n')
 
-        assert "is not refused, as its author expects" in text_of(tab(shown, "cases"))
+        assert "is not refused as expected" in text_of(tab(shown, "cases"))
 
     def test_the_form_as_a_case(self, preview, recipes):
         """

@@ -67,7 +67,7 @@ def test_without_the_token_nothing_is_shown(browser, path, token):
     answer = browser.get(path + token)
 
     assert answer.status_code == 403
-    assert "Open the address that it has printed" in answer.text
+    assert "Open the whole address that it printed" in answer.text
     assert "set-cookie" not in answer.headers
 
 
@@ -201,7 +201,7 @@ def test_the_page_itself_may_post(browser):
     browser.get(f"/?access-token={TOKEN}")
     answer = browser.post("/prompts/a/render", headers={"origin": f"http://{HOST}"})
 
-    assert "There is no prompt of this name now" in answer.text
+    assert "This prompt no longer exists" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def connect(revision=None):
 
 
 def reply(connection, message):
-    """The one reply to a message that needs no work."""
+    """Return the immediate reply to a message."""
     data = message if isinstance(message, bytes) else line(message)
     (event,) = connection.receive_data(data)
     return json.loads(event.line)
@@ -32,7 +32,7 @@ def code(answer):
     return answer["error"]["code"]
 
 
-#: What methods that want something are sent.
+#: Params of the methods that require some.
 PARAMS = {
     "prompts/get": {"name": "x"},
     "completion/complete": {
@@ -51,10 +51,8 @@ PARAMS = {
 class TestHandshake:
     @pytest.mark.requirement("lifecycle/same-version", "lifecycle/respond")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_a_served_revision_is_agreed_upon(self, revision):
-        """
-        The client's proposal is taken where it is served.
-        """
+    def test_supported_revision(self, revision):
+        """A supported revision that the client proposes is agreed upon."""
         result = reply(connect(), initialize(revision))["result"]
 
         assert {
@@ -71,18 +69,14 @@ class TestHandshake:
 
     @pytest.mark.requirement("lifecycle/other-version", "lifecycle/latest-version")
     @pytest.mark.parametrize("proposed", ["2023-01-01", "2026-07-28", "2099-12-31", "", "latest"])
-    def test_any_other_gets_a_counter_offer(self, proposed):
-        """
-        An unknown revision, or one without a handshake, is answered with the newest that has one.
-        """
+    def test_unsupported_revision(self, proposed):
+        """An unknown revision, or one without a handshake, is answered with the newest that has one."""
         result = reply(connect(), initialize(proposed))["result"]
 
         assert result["protocolVersion"] == "2025-11-25"
 
-    def test_a_second_handshake_agrees_anew(self):
-        """
-        A client may open the session again, with another revision.
-        """
+    def test_second_handshake(self):
+        """A client can open the session again with another revision."""
         connection = connect("2025-06-18")
 
         assert reply(connection, initialize("2024-11-05"))["result"]["protocolVersion"] == "2024-11-05"
@@ -90,10 +84,8 @@ class TestHandshake:
     @pytest.mark.requirement("lifecycle/first")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if not method.opens])
-    def test_nothing_comes_before_it(self, method, revision):
-        """
-        A request before the handshake is refused, and says what to do; the handshake then succeeds.
-        """
+    def test_request_before_the_handshake(self, method, revision):
+        """A request before the handshake is rejected with an explanation, and the handshake then succeeds."""
         connection = connect()
         answer = reply(connection, request(1, method, PARAMS.get(method, {})))
 
@@ -106,10 +98,8 @@ class TestHandshake:
         )
 
     @pytest.mark.requirement("ping/before-handshake")
-    def test_a_ping_may(self):
-        """
-        A ping is answered in every phase.
-        """
+    def test_ping_before_the_handshake(self):
+        """A ping is answered in every phase."""
         assert reply(connect(), request(1, "ping")) == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
     @pytest.mark.parametrize(
@@ -117,10 +107,8 @@ class TestHandshake:
         [None, {}, {"protocolVersion": 3}, {"protocolVersion": "2025-06-18", "capabilities": []}],
         ids=str,
     )
-    def test_a_handshake_without_its_params(self, params):
-        """
-        Params that do not fit are refused, and nothing is agreed upon.
-        """
+    def test_invalid_params(self, params):
+        """A handshake with invalid params is rejected, and no revision is agreed upon."""
         connection = connect()
 
         assert code(reply(connection, request(1, "initialize", params))) == -32602
@@ -192,11 +180,8 @@ class TestLines:
             ),
         ],
     )
-    def test_a_line_that_is_no_request(self, text, expected, number):
-        """
-        It gets the code of the specification, with the id where one can be read, and the next
-        line is served.
-        """
+    def test_invalid_line(self, text, expected, number):
+        """The error has the code of the specification and the id, if any, and the next line is served."""
         connection = connect("2025-06-18")
 
         answer = reply(connection, text + b"\n")
@@ -224,34 +209,26 @@ class TestLines:
             pytest.param(b'{"jsonrpc":"2.0","method":"initialize","params":{}}', id="initialize-without-id"),
         ],
     )
-    def test_what_is_not_answered(self, text, revision):
-        """
-        Blank lines, notifications and responses to no request get no reply.
-        """
+    def test_messages_without_a_reply(self, text, revision):
+        """Blank lines, notifications and unexpected responses get no reply."""
         connection = connect(revision)
 
         assert connection.receive_data(text + b"\n") == []
         assert connection.receive_data(text + b"\n") == []
 
-    def test_windows_line_ends(self):
-        """
-        A line may end as on Windows.
-        """
+    def test_windows_line_endings(self):
+        """A line can end with CRLF."""
         assert reply(connect(), line(request(1, "ping")).replace(b"\n", b"\r\n"))["result"] == {}
 
-    def test_the_last_line_needs_no_end(self):
-        """
-        What comes before the end of the stream is a line.
-        """
+    def test_last_line_without_a_line_ending(self):
+        """The data before the end of the stream is a line."""
         connection = connect()
 
         assert connection.receive_data(line(request(1, "ping")).rstrip()) == []
         assert reply(connection, b"")["result"] == {}
 
-    def test_a_line_that_is_cut_off(self):
-        """
-        Where a stream is not read to its end, what has begun is no line.
-        """
+    def test_truncated_line(self):
+        """If the stream is not read to its end, incomplete data is not a line."""
         connection = connect()
         connection.receive_data(line(request(1, "ping")).rstrip())
 
@@ -259,10 +236,8 @@ class TestLines:
         assert connection.receive_data(b"") == []
 
     @pytest.mark.parametrize("number", [0, -1, 2**53, 10**30, "", "a", "ü", "\x00", "7"])
-    def test_an_id_comes_back_as_it_was(self, number):
-        """
-        Ids keep their value and their type.
-        """
+    def test_id_is_unchanged(self, number):
+        """Ids keep their value and their type."""
         assert number == reply(connect(), request(number, "ping"))["id"]
 
     @pytest.mark.parametrize(
@@ -275,10 +250,8 @@ class TestLines:
         ],
         ids=["get", "initialize", "cancelled", "batch"],
     )
-    def test_any_depth_is_survived(self, template):
-        """
-        However deep the nesting, and wherever the decoder gives up, the next line is served.
-        """
+    def test_deep_nesting(self, template):
+        """The next line is served whatever the depth of nesting."""
         connection = connect("2025-03-26")
 
         for depth in (*range(940, 1010), 5000):
@@ -287,11 +260,9 @@ class TestLines:
         assert reply(connection, request(2, "ping"))["result"] == {}
 
 
-class TestWork:
-    def test_a_prompt_is_asked_for(self):
-        """
-        A request for a prompt is handed out with its params and the agreed revision.
-        """
+class TestDispatch:
+    def test_request(self):
+        """A request for a prompt is an event with its params and the agreed revision."""
         params = {"name": "review", "arguments": {"diff": "x"}, "_meta": {"progressToken": 1}, "extra": None}
 
         (work,) = connect("2025-03-26").receive_data(line(request("a", "prompts/get", params)))
@@ -304,10 +275,8 @@ class TestWork:
             work.params.meta.progress_token,
         ) == ("review", {"diff": "x"}, 1)
 
-    def test_a_cancellation_is_handed_out(self):
-        """
-        So is a cancellation, with the id's type.
-        """
+    def test_cancellation(self):
+        """A cancellation is an event with the id in its type."""
         cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "7"}}
 
         assert [Cancelled("7")] == connect("2025-06-18").receive_data(line(cancel))
@@ -326,19 +295,15 @@ class TestBatches:
         ],
         ids=["empty", "requests", "modern-requests", "notification"],
     )
-    def test_only_one_revision_has_them(self, revision, batch):
-        """
-        An array is one invalid request wherever the agreed revision has none.
-        """
+    def test_revisions_without_batches(self, revision, batch):
+        """An array is one invalid request in every revision without batches."""
         answer = reply(connect(revision), batch)
 
         assert (code(answer), answer.get("id")) == (-32600, None)
 
     @pytest.mark.requirement("lifecycle/initialize-in-batch")
-    def test_a_handshake_is_no_part_of_one(self):
-        """
-        It is refused inside of an array, and the session stays unchanged.
-        """
+    def test_handshake_in_a_batch(self):
+        """A handshake in an array is rejected, and the session is unchanged."""
         connection = connect("2025-03-26")
 
         (answer,) = reply(connection, [initialize("2025-06-18", 3)])
@@ -347,20 +312,16 @@ class TestBatches:
         assert connection.revision.date == "2025-03-26"
 
     @pytest.mark.requirement("lifecycle/initialize-in-batch")
-    def test_an_array_opens_no_session(self):
-        """
-        As the first line, an array with a handshake is one invalid request.
-        """
+    def test_array_before_the_handshake(self):
+        """An array as the first line is one invalid request."""
         connection = connect()
 
         assert code(reply(connection, [initialize("2025-03-26")])) == -32600
         assert connection.revision is None
 
     @pytest.mark.requirement("base/batch/received")
-    def test_the_replies_leave_together(self):
-        """
-        Requests get an array of replies; notifications and responses add nothing to it.
-        """
+    def test_array_of_replies(self):
+        """Requests get an array of replies, without elements for notifications and responses."""
         batch = [
             request(1, "ping"),
             {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -384,26 +345,20 @@ class TestBatches:
     @pytest.mark.parametrize(
         "batch", [[{"jsonrpc": "2.0", "method": "x"}], [{"jsonrpc": "2.0", "id": 1, "result": {}}]]
     )
-    def test_nothing_to_answer(self, batch):
-        """
-        A batch without requests gets no reply at all.
-        """
+    def test_batch_without_requests(self, batch):
+        """A batch without requests gets no reply."""
         assert connect("2025-03-26").receive_data(line(batch)) == []
 
     @pytest.mark.requirement("base/batch/empty")
-    def test_an_empty_one_is_an_invalid_request(self):
-        """
-        An empty array gets one error, not an array.
-        """
+    def test_empty_batch(self):
+        """An empty array gets one error, not an array."""
         answer = reply(connect("2025-03-26"), [])
 
         assert (code(answer), "id" in answer) == (-32600, False)
 
     @pytest.mark.requirement("base/batch/received")
-    def test_work_delays_the_array(self):
-        """
-        The array leaves with its last reply, whichever that is.
-        """
+    def test_array_waits_for_all_replies(self):
+        """The array is sent with its last reply, whichever that is."""
         batch = [request(1, "prompts/list"), request(2, "ping"), request(3, "prompts/list")]
 
         first, second = connect("2025-03-26").receive_data(line(batch))
@@ -411,10 +366,8 @@ class TestBatches:
         assert second.answer(Reply(b'{"id":3}\n')) == b""
         assert [answer["id"] for answer in json.loads(first.answer(Reply(b'{"id":1}\n')))] == [2, 3, 1]
 
-    def test_a_cancelled_request_leaves_its_batch(self):
-        """
-        What is not answered does not hold up the others.
-        """
+    def test_cancelled_request(self):
+        """A cancelled request does not delay the other replies."""
         (work,) = connect("2025-03-26").receive_data(line([request(1, "prompts/list"), request(2, "ping")]))
 
         assert [answer["id"] for answer in json.loads(work.answer(CANCELLED))] == [2]
@@ -435,17 +388,15 @@ SESSION = b"".join(
 
 
 def outcome(chunks):
-    """What a stream that is cut into *chunks* leads to, in a form that compares."""
+    """Return the events of a stream of *chunks*, in a form that can be compared."""
     connection = connect()
     events = [event for chunk in chunks if chunk for event in connection.receive_data(chunk)]
     return [event.line if isinstance(event, Reply) else (event.id, event.params) for event in events]
 
 
 @given(st.lists(st.integers(0, len(SESSION)), max_size=20))
-def test_a_stream_is_the_same_however_it_is_cut(cuts):
-    """
-    Cutting the stream anywhere changes when a message is seen, never which.
-    """
+def test_chunks_do_not_affect_messages(cuts):
+    """The messages of a stream do not depend on its chunks."""
     edges = [0, *sorted(cuts), len(SESSION)]
     chunks = [SESSION[a:b] for a, b in pairwise(edges)]
 
@@ -453,10 +404,8 @@ def test_a_stream_is_the_same_however_it_is_cut(cuts):
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_at_all_are_survived(data):
-    """
-    Whatever arrives gives replies that are JSON, and a ping is answered afterwards.
-    """
+def test_arbitrary_bytes(data):
+    """Arbitrary bytes lead to JSON replies, and a ping is answered afterwards."""
     connection = connect("2025-03-26")
 
     for event in connection.receive_data(data + b"\n"):
@@ -466,17 +415,13 @@ def test_any_bytes_at_all_are_survived(data):
 
 
 def test_every_released_revision_is_known():
-    """
-    The table holds all five revisions; four of them begin with a handshake.
-    """
+    """The table contains all five revisions; four of them have a handshake."""
     assert [*HANDSHAKES, "2026-07-28"] == list(REVISIONS)
     assert [date for date, revision in REVISIONS.items() if not revision.stateless] == HANDSHAKES
 
 
-def test_an_answer_is_taken_from_when_on_it_is_expected():
-    """
-    A client can answer a question only after it was asked, and only once.
-    """
+def test_answer_is_accepted_once_expected():
+    """A client can answer a question only after it was sent, and only once."""
     connection = Connection(ServerInfo("promptkit", "1"))
     number, _ = connection.ask("elicitation/create", {})
     answer = line({"jsonrpc": "2.0", "id": number, "result": {"action": "decline"}})
@@ -489,16 +434,14 @@ def test_an_answer_is_taken_from_when_on_it_is_expected():
 
 
 @pytest.mark.parametrize("revision", HANDSHAKES)
-def test_of_members_with_one_name_the_last_counts(revision):
-    """
-    In a message and in its params, as JSON itself leaves that open.
-    """
+def test_duplicate_members(revision):
+    """Of duplicate members in a message and its params, the last counts."""
     twice = b'{"jsonrpc":"2.0","id":1,"id":2,"method":"none","method":"prompts/get","params":'
     params = b'{"name":"one","name":"two","arguments":{"a":"1","a":"2"}}}\n'
 
-    (asked,) = connect(revision).receive_data(twice + params)
+    (event,) = connect(revision).receive_data(twice + params)
 
-    assert (asked.id, asked.method, asked.params.name, asked.params.arguments) == (
+    assert (event.id, event.method, event.params.name, event.params.arguments) == (
         2,
         "prompts/get",
         "two",

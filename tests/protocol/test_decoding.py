@@ -20,16 +20,16 @@ def connect(revision="2025-11-25"):
 
 
 def events(text, revision="2025-11-25"):
-    """What follows from a line, its replies read."""
-    found = connect(revision).receive_data(text + b"\n")
-    return [json.loads(one.line) if isinstance(one, Reply) else one for one in found]
+    """Return the events of a line, with decoded replies."""
+    received = connect(revision).receive_data(text + b"\n")
+    return [json.loads(event.line) if isinstance(event, Reply) else event for event in received]
 
 
 def raw(message, *, ensure_ascii=True):
     return json.dumps(message, ensure_ascii=ensure_ascii).encode("utf-8", "surrogatepass")
 
 
-PLACES = {
+SURROGATES = {
     "method": request(7, "\ud800"),
     "name": request(7, "prompts/get", {"name": "\ud800"}),
     "argument": request(7, "prompts/get", {"name": "x", "arguments": {"x": "a\udc00b"}}),
@@ -50,13 +50,11 @@ PLACES = {
 }
 
 
-class TestTextThatIsNone:
-    @pytest.mark.parametrize("message", PLACES.values(), ids=PLACES)
+class TestInvalidText:
+    @pytest.mark.parametrize("message", SURROGATES.values(), ids=SURROGATES)
     @pytest.mark.parametrize("revision", ["2025-11-25", "2025-03-26"])
-    def test_half_of_a_surrogate_pair(self, message, revision):
-        """
-        Wherever it stands, the request is answered under its id, and the answer says what is wrong.
-        """
+    def test_lone_surrogate(self, message, revision):
+        """The request is rejected under its id, wherever the surrogate is."""
         (reply,) = events(raw(message), revision)
 
         assert reply == {
@@ -68,11 +66,9 @@ class TestTextThatIsNone:
             },
         }
 
-    @pytest.mark.parametrize("message", PLACES.values(), ids=PLACES)
-    def test_bytes_that_are_no_utf_8(self, message):
-        """
-        They are reported as invalid UTF-8, under the request's id as well.
-        """
+    @pytest.mark.parametrize("message", SURROGATES.values(), ids=SURROGATES)
+    def test_invalid_utf_8(self, message):
+        """Invalid UTF-8 is reported under the request's id."""
         (reply,) = events(raw(message, ensure_ascii=False))
 
         assert (reply["id"], reply["error"]) == (7, {"code": -32700, "message": "the message is not UTF-8"})
@@ -92,10 +88,8 @@ class TestTextThatIsNone:
         ],
         ids=lambda number: f"{str(number)[:20]!a}",
     )
-    def test_every_id_without_escapes_is_recovered(self, number):
-        """
-        The error carries the id, also next to half of a surrogate pair.
-        """
+    def test_id_without_escapes(self, number):
+        """The error has the id of a message with a lone surrogate."""
         text = json.dumps(request(number, "x"), ensure_ascii=False)
 
         (reply,) = events(f'{text[:-1]},"x":"\\\\{HALF}"}}'.encode())
@@ -108,59 +102,47 @@ class TestTextThatIsNone:
         ids=["first", "last", "backslash", "both"],
     )
     @pytest.mark.parametrize("ensure_ascii", [True, False])
-    def test_an_id_that_is_none(self, number, ensure_ascii):
-        """
-        Next to half of a surrogate pair, an id with such a half or with a backslash is not repeated.
-        """
+    def test_invalid_id(self, number, ensure_ascii):
+        """In a message with a lone surrogate, an id with a surrogate or a backslash is not repeated."""
         (reply,) = events(raw(request(number, "ping"), ensure_ascii=ensure_ascii)[:-1] + b',"x":"\\ud800"}')
 
         assert reply.keys() == {"jsonrpc", "error"}
 
-    def test_what_only_looks_like_one(self):
-        """
-        A backslash before it makes it text, and a whole pair is a character.
-        """
+    def test_valid_escapes(self):
+        """An escaped backslash and a complete pair are valid."""
         text = rb'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":"\\ud800","b":"\ud83d\ude00"}}'
 
         assert events(text) == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
 
     @pytest.mark.parametrize("method", ["nope", "notifications/progress", HALF])
-    def test_a_notification_is_never_answered(self, method):
-        """
-        It gets no reply.
-        """
+    def test_notification_is_not_answered(self, method):
+        """An invalid notification gets no reply."""
         assert events(f'{{"jsonrpc":"2.0","method":"{method}","params":{{"x":"{HALF}"}}}}'.encode()) == []
 
-    def test_a_reason_is_not_needed_to_cancel(self):
-        """
-        What a notification says beside what counts may be anything.
-        """
+    def test_cancellation_with_an_invalid_reason(self):
+        """A cancellation with an invalid reason is still effective."""
         params = {"requestId": 5, "reason": "\ud800"}
 
         assert events(raw(notification("notifications/cancelled", params))) == [Cancelled(5)]
 
-    def test_an_answer_counts_as_none(self):
-        """
-        The request that waits for it does not wait for ever.
-        """
+    def test_invalid_answer(self):
+        """An invalid answer counts as no answer, so that the request does not wait indefinitely."""
         connection = connect()
         number, _ = connection.ask("elicitation/create", {})
         connection.expect(number)
 
-        found = connection.receive_data(
+        received = connection.receive_data(
             b'{"jsonrpc":"2.0","id":"%b","result":{"action":"accept","content":{"x":"\\ud800"}}}\n'
             % number.encode()
         )
 
-        assert found == [ClientResponse(number, None)]
+        assert received == [ClientResponse(number, None)]
 
     @pytest.mark.parametrize(
         ("bad", "code"), [(b"\\ud800", -32600), (b"\xff", -32700)], ids=["half", "bytes"]
     )
-    def test_an_element_of_a_batch(self, bad, code):
-        """
-        The whole array is refused.
-        """
+    def test_invalid_element_of_a_batch(self, bad, code):
+        """The whole array is rejected."""
         text = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"%b"}]' % bad
 
         (reply,) = events(text, "2025-03-26")
@@ -168,28 +150,24 @@ class TestTextThatIsNone:
         assert (reply.get("id"), reply["error"]["code"]) == (None, code)
 
     @pytest.mark.parametrize("text", [HALF, f'{{"id":7,"x":"{HALF}"', f'{{"id":7,"x":"{HALF}"}}}}'])
-    def test_what_is_no_json_besides(self, text):
-        """
-        It is no JSON whatever its texts are.
-        """
+    def test_invalid_json(self, text):
+        """Invalid JSON with a lone surrogate is reported as invalid JSON."""
         (reply,) = events(text.encode())
 
         assert (reply.get("id"), reply["error"]["code"]) == (None, -32700)
 
 
-class TestLarge:
+class TestLargeMessages:
     @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
     @pytest.mark.parametrize("number", [7, "x", "x" * 1000], ids=["number", "short", "long"])
-    def test_a_request(self, revision, number):
-        """
-        A large one is read like any other, and keeps its id.
-        """
+    def test_request(self, revision, number):
+        """A large request is decoded like any other, and keeps its id."""
         params = {"x": WORDS, **({"_meta": envelope()} if revision == MODERN else {})}
 
-        (found,) = events(line(request(number, "prompts/list", params))[:-1], revision if params else None)
+        (event,) = events(line(request(number, "prompts/list", params))[:-1], revision if params else None)
 
-        assert isinstance(found, Request)
-        assert (found.id, found.method) == (number, "prompts/list")
+        assert isinstance(event, Request)
+        assert (event.id, event.method) == (number, "prompts/list")
 
     @pytest.mark.parametrize(
         ("changed", "code"),
@@ -204,10 +182,8 @@ class TestLarge:
         ],
         ids=lambda changed: str(changed)[:24],
     )
-    def test_one_that_is_none(self, changed, code):
-        """
-        The error has its id, and repeats no text of it in full.
-        """
+    def test_invalid_request(self, changed, code):
+        """The error has the id of the request, and does not repeat long texts in full."""
         (reply,) = events(line({**request(7, "ping", {"x": WORDS}), **changed})[:-1])
 
         assert (reply["id"], reply["error"]["code"]) == (7, code)
@@ -218,10 +194,8 @@ class TestLarge:
         [None, True, 1.5, {}, 10**5000, "é" * 512],
         ids=["null", "bool", "half", "object", "huge", "long"],
     )
-    def test_an_id_that_is_none(self, number):
-        """
-        It is not repeated.
-        """
+    def test_invalid_id(self, number):
+        """An invalid id is not repeated."""
         text = b'{"jsonrpc":"2.0","id":%b,"method":"ping","params":{"x":"%b"}}'
         written = b"1" * 5001 if number == 10**5000 else json.dumps(number).encode()
 
@@ -229,10 +203,8 @@ class TestLarge:
 
         assert (reply.get("id"), reply["error"]["code"]) == (None, -32600)
 
-    def test_a_notification(self):
-        """
-        One that is large counts, too.
-        """
+    def test_notification(self):
+        """A large notification is effective."""
         text = line(
             {
                 "jsonrpc": "2.0",

@@ -28,9 +28,9 @@ def connect(revision=None, **offered):
 
 
 def event(connection, message):
-    """The one thing that follows from a message."""
-    (found,) = connection.receive_data(line(message))
-    return json.loads(found.line) if isinstance(found, Reply) else found
+    """Return the one event of a message, with a decoded reply."""
+    (received,) = connection.receive_data(line(message))
+    return json.loads(received.line) if isinstance(received, Reply) else received
 
 
 def code(connection, message):
@@ -39,10 +39,8 @@ def code(connection, message):
 
 class TestDiscovery:
     @pytest.mark.requirement("discover/result", "discover/server-info", "versioning/extension-ids")
-    def test_it_says_what_is_served(self):
-        """
-        A client without a session gets revisions, capabilities and instructions.
-        """
+    def test_result(self):
+        """A client without a session gets revisions, capabilities and instructions."""
         answer = event(connect(changes=True), modern(1, "server/discover"))
 
         assert answer == {
@@ -65,18 +63,14 @@ class TestDiscovery:
             },
         }
 
-    def test_what_does_not_change_may_be_kept(self):
-        """
-        A server that watches no files lets clients keep what it says for a while.
-        """
+    def test_lifetime_without_changes(self):
+        """Without file watching, the result is cacheable for five minutes."""
         assert event(connect(), modern(1, "server/discover"))["result"]["ttlMs"] == 300_000
 
     @pytest.mark.requirement("discover/implemented")
     @pytest.mark.parametrize("revision", [None, *HANDSHAKES])
-    def test_it_is_answered_at_any_time(self, revision):
-        """
-        First of all, after a handshake, and again.
-        """
+    def test_any_time(self, revision):
+        """Discovery is answered first, after a handshake, and repeatedly."""
         connection = connect(revision)
 
         replies = [event(connection, modern(1, "server/discover")) for _ in range(2)]
@@ -84,25 +78,21 @@ class TestDiscovery:
         assert [reply["result"]["resultType"] for reply in replies] == ["complete"] * 2
 
     @pytest.mark.requirement("discover/versions-served")
-    def test_what_it_lists_is_served(self):
-        """
-        A request may name each version that is listed; the error for others lists the same.
-        """
+    def test_listed_versions_are_served(self):
+        """A request can name each listed version, and the error for others lists the same versions."""
         listed = event(connect(), modern(1, "server/discover"))["result"]["supportedVersions"]
         metas = [{VERSION: version, CAPABILITIES: {}} for version in [*listed, "2099-01-01"]]
 
-        *served, refused = [event(connect(), request(1, "prompts/list", {"_meta": meta})) for meta in metas]
+        *served, rejected = [event(connect(), request(1, "prompts/list", {"_meta": meta})) for meta in metas]
 
         assert [work.revision.date for work in served] == listed
-        assert refused["error"]["data"]["supported"] == listed
+        assert rejected["error"]["data"]["supported"] == listed
 
 
 class TestEnvelope:
     @pytest.mark.parametrize("revision", [None, *HANDSHAKES])
-    def test_a_request_that_names_its_revision(self, revision):
-        """
-        It is of that revision, whether or not there is a session, with its own client.
-        """
+    def test_revision_and_client(self, revision):
+        """A request with an envelope has its own revision and client, with or without a session."""
         meta = envelope({"elicitation": {}})
         meta["io.modelcontextprotocol/clientInfo"] = {"name": "desk", "version": "4"}
 
@@ -116,10 +106,8 @@ class TestEnvelope:
 
     @pytest.mark.requirement("versioning/handshake-scope")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_a_session_goes_on_beside_it(self, revision):
-        """
-        The next request without an envelope is the session's again.
-        """
+    def test_session_continues(self, revision):
+        """The next request without an envelope belongs to the session again."""
         connection = connect(revision)
         event(connection, modern(1, "server/discover"))
         event(connection, modern(1, "prompts/list"))
@@ -128,10 +116,8 @@ class TestEnvelope:
 
         assert (work.revision.date, work.client.name) == (revision, "test")
 
-    def test_the_client_need_not_say_who_it_is(self):
-        """
-        Only the revision and the capabilities are demanded.
-        """
+    def test_client_info_is_optional(self):
+        """Only the revision and the capabilities are required."""
         meta = {VERSION: MODERN, CAPABILITIES: {}}
 
         work = event(connect(), request(1, "prompts/list", {"_meta": meta}))
@@ -140,7 +126,7 @@ class TestEnvelope:
 
     @pytest.mark.requirement("base/meta/required", "logging/bad-level")
     @pytest.mark.parametrize(
-        ("meta", "expected", "said"),
+        ("meta", "expected", "message"),
         [
             pytest.param({VERSION: MODERN}, -32602, CAPABILITIES, id="no-capabilities"),
             pytest.param({VERSION: 3, CAPABILITIES: {}}, -32602, VERSION, id="version-no-text"),
@@ -171,19 +157,15 @@ class TestEnvelope:
         ],
     )
     @pytest.mark.parametrize("method", ["prompts/list", "server/discover", "prompts/get", "no/such"])
-    def test_one_that_is_at_fault(self, meta, expected, said, method):
-        """
-        A fault in the envelope is reported before any other, of the method or of its params.
-        """
+    def test_invalid_envelope(self, meta, expected, message, method):
+        """An invalid envelope is reported before errors of the method or its params."""
         error = event(connect(), request(1, method, {"_meta": meta}))["error"]
 
-        assert (error["code"], said in error["message"]) == (expected, True)
+        assert (error["code"], message in error["message"]) == (expected, True)
 
     @pytest.mark.parametrize("level", get_args(LogLevel))
-    def test_a_level_that_there_is(self, level):
-        """
-        A request may say how much it wants logged, though nothing is.
-        """
+    def test_log_level(self, level):
+        """A request can name any log level, although nothing is logged to the client."""
         message = modern(1, "prompts/list", **{"io.modelcontextprotocol/logLevel": level})
 
         assert isinstance(event(connect(), message), Request)
@@ -191,10 +173,8 @@ class TestEnvelope:
     @pytest.mark.requirement("versioning/unsupported")
     @pytest.mark.parametrize("method", ["prompts/list", "server/discover", "no/such"])
     @pytest.mark.parametrize("version", ["2027-01-15", *HANDSHAKES, ""])
-    def test_an_unserved_version_is_told_which_are(self, version, method):
-        """
-        The error names the versions that a request may name, and the one that it did.
-        """
+    def test_unsupported_version(self, version, method):
+        """The error lists the supported versions, and names the requested version."""
         meta = {VERSION: version, CAPABILITIES: {}}
 
         error = event(connect("2025-06-18"), request(1, method, {"_meta": meta}))["error"]
@@ -214,10 +194,8 @@ class TestEnvelope:
         ],
         ids=str,
     )
-    def test_anything_else_is_no_evidence(self, meta):
-        """
-        What a session's client puts into `_meta` beside a version does not leave the session.
-        """
+    def test_meta_without_a_version(self, meta):
+        """Without a version in its `_meta`, a request belongs to the session."""
         work = event(connect("2025-06-18"), request(1, "prompts/list", {"_meta": meta}))
 
         assert (isinstance(work, Request), work.revision.date) == (True, "2025-06-18")
@@ -227,10 +205,8 @@ class TestMethods:
     @pytest.mark.requirement("base/error/unadvertised")
     @pytest.mark.parametrize("method", HANDSHAKE_ONLY)
     @pytest.mark.parametrize("revision", [None, "2025-11-25"])
-    def test_methods_of_sessions_are_unknown_to_modern_requests(self, method, revision):
-        """
-        What only sessions have is not found, in whatever state the connection is.
-        """
+    def test_session_methods_in_modern_requests(self, method, revision):
+        """Methods of sessions are unknown in modern requests, with or without a session."""
         message = modern(1, method, {"uri": "x://y", "level": "debug"})
 
         assert code(connect(revision), message) == -32601
@@ -238,35 +214,27 @@ class TestMethods:
     @pytest.mark.requirement("base/error/unadvertised")
     @pytest.mark.parametrize("params", [{}, {"uri": 3}], ids=["missing", "of-another-type"])
     @pytest.mark.parametrize("method", ["resources/subscribe", "resources/unsubscribe"])
-    def test_a_method_that_there_is_not_has_no_params(self, method, params):
-        """
-        That a modern request asks for what only sessions have is said before what its params lack.
-        """
+    def test_method_is_checked_before_params(self, method, params):
+        """A session method in a modern request is reported before its params."""
         assert code(connect(), modern(1, method, params)) == -32601
 
     @pytest.mark.parametrize("method", MODERN_ONLY)
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_methods_of_modern_requests_are_unknown_to_sessions(self, method, revision):
-        """
-        So is, in a session, what only modern requests have.
-        """
+    def test_modern_methods_in_sessions(self, method, revision):
+        """Methods of the modern era are unknown in sessions."""
         assert code(connect(revision), request(1, method, {"notifications": {}})) == -32601
 
     @pytest.mark.requirement("base/meta/required")
     @pytest.mark.parametrize("method", [*MODERN_ONLY, *LISTS])
-    def test_nothing_at_all_was_said(self, method):
-        """
-        Without a session and without an envelope, the answer names what is missing.
-        """
+    def test_no_session_and_no_envelope(self, method):
+        """Without a session and an envelope, the error names the missing members."""
         error = event(connect(), request(1, method, {"notifications": {}}))["error"]
 
         assert (error["code"], error["data"]) == (-32602, {"missing": [VERSION, CAPABILITIES]})
 
     @pytest.mark.parametrize("method", [*LISTS, "resources/read"])
-    def test_what_is_declared_is_answered(self, method):
-        """
-        A server without resources has their methods, as it declares them; so it does the list of tools.
-        """
+    def test_declared_methods(self, method):
+        """The methods of resources and the tool list are always available."""
         message = modern(1, method, {"uri": "x://y"})
 
         assert isinstance(event(connect(), message), Request)
@@ -274,26 +242,20 @@ class TestMethods:
 
     @pytest.mark.requirement("base/error/unadvertised")
     @pytest.mark.parametrize("method", ["tools/call", "logging/setLevel", "roots/list", "no/such"])
-    def test_what_is_not_declared_is_unknown_to_modern_requests(self, method):
-        """
-        A method that is not declared is not found, and so is a tool that no list has.
-        """
+    def test_undeclared_methods(self, method):
+        """Undeclared methods are unknown in modern requests."""
         assert code(connect(), modern(1, method, {"name": "x"})) == -32601
 
-    def test_initialize_opens_a_session_whatever_it_carries(self):
-        """
-        An envelope does not turn a handshake into anything else.
-        """
+    def test_initialize_with_an_envelope(self):
+        """A handshake ignores an envelope in its params."""
         opening = initialize("2025-06-18")
         opening["params"]["_meta"] = envelope(**{"io.modelcontextprotocol/clientInfo": 3})
 
         assert event(connect(), opening)["result"]["protocolVersion"] == "2025-06-18"
 
     @pytest.mark.requirement("versioning/handshake-scope")
-    def test_a_probe_that_failed_may_be_followed_by_a_handshake(self):
-        """
-        Nothing that a modern request is answered with keeps a client from opening a session.
-        """
+    def test_handshake_after_a_failed_probe(self):
+        """A client can open a session after an error to a modern request."""
         connection = connect()
         probe = request(1, "server/discover", {"_meta": {VERSION: "2027-01-15", CAPABILITIES: {}}})
 
@@ -301,32 +263,24 @@ class TestMethods:
         assert event(connection, initialize("2025-11-25"))["result"]["protocolVersion"] == "2025-11-25"
         assert isinstance(event(connection, request(2, "prompts/list")), Request)
 
-    def test_a_modern_request_is_no_part_of_a_batch(self):
-        """
-        Only sessions have batches.
-        """
+    def test_modern_request_in_a_batch(self):
+        """Only sessions have batches."""
         (reply,) = event(connect("2025-03-26"), [modern(1, "prompts/list")])
 
         assert reply["error"]["code"] == -32600
 
-    def test_every_method_is_of_one_era_at_least(self):
-        """
-        The table holds no method that cannot be called.
-        """
+    def test_every_method_has_an_era(self):
+        """The table contains no method that cannot be called."""
         assert all(method.handshake or method.modern for method in METHODS.values())
 
     def test_every_method_has_params(self):
-        """
-        The params that a method names are a struct of the wire.
-        """
+        """The params of a method are a subclass of `wire.Params`."""
         assert all(issubclass(method.params, wire.Params) for method in METHODS.values())
 
 
 class TestQuestions:
-    def test_an_answer_is_handed_out_once(self):
-        """
-        A response is matched with what was asked; a second one, and any other, is ignored.
-        """
+    def test_answer(self):
+        """A response is matched with its question once; any other response is ignored."""
         connection = connect("2025-06-18")
         number, sent = connection.ask("elicitation/create", {"message": "?"})
         connection.expect(number)
@@ -336,10 +290,8 @@ class TestQuestions:
         assert connection.receive_data(answer) == [ClientResponse(number, {"action": "cancel"})]
         assert connection.receive_data(answer) == []
 
-    def test_an_error_is_no_answer(self):
-        """
-        An error from the client counts as no answer.
-        """
+    def test_error(self):
+        """An error from the client counts as no answer."""
         connection = connect("2025-06-18")
         number, _ = connection.ask("elicitation/create", {})
         connection.expect(number)
@@ -347,23 +299,19 @@ class TestQuestions:
 
         assert connection.receive_data(line(refusal)) == [ClientResponse(number, None)]
 
-    def test_ids_are_never_used_again(self):
-        """
-        Every question has its own id.
-        """
+    def test_ids_are_unique(self):
+        """Every question has a different id."""
         connection = connect("2025-06-18")
 
         assert len({connection.ask("elicitation/create", {})[0] for _ in range(100)}) == 100
 
-    def test_what_is_withdrawn_is_not_awaited(self):
-        """
-        The client is notified, and its answer is ignored.
-        """
+    def test_withdrawn_question(self):
+        """The client is notified, and its answer is ignored."""
         connection = connect("2025-06-18")
         number, _ = connection.ask("elicitation/create", {})
         connection.expect(number)
 
-        told = json.loads(connection.withdraw(number))
+        message = json.loads(connection.withdraw(number))
 
-        assert told == notification("notifications/cancelled", {"requestId": number})
+        assert message == notification("notifications/cancelled", {"requestId": number})
         assert connection.receive_data(line({"jsonrpc": "2.0", "id": number, "result": {}})) == []

@@ -25,70 +25,62 @@ TIMES = st.integers(0, 10**15 - 1)
 
 
 def ring(*keys, audience="tests"):
-    """A ring of known keys."""
+    """Return a ring with known keys."""
     return KeyRing(keys or KEYS[:1], audience)
 
 
 def opened(token, by=None, purpose="p", bound=b"b", now=NOW):
-    """What a token holds, or why it is refused."""
+    """Return the payload of a token, or the refusal."""
     try:
         return (by or ring()).open(purpose, token, now, bound=bound).payload
-    except TokenRefusedError as refused:
-        return refused.refusal
+    except TokenRefusedError as error:
+        return error.refusal
 
 
 def sealed(payload=b"held", by=None, purpose="p", bound=b"b", expires=EXPIRES):
-    """A token, of a known ring unless another one is named."""
+    """Return a token of *by*, or of a ring with known keys."""
     return (by or ring()).seal(purpose, expires, payload, bound=bound)
 
 
-class TestASealedToken:
+class TestValidToken:
     @given(st.lists(KEY, min_size=1, max_size=3), st.tuples(TEXT, TEXT), TIMES, st.binary(), st.binary())
-    def test_it_opens_to_what_was_sealed(self, keys, names, expires, payload, bound):
-        """
-        Whatever is sealed comes back, in another process, too, until the second in which it expires.
-        """
+    def test_round_trip(self, keys, names, expires, payload, bound):
+        """A token opens to its payload, in any process, until it expires."""
         audience, purpose = names
         token = KeyRing(keys, audience).seal(purpose, expires, payload, bound=bound)
 
-        found = KeyRing(keys, audience).open(purpose, token, expires, bound=bound)
+        result = KeyRing(keys, audience).open(purpose, token, expires, bound=bound)
 
-        assert found == Opened(payload, expires)
+        assert result == Opened(payload, expires)
 
     @given(TIMES, st.floats(0.001, 1e15))
-    def test_then_it_is_refused(self, expires, late):
-        """
-        After that second it is not opened any more.
-        """
+    def test_expired(self, expires, late):
+        """A token cannot be opened after its expiry."""
         assume(expires + late > expires)
 
         assert opened(sealed(expires=expires), now=expires + late) is Refusal.EXPIRED
 
     @given(st.binary(), TIMES)
-    def test_urls_and_headers_hold_it(self, payload, expires):
-        """
-        It has letters, digits and three marks that are never escaped, and is as long as is said.
-        """
+    def test_characters_and_length(self, payload, expires):
+        """A token needs no escaping in URLs and headers, and has the documented length."""
         token = sealed(payload, expires=expires)
 
         assert re.fullmatch(r"v2\.[A-Za-z0-9._-]+", token)
         assert len(token) <= OVERHEAD + -(-len(payload) * 4 // 3)
 
     @given(*[st.tuples(TEXT, TIMES, st.binary(max_size=8), st.binary(max_size=8))] * 2)
-    def test_no_two_are_equal(self, one, other):
-        """
-        Tokens differ if anything differs that they were sealed with.
-        """
-        assume(one != other)
+    def test_tokens_are_unique(self, first, second):
+        """Tokens with any different input are different."""
+        assume(first != second)
 
-        tokens = [ring().seal(purpose, at, held, bound=bound) for purpose, at, held, bound in (one, other)]
+        tokens = [
+            ring().seal(purpose, at, payload, bound=bound) for purpose, at, payload, bound in (first, second)
+        ]
 
         assert tokens[0] != tokens[1]
 
-    def test_it_is_what_others_compute(self):
-        """
-        The key is derived by HKDF (RFC 5869) and the MAC is an HMAC, as another library makes them.
-        """
+    def test_reference_implementation(self):
+        """The key is derived by HKDF (RFC 5869) and the MAC is an HMAC, as another library computes them."""
         secret = bytes(range(40))
         token = KeyRing([secret], "tests").seal("p", EXPIRES, b"held?>", bound=b"b")
         head, _, mac = token.rpartition(".")
@@ -103,12 +95,10 @@ class TestASealedToken:
         assert hashed.finalize() == urlsafe_b64decode(mac + "=")
 
 
-class TestAForgedToken:
+class TestInvalidToken:
     @given(st.data())
-    def test_a_changed_one_is_refused(self, data):
-        """
-        One with a character replaced, left out or put in is not opened.
-        """
+    def test_altered_token(self, data):
+        """A token with a replaced, missing or additional character is rejected."""
         token = sealed()
         at = data.draw(st.integers(0, len(token)))
         new = data.draw(st.characters() | st.sampled_from("0123456789abcdefABCDEF.v-_=+/ \n\0") | st.just(""))
@@ -118,9 +108,7 @@ class TestAForgedToken:
         assert opened(changed) in (Refusal.MALFORMED, Refusal.FORGED)
 
     def test_every_character_counts(self):
-        """
-        No other letter, digit or mark stands for one of the token's, not even for the last one's spare bits.
-        """
+        """No character of a token can be replaced, not even the unused bits of the last one."""
         token = sealed()
         letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
@@ -131,13 +119,11 @@ class TestAForgedToken:
             if letter != own
         }
 
-        assert {opened(one) for one in changed} == {Refusal.MALFORMED, Refusal.FORGED}
+        assert {opened(token) for token in changed} == {Refusal.MALFORMED, Refusal.FORGED}
 
     @given(st.integers(0, 200))
-    def test_a_part_is_refused(self, length):
-        """
-        Nor is a token of which the beginning or the end is missing.
-        """
+    def test_truncated_token(self, length):
+        """A token without its beginning or end is rejected."""
         token = sealed()
         length = length % len(token)
 
@@ -145,12 +131,13 @@ class TestAForgedToken:
             assert opened(part) in (Refusal.MALFORMED, Refusal.FORGED)
 
     @given(*[st.tuples(KEY, TEXT, TEXT, st.binary(max_size=12))] * 2, st.binary(max_size=12))
-    def test_another_use_is_refused(self, one, other, payload):
-        """
-        A token is worth nothing under another key, for another audience or purpose, or with other bytes.
-        """
-        assume(one != other)
-        (key, audience, purpose, bound), (other_key, other_audience, other_purpose, other_bound) = one, other
+    def test_another_use(self, first, second, payload):
+        """A token is invalid with another key, audience, purpose or bound value."""
+        assume(first != second)
+        (key, audience, purpose, bound), (other_key, other_audience, other_purpose, other_bound) = (
+            first,
+            second,
+        )
         token = KeyRing([key], audience).seal(purpose, EXPIRES, payload, bound=bound)
 
         by = KeyRing([other_key], other_audience)
@@ -158,33 +145,27 @@ class TestAForgedToken:
         assert opened(token, by, other_purpose, other_bound) is Refusal.FORGED
 
     @pytest.mark.parametrize("changed", ["key", "audience", "purpose", "bound"])
-    def test_one_thing_is_enough(self, changed):
-        """
-        Each of them alone makes the token worthless.
-        """
+    def test_single_difference(self, changed):
+        """A difference in any one of them makes the token invalid."""
         right = {"key": KEYS[0], "audience": "tests", "purpose": "p", "bound": b"b"}
         wrong = {"key": KEYS[1], "audience": "test", "purpose": "", "bound": b""}
 
-        def found(key, audience, purpose, bound):
+        def open_with(key, audience, purpose, bound):
             return opened(sealed(), KeyRing([key], audience), purpose, bound)
 
-        assert found(**right) == b"held"
-        assert found(**{**right, changed: wrong[changed]}) is Refusal.FORGED
+        assert open_with(**right) == b"held"
+        assert open_with(**{**right, changed: wrong[changed]}) is Refusal.FORGED
 
     @given(st.sampled_from([("ab", "c", b""), ("a", "bc", b""), ("", "abc", b""), ("abc", "", b"\0")]))
-    def test_nothing_can_be_shifted(self, use):
-        """
-        What belongs to one part of a use cannot belong to another.
-        """
+    def test_parts_cannot_be_shifted(self, use):
+        """The boundaries between audience, purpose and bound value are part of the MAC."""
         audience, purpose, bound = use
         token = ring(audience="a").seal("b", EXPIRES, bound=b"c")
 
         assert opened(token, ring(audience=audience), purpose, bound) is Refusal.FORGED
 
-    def test_the_payload_cannot_become_what_it_is_bound_to(self):
-        """
-        The end of the token's text is clear, whatever the bytes that follow it.
-        """
+    def test_payload_and_bound_value_are_separate(self):
+        """Text cannot be moved between the payload and the bound value."""
         token = sealed(b"", bound=b".aGVsZA")
         head, _, mac = token.rpartition(".")
 
@@ -192,10 +173,8 @@ class TestAForgedToken:
         assert opened(f"{head}.aGVsZA.{mac}", bound=b"") is Refusal.FORGED
 
     @given(st.text() | st.binary().map(lambda data: data.decode("latin-1")))
-    def test_any_text_is_refused(self, text):
-        """
-        No text is an error of another kind, whatever bytes it was.
-        """
+    def test_arbitrary_text(self, text):
+        """Arbitrary text is malformed, and raises no other exception."""
         assert opened(text) is Refusal.MALFORMED
 
     @given(
@@ -203,17 +182,13 @@ class TestAForgedToken:
             r"v2\.([0-9a-f]{8}|KEYID)\.[0-9]{1,15}(\.[A-Za-z0-9_-]{1,99})?\.[A-Za-z0-9_-]{43}", fullmatch=True
         )
     )
-    def test_what_looks_like_a_token_is_refused(self, text):
-        """
-        Nor is anything opened that has the form of a token, also if it names a key of the ring.
-        """
+    def test_forged_token(self, text):
+        """Text in the form of a token is rejected, even with the id of a known key."""
         assert opened(text.replace("KEYID", sealed().split(".")[1])) is Refusal.FORGED
 
     @given(st.data())
-    def test_parts_of_several_make_no_other(self, data):
-        """
-        From the parts of tokens, no new one can be put together.
-        """
+    def test_parts_of_several_tokens(self, data):
+        """No valid token can be combined from the parts of others."""
         both = ring(*KEYS[:2])
         tokens = {
             by.seal("p", expires, payload, bound=b"b")
@@ -223,28 +198,24 @@ class TestAForgedToken:
         }
         parts = sorted({part for token in tokens for part in token.split(".")})
 
-        made = ".".join(data.draw(st.lists(st.sampled_from(parts), min_size=3, max_size=5)))
-        made = f"v2.{made}"
-        whole = data.draw(st.sampled_from(sorted(tokens))).split(".")
-        at = data.draw(st.integers(0, len(whole) - 1))
-        swapped = ".".join([*whole[:at], data.draw(st.sampled_from(parts)), *whole[at + 1 :]])
+        combined = ".".join(data.draw(st.lists(st.sampled_from(parts), min_size=3, max_size=5)))
+        combined = f"v2.{combined}"
+        original = data.draw(st.sampled_from(sorted(tokens))).split(".")
+        at = data.draw(st.integers(0, len(original) - 1))
+        swapped = ".".join([*original[:at], data.draw(st.sampled_from(parts)), *original[at + 1 :]])
 
-        for one in {made, swapped} - tokens:
-            assert opened(one, both) in (Refusal.MALFORMED, Refusal.FORGED)
+        for token in {combined, swapped} - tokens:
+            assert opened(token, both) in (Refusal.MALFORMED, Refusal.FORGED)
 
-    def test_changed_comes_before_expired(self):
-        """
-        A forger does not learn what would be the right time.
-        """
+    def test_altered_token_is_not_reported_as_expired(self):
+        """A forger does not learn a valid time."""
         token = sealed(expires=1)
 
         assert opened(token) is Refusal.EXPIRED
         assert opened(token[:-1] + ("A" if token[-1] != "A" else "E")) is Refusal.FORGED
 
-    def test_the_text_of_the_errors(self):
-        """
-        Each says why the token is not opened.
-        """
+    def test_messages(self):
+        """Each error message explains the refusal."""
         assert [str(TokenRefusedError(refusal)) for refusal in Refusal] == [
             "this is not a token",
             "no key of the ring has sealed this token for this use",
@@ -254,19 +225,15 @@ class TestAForgedToken:
 
 class TestRotation:
     @given(st.permutations(range(4)), st.sets(st.integers(0, 3), min_size=1), st.sampled_from(range(4)))
-    def test_who_has_the_key_opens(self, order, held, sealing):
-        """
-        A token is opened by every ring that has its key, at any place, and by no other.
-        """
+    def test_position_of_the_key(self, order, held, sealing):
+        """A token is valid in every ring with its key, at any position, and in no other."""
         token = sealed(by=ring(KEYS[sealing]))
         by = ring(*(KEYS[n] for n in order if n in held))
 
         assert opened(token, by) == (b"held" if sealing in held else Refusal.FORGED)
 
-    def test_a_replacement_step_by_step(self):
-        """
-        While replicas are restarted one by one, each opens what the others seal, at every step.
-        """
+    def test_stepwise_replacement(self):
+        """While replicas are restarted in turn, each accepts the tokens of the others at every step."""
         old, new = KEYS[:2]
         steps = [ring(old), ring(old, new), ring(new, old), ring(new)]
 
@@ -276,19 +243,15 @@ class TestRotation:
             assert opened(sealed(by=after), before) == b"held"
         assert opened(sealed(by=steps[0]), steps[-1]) is Refusal.FORGED
 
-    def test_the_first_seals(self):
-        """
-        The token names the key that sealed it, which is the first.
-        """
+    def test_first_key_signs(self):
+        """The first key seals tokens, and its id is in the token."""
         both = ring(*KEYS[:2])
 
         assert sealed(by=both) == sealed(by=ring(KEYS[0]))
         assert sealed(by=both).split(".")[1] == sealed(by=ring(KEYS[0])).split(".")[1]
 
-    def test_keys_of_the_same_id(self):
-        """
-        If two keys happen to have the same short id, tokens of both are opened.
-        """
+    def test_keys_with_equal_ids(self):
+        """If two keys have the same short id, tokens of both are valid."""
         seen = {}
         for key in (n.to_bytes(32, "big") for n in count()):
             key_id = sealed(by=ring(key)).split(".")[1]
@@ -297,13 +260,11 @@ class TestRotation:
             seen[key_id] = key
         both = ring(seen[key_id], key)
 
-        assert {opened(sealed(by=ring(one)), both) for one in (seen[key_id], key)} == {b"held"}
+        assert {opened(sealed(by=ring(owner)), both) for owner in (seen[key_id], key)} == {b"held"}
         assert opened(sealed(by=ring(key)), ring(seen[key_id])) is Refusal.FORGED
 
-    def test_ids_belong_to_keys(self):
-        """
-        The id in a token tells which key sealed it: the first.
-        """
+    def test_key_id(self):
+        """The id in a token identifies its key."""
         first, second = (sealed(by=ring(key)).split(".")[1] for key in KEYS[:2])
 
         assert first != second
@@ -311,38 +272,30 @@ class TestRotation:
         assert re.fullmatch("[0-9a-f]{8}", first)
 
 
-class TestTheKeys:
+class TestKeys:
     @pytest.mark.parametrize("key", [b"", b"k", b"k" * 15, b"k" * 31])
-    def test_a_short_one_is_refused(self, key):
-        """
-        A key that could be guessed is an error where it is given, at any place.
-        """
-        with pytest.raises(ValueError, match="can be guessed") as refused:
+    def test_short_key(self, key):
+        """A short key is rejected, at any position."""
+        with pytest.raises(ValueError, match="can be guessed") as error:
             KeyRing([KEYS[0], key])
 
-        assert str(refused.value) == (
+        assert str(error.value) == (
             f"a key of {len(key)} bytes can be guessed: use 32, as secrets.token_bytes(32) makes them"
         )
 
-    def test_without_any_it_has_one_of_its_own(self):
-        """
-        Two rings that were given no keys do not open each other's tokens.
-        """
-        one, other = KeyRing(), KeyRing()
+    def test_random_key(self):
+        """Rings without given keys do not accept each other's tokens."""
+        first, second = KeyRing(), KeyRing()
 
-        assert opened(sealed(by=one), one) == b"held"
-        assert opened(sealed(by=one), other) is Refusal.FORGED
+        assert opened(sealed(by=first), first) == b"held"
+        assert opened(sealed(by=first), second) is Refusal.FORGED
 
-    def test_it_says_whether_others_may_have_them(self):
-        """
-        Only keys that were given can be given to other servers, too.
-        """
+    def test_is_shared(self):
+        """Only given keys can be shared with other servers."""
         assert (KeyRing().is_shared, KeyRing(KEYS).is_shared) == (False, True)
 
-    def test_they_may_change(self):
-        """
-        A function says which hold: what the first of them seals is opened as long as that key is there.
-        """
+    def test_changing_keys(self):
+        """The keys can come from a function; a token is valid while its key is returned."""
         held = [KEYS[:1]]
         changing = KeyRing(lambda: tuple(held[-1]), "tests")
         token, digest = sealed(by=changing), changing.digest("p", b"")
@@ -356,26 +309,20 @@ class TestTheKeys:
         held.append([KEYS[1]])
         assert (opened(token, changing), opened(later, changing)) == (Refusal.FORGED, b"held")
 
-    def test_they_are_not_shown(self):
-        """
-        Neither a log nor a traceback tells a key.
-        """
+    def test_keys_are_not_shown(self):
+        """Neither the representation nor a token contains a key."""
         held = ring()
         token = sealed(by=held)
 
-        assert not any(shown in f"{held!r} {token}" for shown in (repr(KEYS[0]), KEYS[0].hex()))
+        assert not any(text in f"{held!r} {token}" for text in (repr(KEYS[0]), KEYS[0].hex()))
 
-    def test_the_advice_is_good(self):
-        """
-        What the refusal of a short key recommends is taken.
-        """
+    def test_recommended_key(self):
+        """The key that the error message recommends is accepted."""
         assert KeyRing([secrets.token_bytes(32)]).is_shared
 
 
-def test_processes_that_are_forked_share_the_random_key():
-    """
-    Workers that are forked after the ring was made open each other's tokens.
-    """
+def test_forked_processes_share_the_random_key():
+    """Workers that are forked after the ring was created accept each other's tokens."""
     script = """
 import os, sys
 from promptkit.protocol.key_ring import KeyRing

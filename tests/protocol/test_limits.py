@@ -31,7 +31,7 @@ from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, re
 
 
 @prompt
-def say(text: str = "x", more: list[str] | None = None):
+def repeat(text: str = "x", more: list[str] | None = None):
     return text * 3
 
 
@@ -61,27 +61,25 @@ def note(name: str) -> str:
     return name * 3
 
 
-CATALOG = compile(Recipes(prompts=(say, choose, collect), resources=(note,)))
+CATALOG = compile(Recipes(prompts=(repeat, choose, collect), resources=(note,)))
 
 
 def client_of(revision="2025-11-25", **limits):
     return Client(CATALOG, revision, limits=Limits(**limits))
 
 
-def served(client):
-    """Whether the next request is served as if nothing had happened."""
-    return "result" in client.ask("prompts/get", {"name": "say"}, 99)
+def is_served(client):
+    """Whether the next request is served normally."""
+    return "result" in client.ask("prompts/get", {"name": "repeat"}, 99)
 
 
 class TestLines:
     @pytest.mark.parametrize("revision", REVISIONS)
     @pytest.mark.parametrize("size", [1, 7, 1000, 10**6], ids=lambda size: f"{size}-at-a-time")
-    def test_a_line_that_is_too_long(self, revision, size):
-        """
-        It is refused under its id, however it arrives, and the next one is served.
-        """
+    def test_overlong_line(self, revision, size):
+        """An overlong line is rejected with its id, in chunks of any size, and the next line is served."""
         client = client_of(revision, line=2000)
-        long = line(request(7, "prompts/get", {"name": "say", "arguments": {"text": "y" * 3000}}))
+        long = line(request(7, "prompts/get", {"name": "repeat", "arguments": {"text": "y" * 3000}}))
         sent = [client.send(long[at : at + size]) for at in range(0, len(long), size)]
 
         (reply,) = [reply for replies in sent for reply in replies]
@@ -90,35 +88,33 @@ class TestLines:
             "id": 7,
             "error": {"code": -32600, "message": "the message is not read: it is longer than 2,000 bytes"},
         }
-        assert served(client)
+        assert is_served(client)
 
-    def test_it_is_refused_before_it_ends(self):
-        """
-        Nothing waits for the end of a line that is too long, and nothing of it is kept.
-        """
+    def test_overlong_line_is_rejected_before_its_end(self):
+        """An overlong line is rejected immediately and not buffered."""
         lines = LineBuffer(1000)
 
-        found = [lines.receive_data(b"x" * 600) for _ in range(1000)]
+        chunks = [lines.receive_data(b"x" * 600) for _ in range(1000)]
 
-        assert [type(one) for part in found for one in part] == [OverlongLine]
+        assert [type(event) for chunk in chunks for event in chunk] == [OverlongLine]
         assert lines.receive_data(b"rest\nnext\n") == [b"next"]
 
     @given(
         lines=st.lists(st.binary(max_size=12).filter(lambda text: b"\n" not in text), max_size=8),
         sizes=st.lists(st.integers(1, 9), min_size=1, max_size=20),
     )
-    def test_every_other_line_comes_through(self, lines, sizes):
-        """
-        Whatever the lines, and however they are cut, those that are short enough come whole.
-        """
-        stream, cutter, found, at = b"".join(one + b"\n" for one in lines), LineBuffer(8), [], 0
+    def test_short_lines_are_complete(self, lines, sizes):
+        """Lines below the limit are complete, whatever the chunks."""
+        stream, cutter, events, at = b"".join(text + b"\n" for text in lines), LineBuffer(8), [], 0
         while at < len(stream):
             size = sizes[at % len(sizes)]
-            found += cutter.receive_data(stream[at : at + size])
+            events += cutter.receive_data(stream[at : at + size])
             at += size
 
-        assert [one for one in found if type(one) is bytes] == [one for one in lines if len(one) <= 8]
-        assert sum(type(one) is OverlongLine for one in found) == sum(len(one) > 8 for one in lines)
+        assert [event for event in events if type(event) is bytes] == [
+            text for text in lines if len(text) <= 8
+        ]
+        assert sum(type(event) is OverlongLine for event in events) == sum(len(text) > 8 for text in lines)
 
     @pytest.mark.parametrize(
         ("text", "number"),
@@ -136,22 +132,18 @@ class TestLines:
             (b"", None),
         ],
     )
-    def test_whose_line_it_is(self, text, number):
-        """
-        The id is read from the beginning only where it can be no other's.
-        """
+    def test_leading_id(self, text, number):
+        """The id is read from the beginning of a line only where it is unambiguous."""
         assert (leading_id(text) or None) == number
 
 
 class TestDepth:
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_what_is_nested_too_deep(self, revision):
-        """
-        It is refused under its id; what is less deep, or only looks so, is served.
-        """
+    def test_deep_nesting(self, revision):
+        """A message that is nested too deep is rejected with its id; brackets in text do not count."""
         client = client_of(revision, depth=20)
-        deep = {"name": "say", "arguments": {"more": json.loads("[" * 30 + "]" * 30)}}
-        flat = {"name": "say", "arguments": {"text": "[{" * 500}}
+        deep = {"name": "repeat", "arguments": {"more": json.loads("[" * 30 + "]" * 30)}}
+        flat = {"name": "repeat", "arguments": {"text": "[{" * 500}}
 
         reply = client.ask("prompts/get", deep)
 
@@ -164,10 +156,8 @@ class TestDepth:
             st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
         )
     )
-    def test_the_depth_is_that_of_the_value(self, value):
-        """
-        Brackets inside of text do not count.
-        """
+    def test_depth(self, value):
+        """The measured depth is that of the decoded value."""
 
         def depth(part):
             if isinstance(part, dict):
@@ -194,57 +184,49 @@ class TestExtent:
         ),
         st.integers(1, 9),
     )
-    def test_it_does_not_matter_where_a_line_is_cut(self, value, size):
-        """
-        Texts and escapes that begin in one piece end in another.
-        """
+    def test_size_of_pieces(self, value, size):
+        """The result does not depend on the size of the pieces, which can split texts and escapes."""
         text = json.dumps(value, ensure_ascii=False).encode()
 
         with pytest.MonkeyPatch.context() as patch:
-            (whole,) = extent(text)
+            (complete,) = extent(text)
             patch.setattr(scalar_parsing, "_PIECE_SIZE", size)
-            assert list(extent(text))[-1] == whole
+            assert list(extent(text))[-1] == complete
 
 
-class TestWhoIsTold:
-    @pytest.mark.parametrize("held", TOO_MUCH.values(), ids=TOO_MUCH)
+class TestRejectedMessages:
+    @pytest.mark.parametrize("value", TOO_MUCH.values(), ids=TOO_MUCH)
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_a_request_whose_id_stands_last(self, revision, held):
-        """
-        A line that holds too much is answered under its id, wherever that stands.
-        """
+    def test_id_at_the_end(self, revision, value):
+        """A rejected line is answered with its id, wherever the id is."""
         client = client_of(revision)
 
-        (reply,) = client.send(b'{"params":{"x":%b},"jsonrpc":"2.0","method":"ping","id":"last"}\n' % held)
+        (reply,) = client.send(b'{"params":{"x":%b},"jsonrpc":"2.0","method":"ping","id":"last"}\n' % value)
 
         assert (reply["id"], reply["error"]["message"][:28]) == ("last", "the message is not read: it ")
-        assert served(client)
+        assert is_served(client)
 
-    @pytest.mark.parametrize("held", TOO_MUCH.values(), ids=TOO_MUCH)
+    @pytest.mark.parametrize("value", TOO_MUCH.values(), ids=TOO_MUCH)
     @pytest.mark.parametrize(
         "text",
         [b'{"jsonrpc":"2.0","id":1,"result":%b}\n', b'{"jsonrpc":"2.0","method":"x","params":{"x":%b}}\n'],
         ids=["an answer", "a notification"],
     )
-    def test_what_is_never_answered(self, text, held):
-        """
-        An answer, or a notification, is answered as little as any other.
-        """
+    def test_messages_without_a_reply(self, text, value):
+        """A rejected answer or notification gets no reply."""
         client = client_of()
 
-        assert client.send(text % held) == []
-        assert served(client)
+        assert client.send(text % value) == []
+        assert is_served(client)
 
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_a_number_that_is_too_large(self, revision):
-        """
-        The error says what is wrong.
-        """
+    def test_number_out_of_range(self, revision):
+        """The error names the problem."""
         client = client_of(revision)
 
-        asked = {"name": "say", "arguments": {"text": "huge"}}
+        params = {"name": "repeat", "arguments": {"text": "huge"}}
         text = line(
-            request(1, "prompts/get", asked) if revision != MODERN else modern(1, "prompts/get", asked)
+            request(1, "prompts/get", params) if revision != MODERN else modern(1, "prompts/get", params)
         )
 
         (reply,) = client.send(text.replace(b'"huge"', b"1e400"))
@@ -255,7 +237,7 @@ class TestWhoIsTold:
         )
 
 
-class TestWhatIsTyped:
+class TestParams:
     @pytest.mark.parametrize(
         ("method", "params", "path"),
         [
@@ -281,46 +263,42 @@ class TestWhatIsTyped:
         ids=["URI", "wide URI", "value", "name of an argument"],
     )
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_nobody_types_so_much(self, revision, method, params, path):
-        """
-        It has at most 65,536 characters.
-        """
+    def test_long_strings(self, revision, method, params, path):
+        """Strings other than arguments have at most 65,536 characters."""
         client = client_of(revision)
 
         error = client.ask(method, params)["error"]
 
-        said = f"the params of {method} are invalid: Expected `str` of length <= 65536 - at `$.{path}`"
-        assert error == {"code": -32602, "message": said}
-        assert served(client)
+        message = f"the params of {method} are invalid: Expected `str` of length <= 65536 - at `$.{path}`"
+        assert error == {"code": -32602, "message": message}
+        assert is_served(client)
 
     @pytest.mark.parametrize(
         ("method", "params"),
         [
             ("initialize", {"protocolVersion": "2025-03-26", "capabilities": {"x": "y" * MAX_PARAMS}}),
             ("prompts/get", {"name": "y" * MAX_PARAMS}),
-            ("prompts/get", {"name": "say", "arguments": {"y" * MAX_PARAMS: "x"}}),
-            ("prompts/get", {"name": "say", "arguments": "y" * MAX_PARAMS}),
+            ("prompts/get", {"name": "repeat", "arguments": {"y" * MAX_PARAMS: "x"}}),
+            ("prompts/get", {"name": "repeat", "arguments": "y" * MAX_PARAMS}),
             ("prompts/list", {"cursor": "y" * MAX_PARAMS}),
         ],
         ids=["capabilities", "prompt", "argument name", "text", "cursor"],
     )
     def test_params_without_arguments(self, method, params):
-        """
-        They have at most 1 MiB, and the session continues as before.
-        """
+        """Params without arguments have at most 1 MiB, and the session continues."""
         client = client_of()
 
         error = client.ask(method, params)["error"]
 
-        said = rf"the params of {method} have 1,048,\d+ bytes without arguments: at most 1,048,576 are taken"
+        message = (
+            rf"the params of {method} have 1,048,\d+ bytes without arguments: at most 1,048,576 are taken"
+        )
         assert error["code"] == -32602
-        assert re.fullmatch(said, error["message"])
-        assert served(client)
+        assert re.fullmatch(message, error["message"])
+        assert is_served(client)
 
-    def test_icons_of_a_client(self):
-        """
-        What is not kept may be long.
-        """
+    def test_client_icons(self):
+        """Icons of a client can be long, because they are not stored."""
         icons = [{"src": "data:image/png;base64," + "A" * 100_000}]
         info = {"name": "x", "version": "1", "icons": icons}
         opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
@@ -331,44 +309,40 @@ class TestWhatIsTyped:
 class TestArguments:
     @pytest.mark.parametrize("revision", REVISIONS)
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             ({"text": "y" * 101}, "'text' has 103 characters of JSON"),
             ({"more": ["y" * 60, "z" * 60]}, "'more' has 128 characters of JSON"),
         ],
     )
-    def test_one_that_is_too_long(self, revision, arguments, said):
-        """
-        It is refused.
-        """
+    def test_long_argument(self, revision, arguments, message):
+        """An argument above the limit is rejected."""
         client = client_of(revision, argument=100)
 
-        error = client.get("say", **arguments)["error"]
+        error = client.get("repeat", **arguments)["error"]
 
-        assert error == {"code": -32602, "message": f"{said}: at most 100 are taken"}
-        assert served(client)
+        assert error == {"code": -32602, "message": f"{message}: at most 100 are taken"}
+        assert is_served(client)
 
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_too_many(self, revision):
-        """
-        So are more than so many.
-        """
+    def test_many_arguments(self, revision):
+        """Too many arguments are rejected."""
         client = client_of(revision, arguments=50)
         many = {f"a{number}": "x" for number in range(51)}
 
-        error = client.get("say", **many)["error"]
+        error = client.get("repeat", **many)["error"]
 
         assert error == {"code": -32602, "message": "there are 51 arguments: at most 50 are taken"}
 
     @pytest.mark.parametrize("text", ["y" * 97, "y" * 98, "\u00e9" * 98])
     @pytest.mark.parametrize("ensure_ascii", [True, False])
-    def test_one_that_is_just_short_enough(self, text, ensure_ascii):
-        """
-        The limit itself is taken, and a character counts as one however it is written.
-        """
-        asked = request(1, "prompts/get", {"name": "say", "arguments": {"text": text}})
+    def test_argument_at_the_limit(self, text, ensure_ascii):
+        """The limit itself is accepted, and counts characters, however they are encoded."""
+        message = request(1, "prompts/get", {"name": "repeat", "arguments": {"text": text}})
 
-        (reply,) = client_of(argument=100).send(json.dumps(asked, ensure_ascii=ensure_ascii).encode() + b"\n")
+        (reply,) = client_of(argument=100).send(
+            json.dumps(message, ensure_ascii=ensure_ascii).encode() + b"\n"
+        )
 
         assert "result" in reply
 
@@ -388,20 +362,18 @@ class TestValuesInText:
             ("few", ",".join(map(str, range(101)))),
         ],
     )
-    def test_too_many_in_a_text(self, revision, name, text):
-        """
-        A text may hold as many values as a line, and is refused before they are made.
-        """
+    def test_many_values(self, revision, name, text):
+        """A text with too many values is rejected before they are created."""
         client = client_of(revision, values=100)
 
         error = client.get("collect", **{name: text})["error"]
 
-        said = f"prompt 'collect': {name!r} holds more than 100 values: send fewer of them"
-        assert (error["code"], error["message"]) == (-32602, said)
+        message = f"prompt 'collect': {name!r} holds more than 100 values: send fewer of them"
+        assert (error["code"], error["message"]) == (-32602, message)
         assert error["data"]["errors"] == [
             {"argument": name, "reason": "holds more than 100 values: send fewer of them"}
         ]
-        assert served(client)
+        assert is_served(client)
 
     @pytest.mark.parametrize(
         ("name", "text"),
@@ -416,17 +388,13 @@ class TestValuesInText:
             ("few", ",".join(map(str, range(20)))),
         ],
     )
-    def test_what_looks_like_many(self, name, text):
-        """
-        Commas and brackets count where they separate values.
-        """
+    def test_separators_inside_values(self, name, text):
+        """Commas and brackets count only where they separate values."""
         assert "result" in client_of(values=100).get("collect", **{name: text})
 
     @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
-    def test_an_answer_to_a_form(self, revision):
-        """
-        What a person enters holds no more.
-        """
+    def test_answer_to_a_form(self, revision):
+        """The limit applies to the answers of forms."""
         client = Client(
             compile(Recipes(prompts=(gather,))),
             revision,
@@ -437,8 +405,8 @@ class TestValuesInText:
         (question,) = client.post("prompts/get", {"name": "gather"}, 1)
         (reply,) = client.answer(question["id"], {"action": "accept", "content": {"words": "a," * 101}})
 
-        said = "prompt 'gather': 'words' holds more than 100 values: send fewer of them"
-        assert (reply["id"], reply["error"]["message"]) == (1, said)
+        message = "prompt 'gather': 'words' holds more than 100 values: send fewer of them"
+        assert (reply["id"], reply["error"]["message"]) == (1, message)
 
 
 class TestReplies:
@@ -446,22 +414,20 @@ class TestReplies:
     @pytest.mark.parametrize(
         ("method", "params"),
         [
-            ("prompts/get", {"name": "say", "arguments": {"text": "y" * 1000}}),
+            ("prompts/get", {"name": "repeat", "arguments": {"text": "y" * 1000}}),
             ("resources/read", {"uri": "notes://" + "y" * 1000}),
         ],
     )
-    def test_one_that_is_too_long(self, revision, method, params):
-        """
-        It is not sent, and the client gets an error that says why.
-        """
+    def test_long_reply(self, revision, method, params):
+        """A reply above the limit is replaced by an error."""
         client = client_of(revision, reply=2000)
 
         error = client.ask(method, params)["error"]
 
         assert error["code"] == -32603
-        said = r"the reply would have [34],\d{3} bytes: at most 2,000 are sent"
-        assert re.fullmatch(said, error["message"])
-        assert served(client)
+        message = r"the reply would have [34],\d{3} bytes: at most 2,000 are sent"
+        assert re.fullmatch(message, error["message"])
+        assert is_served(client)
 
 
 class TestValues:
@@ -469,26 +435,22 @@ class TestValues:
     @pytest.mark.parametrize(
         "more", [["x"] * 100, {"x": dict.fromkeys(map(str, range(100)))}], ids=["list", "dict"]
     )
-    def test_too_many(self, revision, more):
-        """
-        A short line may hold so many values that they fill memory; it is refused under its id.
-        """
+    def test_many_values(self, revision, more):
+        """A short line with too many values is rejected with its id."""
         client = client_of(revision, values=100)
 
-        reply = client.ask("prompts/get", {"name": "say", "arguments": {"more": more}})
+        reply = client.ask("prompts/get", {"name": "repeat", "arguments": {"more": more}})
 
         assert reply == {
             "jsonrpc": "2.0",
             "id": 1,
             "error": {"code": -32600, "message": "the message is not read: it holds more than 100 values"},
         }
-        assert served(client)
+        assert is_served(client)
 
-    def test_what_only_looks_like_them(self):
-        """
-        Commas inside of text do not count.
-        """
-        assert "result" in client_of(values=100).get("say", text=',[{"' * 500)
+    def test_commas_in_text(self):
+        """Commas inside of text do not count."""
+        assert "result" in client_of(values=100).get("repeat", text=',[{"' * 500)
 
     @pytest.mark.parametrize(
         "text",
@@ -510,10 +472,8 @@ class TestValues:
         ],
         ids=ascii,
     )
-    def test_it_takes_so_many_calls(self, text):
-        """
-        What is counted is counted at once: sixteen times as much takes sixteen times as many calls.
-        """
+    def test_linear_time(self, text):
+        """Parsing 16 times as much data takes at most 24 times as many calls."""
 
         def calls(size):
             count, connection = 0, Connection(ServerInfo("x", "1"), limits=Limits(depth=10**6, values=10**6))
@@ -530,8 +490,8 @@ class TestValues:
         assert calls(16 * 500) <= 24 * calls(500)
 
 
-def arrays(client, messages):
-    """What an array of messages is answered with."""
+def send_batch(client, messages):
+    """Send an array of messages, and return the reply."""
     client.sent.clear()
     client.server.receive_data(line(messages))
     return json.loads(b"".join(client.sent))
@@ -539,66 +499,56 @@ def arrays(client, messages):
 
 class TestBatches:
     @pytest.mark.parametrize("size", [10, 11])
-    def test_so_many_messages(self, size):
-        """
-        An array has at most so many messages; of one that has more, none is worked on.
-        """
+    def test_number_of_messages(self, size):
+        """An array above the limit is rejected as a whole."""
         client = client_of("2025-03-26", messages=10)
 
-        found = arrays(client, [request(number, "ping") for number in range(size)])
+        reply = send_batch(client, [request(number, "ping") for number in range(size)])
 
         if size == 10:
-            assert len(found) == 10
+            assert len(reply) == 10
         else:
-            assert found["error"]["message"] == "the batch has 11 messages: at most 10 are taken"
-        assert served(client)
+            assert reply["error"]["message"] == "the batch has 11 messages: at most 10 are taken"
+        assert is_served(client)
 
-    def test_the_replies_together(self):
-        """
-        They are no longer than one reply may be: what does not fit is refused, each under its id.
-        """
+    def test_size_of_all_replies(self):
+        """The replies to a batch share the limit of one reply; replies above it are errors with their ids."""
         client = client_of("2025-03-26", reply=6000)
-        asked = [
-            request(f"n{number}", "prompts/get", {"name": "say", "arguments": {"text": "y" * 300}})
+        messages = [
+            request(f"n{number}", "prompts/get", {"name": "repeat", "arguments": {"text": "y" * 300}})
             for number in range(10)
         ]
 
-        found = arrays(client, asked)
+        replies = send_batch(client, messages)
 
         assert sum(map(len, client.sent)) <= 6000
-        assert sorted(reply["id"] for reply in found) == sorted(f"n{number}" for number in range(10))
-        told = {reply["error"]["message"] for reply in found if "error" in reply}
-        assert told == {"the replies to the batch would have more than 6,000 bytes together"}
-        assert sum("result" in reply for reply in found) >= 4
-        assert served(client)
+        assert sorted(reply["id"] for reply in replies) == sorted(f"n{number}" for number in range(10))
+        errors = {reply["error"]["message"] for reply in replies if "error" in reply}
+        assert errors == {"the replies to the batch would have more than 6,000 bytes together"}
+        assert sum("result" in reply for reply in replies) >= 4
+        assert is_served(client)
 
-    def test_no_room_for_refusals(self):
-        """
-        Where not even those fit, one takes the place of them all.
-        """
+    def test_no_space_for_errors(self):
+        """If not even the errors fit, one error replaces them all."""
         client = client_of("2025-03-26", reply=500)
 
-        found = arrays(client, [request(number, "prompts/list") for number in range(50)])
+        reply = send_batch(client, [request(number, "prompts/list") for number in range(50)])
 
-        assert found["error"]["message"] == "the replies to the batch would have more than 500 bytes together"
+        assert reply["error"]["message"] == "the replies to the batch would have more than 500 bytes together"
 
-    def test_a_request_that_is_cancelled_leaves_room(self):
-        """
-        What is never answered takes none.
-        """
+    def test_cancelled_request_frees_its_space(self):
+        """A cancelled request does not count."""
         batch = Batch(1000)
-        batch.gather([asked(1, batch), asked(2, batch)])
+        batch.gather([request_of(1, batch), request_of(2, batch)])
 
-        assert asked(1, batch).answer(CANCELLED) == b""
-        assert asked(2, batch).answer(Reply(b"x" * 900 + b"\n")) == b"[" + b"x" * 900 + b"]\n"
+        assert request_of(1, batch).answer(CANCELLED) == b""
+        assert request_of(2, batch).answer(Reply(b"x" * 900 + b"\n")) == b"[" + b"x" * 900 + b"]\n"
 
-    def test_the_outcome_of_a_refused_reply_is_its_error(self):
-        """
-        Observers get the error that the client gets in place of the result.
-        """
+    def test_outcome_of_a_replaced_reply(self):
+        """Observers get the error that replaces the result."""
         batch, outcomes = Batch(1000), []
-        pending = asked(1, batch)
-        batch.gather([pending, asked(2, batch)])
+        pending = request_of(1, batch)
+        batch.gather([pending, request_of(2, batch)])
         pending.when_answered(lambda reply: outcomes.append((reply.outcome, reply.code)))
 
         pending.answer(Reply(b"x" * 2000 + b"\n"))
@@ -606,82 +556,70 @@ class TestBatches:
         assert outcomes == [("error", -32603)]
 
 
-def asked(number, batch):
+def request_of(number, batch):
     return Request(number, "ping", Params(), BY_DATE["2025-03-26"], None, {}, batch)
 
 
-class TestKept:
-    def test_so_many_bytes(self):
-        """
-        Replies are kept while they, and what was asked, are small together, the newest first.
-        """
-        kept, size = ReplyCache(), CACHED_BYTES // 8
+class TestCache:
+    def test_number_of_bytes(self):
+        """The total size of cached replies and requests is limited, and the oldest are evicted."""
+        cache, size = ReplyCache(), CACHED_BYTES // 8
         for number in range(20):
-            kept.put(("x", "y", b"%d" % number), b"x" * size, 60)
+            cache.put(("x", "y", b"%d" % number), b"x" * size, 60)
 
-        found = [number for number in range(20) if kept.get(("x", "y", b"%d" % number))]
+        cached = [number for number in range(20) if cache.get(("x", "y", b"%d" % number))]
 
-        assert found == list(range(13, 20))
+        assert cached == list(range(13, 20))
 
-    def test_what_is_asked_counts(self):
-        """
-        The length of a question counts, not only that of its reply.
-        """
-        kept, size = ReplyCache(), CACHED_BYTES // 8
+    def test_size_of_requests(self):
+        """The size of a request counts, not only that of its reply."""
+        cache, size = ReplyCache(), CACHED_BYTES // 8
         for number in range(20):
-            kept.put(("x", "y", b"%d" % number + b"x" * size), b"", 60)
+            cache.put(("x", "y", b"%d" % number + b"x" * size), b"", 60)
 
-        assert len(kept._results) == 7
+        assert len(cache._results) == 7
 
-    def test_so_many(self):
-        """
-        However small they are, only so many are kept.
-        """
-        kept = ReplyCache()
+    def test_number_of_replies(self):
+        """The number of cached replies is limited, however small they are."""
+        cache = ReplyCache()
         for number in range(2 * CACHED):
-            kept.put(("x", "y", b"%d" % number), b"x", 60)
+            cache.put(("x", "y", b"%d" % number), b"x", 60)
 
-        assert len(kept._results) == CACHED
+        assert len(cache._results) == CACHED
 
-    def test_one_that_is_large(self):
-        """
-        One that would drop most of the others is not kept, and what was kept in its place is dropped.
-        """
-        kept = ReplyCache()
-        kept.put(("x", "y", b"1"), b"x", 60)
-        kept.put(("x", "y", b"2"), b"x", 60)
-        kept.put(("x", "y", b"2"), b"x" * CACHED_BYTES, 60)
+    def test_large_reply(self):
+        """A reply that would evict most others is not cached, and invalidates its predecessor."""
+        cache = ReplyCache()
+        cache.put(("x", "y", b"1"), b"x", 60)
+        cache.put(("x", "y", b"2"), b"x", 60)
+        cache.put(("x", "y", b"2"), b"x" * CACHED_BYTES, 60)
 
-        assert (kept.get(("x", "y", b"1")), kept.get(("x", "y", b"2"))) == (b"x", None)
+        assert (cache.get(("x", "y", b"1")), cache.get(("x", "y", b"2"))) == (b"x", None)
 
-    def test_what_takes_the_place_of_another(self):
-        """
-        It counts once.
-        """
-        kept, size = ReplyCache(), CACHED_BYTES // 5
+    def test_replaced_reply(self):
+        """A replaced reply counts once."""
+        cache, size = ReplyCache(), CACHED_BYTES // 5
         for _ in range(100):
-            kept.put(("x", "y", b"1"), b"x" * size, 60)
-        kept.put(("x", "y", b"2"), b"x" * size, 60)
+            cache.put(("x", "y", b"1"), b"x" * size, 60)
+        cache.put(("x", "y", b"2"), b"x" * size, 60)
 
-        assert len(kept._results) == 2
+        assert len(cache._results) == 2
 
 
 @pytest.fixture
 def stopped(monkeypatch):
-    """Rates are counted by a clock that stands still."""
-    standing = partial(TokenBucket, clock=lambda: 0.0)
-    monkeypatch.setattr(request_limits, "TokenBucket", standing)
+    """Stop the clock of the rate limits."""
+    stopped_bucket = partial(TokenBucket, clock=lambda: 0.0)
+    monkeypatch.setattr(request_limits, "TokenBucket", stopped_bucket)
 
 
 class TestRates:
-    def test_so_many_at_once_and_so_many_a_second(self):
-        """
-        A bucket is full at first, fills again with time, and never runs over.
-        """
+    def test_token_bucket(self):
+        """A bucket starts full, refills over time, and never exceeds its capacity."""
         now = 0.0
         bucket = TokenBucket(10, "requests", lambda: now)
 
-        def taken():
+        def take_all():
             count = 0
             while bucket.allows():
                 count += 1
@@ -690,34 +628,34 @@ class TestRates:
         counts = []
         for later in (0.0, 0.0, 0.3, 0.35, 100.0):
             now = later
-            counts.append(taken())
+            counts.append(take_all())
 
         assert counts == [10, 0, 3, 0, 10]
 
-    def test_each_subject_has_its_own(self):
-        """
-        What one has used up, another still has; and only so many are known: the one that has not asked for
-        longest is forgotten.
-        """
+    def test_buckets_of_subjects(self):
+        """Each subject has a separate bucket, and the bucket that was unused for longest is evicted."""
         buckets = TokenBuckets(1e-6, "requests")
 
-        def may(subject):
+        def is_allowed(subject):
             try:
                 buckets.take(subject)
             except TooManyRequests:
                 return False
             return True
 
-        assert [may(subject) for subject in ("a", "a", "b", "b")] == [True, False, True, False]
+        assert [is_allowed(subject) for subject in ("a", "a", "b", "b")] == [True, False, True, False]
         for number in range(MAX_SUBJECTS - 2):
             buckets.take(str(number))
-        assert [may("a"), may("c"), may("a"), may("b")] == [False, True, False, True]
+        assert [is_allowed("a"), is_allowed("c"), is_allowed("a"), is_allowed("b")] == [
+            False,
+            True,
+            False,
+            True,
+        ]
         assert buckets._bucket.cache_info().currsize == MAX_SUBJECTS
 
-    def test_a_slow_rate_says_when_to_come_back(self):
-        """
-        If that takes longer than a second, the error says how long.
-        """
+    def test_retry_after(self):
+        """If the wait is longer than a second, the error states it."""
         now = 0.0
         bucket = TokenBucket(0.1, "requests", lambda: now)
         allowed = bucket.allows()
@@ -729,9 +667,7 @@ class TestRates:
     @pytest.mark.usefixtures("stopped")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_too_many_requests(self, revision):
-        """
-        The client gets an error that asks it to wait; its other messages are handled.
-        """
+        """A client above the rate limit gets an error, and its other messages are handled."""
         client = client_of(revision, rate=3)
 
         replies = [client.ask("prompts/list", {}, number) for number in range(1, 5)]
@@ -745,18 +681,19 @@ class TestRates:
     @pytest.mark.requirement("completion/rate-limited")
     @pytest.mark.usefixtures("stopped")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_too_much_completion(self, revision):
-        """
-        Completion has a limit of its own, also by default.
-        """
+    def test_completion_rate(self, revision):
+        """Completion has a separate rate limit, also by default."""
         client = Client(CATALOG, revision)
-        asked = {"ref": {"type": "ref/prompt", "name": "choose"}, "argument": {"name": "word", "value": "o"}}
+        params = {
+            "ref": {"type": "ref/prompt", "name": "choose"},
+            "argument": {"name": "word", "value": "o"},
+        }
 
-        replies = [client.ask("completion/complete", asked, number) for number in range(1, 600)]
+        replies = [client.ask("completion/complete", params, number) for number in range(1, 600)]
 
         assert all("result" in reply for reply in replies[:500])
         assert {reply["error"]["code"] for reply in replies[500:]} == {429}
-        assert served(client)
+        assert is_served(client)
 
 
 @prompt(elicit=True)
@@ -764,25 +701,23 @@ def fill(first: str, second: str):
     return first[:1] + second
 
 
-class TestOpenRequests:
+class TestPendingRequests:
     @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
-    def test_only_so_many_bytes(self, revision):
-        """
-        Large requests that wait for something take room until they are answered, refused or cancelled.
-        """
-        catalog = compile(Recipes(prompts=(say, fill)))
+    def test_number_of_bytes(self, revision):
+        """Large pending requests count until they are answered, rejected or cancelled."""
+        catalog = compile(Recipes(prompts=(repeat, fill)))
         client = Client(catalog, revision, capabilities={"elicitation": {}}, limits=Limits(held=500_000))
-        asked = {"name": "fill", "arguments": {"first": "x" * 200_000}}
+        params = {"name": "fill", "arguments": {"first": "x" * 200_000}}
 
-        (question,), _ = client.post("prompts/get", asked, 1), client.post("prompts/get", asked, 2)
-        refused = client.ask("prompts/get", asked, 3)
-        small = client.ask("prompts/get", {"name": "say"}, 4)
+        (question,), _ = client.post("prompts/get", params, 1), client.post("prompts/get", params, 2)
+        rejected = client.ask("prompts/get", params, 3)
+        small = client.ask("prompts/get", {"name": "repeat"}, 4)
         client.send(line(notification("notifications/cancelled", {"requestId": 2})))
-        (again,) = client.post("prompts/get", asked, 5)
+        (again,) = client.post("prompts/get", params, 5)
         (answered,) = client.answer(question["id"], {"action": "accept", "content": {"second": "y"}})
-        (last,) = client.post("prompts/get", asked, 6)
+        (last,) = client.post("prompts/get", params, 6)
 
-        assert refused["error"] == {
+        assert rejected["error"] == {
             "code": 429,
             "message": "requests of more than 500,000 bytes are open: wait for their answers",
         }
@@ -790,10 +725,8 @@ class TestOpenRequests:
         assert again["method"] == last["method"] == "elicitation/create"
         assert answered["id"] == 1
 
-    def test_text_that_takes_more_than_its_bytes(self):
-        """
-        One character beyond the basic plane makes all of a text take four bytes each.
-        """
+    def test_wide_characters(self):
+        """One character beyond the basic plane makes the whole text take four bytes per character."""
         catalog = compile(Recipes(prompts=(fill,)))
         client = Client(catalog, capabilities={"elicitation": {}}, limits=Limits(held=1_000_000))
         arguments = {"first": "\U0001f600" + "x" * 200_000}
@@ -802,35 +735,31 @@ class TestOpenRequests:
         )
 
         (question,) = client.send(text.encode() + b"\n")
-        (refused,) = client.send(text.replace('"id": 1', '"id": 2').encode() + b"\n")
+        (rejected,) = client.send(text.replace('"id": 1', '"id": 2').encode() + b"\n")
 
         assert question["method"] == "elicitation/create"
-        assert refused["error"]["code"] == 429
+        assert rejected["error"]["code"] == 429
 
-    def test_one_that_is_larger_than_all(self):
-        """
-        It is served while no other runs: a line has a limit of its own.
-        """
+    def test_request_above_the_limit(self):
+        """A request above the limit is served while no other is pending."""
         client = client_of(held=100_000)
 
-        assert all("result" in client.get("say", text="y" * 200_000) for _ in range(3))
+        assert all("result" in client.get("repeat", text="y" * 200_000) for _ in range(3))
 
-    def test_only_so_many_streams(self):
-        """
-        A client with too many streams is asked to end some; then it may open others.
-        """
+    def test_number_of_streams(self):
+        """The number of streams is limited; after one has ended, another can be opened."""
         client = Client(CATALOG, MODERN, changes=True)
-        wanted = {"notifications": {"promptsListChanged": True}}
+        params = {"notifications": {"promptsListChanged": True}}
         for number in range(1024):
-            client.post("subscriptions/listen", wanted, f"s{number}")
+            client.post("subscriptions/listen", params, f"s{number}")
 
-        refused = client.ask("subscriptions/listen", wanted, 2000)
+        rejected = client.ask("subscriptions/listen", params, 2000)
         client.send(line(notification("notifications/cancelled", {"requestId": "s7"})))
-        (opened,) = client.post("subscriptions/listen", wanted, 2000)
+        (opened,) = client.post("subscriptions/listen", params, 2000)
 
-        assert refused["error"]["code"] == 429
+        assert rejected["error"]["code"] == 429
         assert opened["method"] == "notifications/subscriptions/acknowledged"
-        assert served(client)
+        assert is_served(client)
 
 
 class TestOptions:
@@ -838,20 +767,16 @@ class TestOptions:
         "option", ["timeout", "rate", "completion-rate", "max-line", "max-depth", "page-size"]
     )
     @pytest.mark.parametrize("value", ["0", "-1", "x", "nan", "inf", ""])
-    def test_what_is_no_limit(self, option, value, capsys):
-        """
-        A limit that lets nothing through, or is not a number, is refused before anything is served.
-        """
+    def test_invalid_limit(self, option, value, capsys):
+        """A limit of zero, or that is not a number, is rejected at the start."""
         with pytest.raises(SystemExit) as ended:
             main(["serve", "recipes", f"--{option}={value}"])
 
         assert ended.value.code == 2
         assert f"argument --{option}: '{value}' is no" in capsys.readouterr().err
 
-    def test_the_defaults_are_those_of_the_library(self):
-        """
-        What the command line says when asked for help is what counts without it.
-        """
+    def test_defaults(self):
+        """The defaults of the command line are those of the library."""
         from promptkit.cli.options import limits_of, parse
 
         options = parse(["serve"])
@@ -859,9 +784,7 @@ class TestOptions:
         assert (limits_of(options), options.page_size) == (Limits(), PAGE_SIZE)
 
     def test_every_limit_has_an_option(self):
-        """
-        Each limit can be set on the command line.
-        """
+        """Each limit can be set on the command line."""
         from promptkit.cli.options import limits_of, parse
 
         options = parse(["serve", *(f"--{option.name}=7" for option in OPTIONS.values())])
@@ -869,24 +792,18 @@ class TestOptions:
         assert limits_of(options) == Limits(**dict.fromkeys(Limits.__struct_fields__, 7))
 
     @pytest.mark.parametrize("value", [0, -1, float("nan")])
-    def test_a_limit_is_above_zero(self, value):
-        """
-        In the library, too.
-        """
+    def test_invalid_limit_in_the_library(self, value):
+        """The library rejects limits that are not above zero."""
         with pytest.raises(ValueError, match=r"line is .*: a limit is a number above zero"):
             Limits(line=value)
 
-    def test_rates_may_be_without_limit(self):
-        """
-        By default requests have no rate limit.
-        """
+    def test_default_rate(self):
+        """By default requests have no rate limit."""
         assert Limits().rate == inf
 
 
-def test_a_modern_listing_is_no_argument():
-    """
-    What is long but no argument is only limited by the line.
-    """
+def test_argument_limit_applies_only_to_arguments():
+    """Long params that are not arguments are limited only by the line."""
     client = client_of(MODERN, argument=100)
 
     assert "result" in client.ask("prompts/list", {"x": "y" * 1000})

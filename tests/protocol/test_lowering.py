@@ -22,7 +22,7 @@ LINK = ResourceLink(
     "file:///notes.txt",
     name="notes.txt",
     title="Notes",
-    description="What was said",
+    description="Minutes of the meeting",
     mime_type="text/plain",
     size=3,
 )
@@ -41,14 +41,14 @@ def review(diff: Annotated[str, Arg("The diff", title="Diff")], depth: int = 1) 
 
 
 def lower(revision, content):
-    """One content block as a revision sends it."""
+    """Return one content block in a revision."""
     workflow = Workflow([Message("user", content)])
     result = json.loads(lowering_for(REVISIONS[revision]).result(review.compiled, workflow))
     return result["messages"][0]["content"]
 
 
 def listing(revision):
-    """The list of prompts as a revision sends it."""
+    """Return the list of prompts in a revision."""
     catalog = compile(Recipes(prompts=(review,)))
     return json.loads(pages_of("prompts/list", catalog, lowering_for(REVISIONS[revision])).page())
 
@@ -66,10 +66,7 @@ def every_content(png, wav):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_every_result_is_valid_in_every_revision(revision, png, wav):
-    """
-    A prompt with every kind of content, and a listing with every member, match the published
-    schema of each revision.
-    """
+    """Results with every kind of content, and lists with every member, match the published schemas."""
     contents = every_content(png, wav)
     workflow = Workflow([Message("assistant", content) for content in contents])
     result = json.loads(lowering_for(REVISIONS[revision]).result(review.compiled, workflow))
@@ -79,9 +76,7 @@ def test_every_result_is_valid_in_every_revision(revision, png, wav):
 
 
 def test_text():
-    """
-    Text is sent with its annotations.
-    """
+    """Text is sent with its annotations."""
     assert lower("2025-11-25", Text("hello", **NOTES)) == {
         "type": "text",
         "text": "hello",
@@ -92,27 +87,21 @@ def test_text():
 @pytest.mark.parametrize(
     ("revision", "dated"), [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True)]
 )
-def test_a_date_is_sent_where_the_revision_has_one(revision, dated):
-    """
-    A member appears only where the revision defines it.
-    """
+def test_date_is_sent_where_the_revision_defines_it(revision, dated):
+    """`lastModified` is sent only in revisions that define it."""
     assert dated == ("lastModified" in lower(revision, Text("hello", **NOTES))["annotations"])
 
 
-def test_a_priority_of_zero_is_said():
-    """
-    Zero is a priority; an annotation that only an older revision lacks leaves no empty object.
-    """
+def test_priority_of_zero():
+    """A priority of zero is sent, and annotations without members are omitted."""
     assert lower("2024-11-05", Text("x", priority=0))["annotations"] == {"priority": 0}
     assert "annotations" not in lower("2024-11-05", Text("x", last_modified=NOTES["last_modified"]))
 
 
 @pytest.mark.requirement("prompts/get/image")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_an_image(revision, png):
-    """
-    An image's bytes arrive as they were.
-    """
+def test_image(revision, png):
+    """The bytes of an image are unchanged."""
     sent = lower(revision, Image(png))
 
     assert ("image", "image/png", png) == (sent["type"], sent["mimeType"], base64.b64decode(sent["data"]))
@@ -121,18 +110,14 @@ def test_an_image(revision, png):
 @pytest.mark.requirement("prompts/get/audio")
 @pytest.mark.parametrize("revision", [*REVISIONS][1:])
 def test_audio(revision, wav):
-    """
-    So do those of a recording.
-    """
+    """The bytes of a recording are unchanged."""
     sent = lower(revision, Audio(wav))
 
     assert ("audio", "audio/wav", wav) == (sent["type"], sent["mimeType"], base64.b64decode(sent["data"]))
 
 
-def test_audio_before_there_was_audio(wav):
-    """
-    Where a revision has no audio it becomes an embedded document, with all its bytes.
-    """
+def test_audio_in_revisions_without_audio(wav):
+    """In revisions without audio, a recording is an embedded resource with all its bytes."""
     sent = lower("2024-11-05", Audio(wav, priority=1))
 
     assert (sent["type"], sent["annotations"]) == ("resource", {"priority": 1})
@@ -143,9 +128,7 @@ def test_audio_before_there_was_audio(wav):
 @pytest.mark.requirement("prompts/get/embedded-contents")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_embedded_resources(revision, png):
-    """
-    A document is text or bytes, with a type in any case.
-    """
+    """An embedded resource is text or bytes, and always has a MIME type."""
     text = lower(revision, EmbeddedResource("file:///a.txt", text="a"))
     blob = lower(revision, EmbeddedResource("file:///a.png", blob=png))
 
@@ -160,10 +143,8 @@ def test_embedded_resources(revision, png):
 @pytest.mark.requirement("prompts/get/embedded-mime-type")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("mime_type", ["text/markdown", "application/vnd.shelf+json"])
-def test_a_type_that_is_given_is_sent(revision, mime_type):
-    """
-    What the author says that a document is counts.
-    """
+def test_mime_type_of_the_author(revision, mime_type):
+    """The MIME type of the author is sent."""
     text = lower(revision, EmbeddedResource("file:///a", text="a", mime_type=mime_type))
     blob = lower(revision, EmbeddedResource("file:///a", blob=b"a", mime_type=mime_type))
 
@@ -172,46 +153,38 @@ def test_a_type_that_is_given_is_sent(revision, mime_type):
 
 @pytest.mark.requirement("prompts/get/embedded-uri")
 @pytest.mark.parametrize("uri", ["", "notes.txt", "/notes.txt", "file:", "x:a b", "x:%zz", "C:\\notes.txt"])
-def test_a_document_without_a_uri(uri):
-    """
-    An invalid URI is refused before anything is sent.
-    """
+def test_invalid_uri(uri):
+    """An embedded resource with an invalid URI cannot be created."""
     with pytest.raises(ValueError, match="URI"):
         EmbeddedResource(uri, text="a")
 
 
 @pytest.mark.requirement("prompts/get/resource-link")
 @pytest.mark.parametrize("revision", [*REVISIONS][2:])
-def test_a_link(revision):
-    """
-    A link says where, what and how large.
-    """
+def test_resource_link(revision):
+    """A link has the URI, name, title, description, MIME type and size."""
     assert lower(revision, LINK) == {
         "type": "resource_link",
         "uri": "file:///notes.txt",
         "name": "notes.txt",
         "title": "Notes",
-        "description": "What was said",
+        "description": "Minutes of the meeting",
         "mimeType": "text/plain",
         "size": 3,
     }
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26"])
-def test_a_link_before_there_were_links(revision):
-    """
-    Where a revision has no links it becomes text with the name and the URI.
-    """
+def test_link_in_revisions_without_links(revision):
+    """In revisions without links, a link is text with the name and the URI."""
     assert lower(revision, LINK) == {
         "type": "text",
-        "text": "[Notes](file:///notes.txt) (notes.txt, text/plain, 3 B): What was said",
+        "text": "[Notes](file:///notes.txt) (notes.txt, text/plain, 3 B): Minutes of the meeting",
     }
 
 
-def test_the_listing_of_the_newest_handshake():
-    """
-    The newest revision shows everything that the author set.
-    """
+def test_list_of_the_newest_handshake():
+    """The newest handshake revision has all members that the author set."""
     assert listing("2025-11-25") == {
         "prompts": [
             {
@@ -254,28 +227,22 @@ def test_the_listing_of_the_newest_handshake():
         ("2025-11-25", {"name", "title", "description", "arguments", "icons", "_meta"}),
     ],
 )
-def test_older_listings_show_what_they_know(revision, members):
-    """
-    A member appears only where the revision defines it.
-    """
-    (shown,) = listing(revision)["prompts"]
+def test_list_in_each_revision(revision, members):
+    """A member is sent only in revisions that define it."""
+    (item,) = listing(revision)["prompts"]
 
-    assert members == set(shown)
+    assert members == set(item)
 
 
 @given(st.text(st.characters(codec="utf-8")))
-def test_any_text_arrives(text):
-    """
-    Whatever a text holds arrives as it was.
-    """
+def test_arbitrary_text(text):
+    """Any text arrives unchanged."""
     if text.strip():
         assert text == lower("2025-11-25", Text(text))["text"]
 
 
-def test_large_bytes_are_sent_as_they_are():
-    """
-    Those that were sent last are kept encoded: by the object, so none is taken for another.
-    """
+def test_large_bytes():
+    """The cache of encoded bytes does not confuse different bytes."""
     lowering = lowering_for(REVISIONS["2025-06-18"])
     constant = bytes(100_000)
 
@@ -289,10 +256,8 @@ def test_large_bytes_are_sent_as_they_are():
     st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip),
     st.text(st.characters(exclude_categories=["Cs"])),
 )
-def test_a_text_is_sent_as_a_message_with_it_is(text, description):
-    """
-    Whatever it holds, and whatever describes the prompt: to the last byte, in every revision.
-    """
+def test_plain_text_equals_a_message(text, description):
+    """A text has the same result as a message with it, to the last byte and in every revision."""
     described = structs.replace(review.compiled, description=description)
     workflow = Workflow([Message("user", Text(text))])
     for revision in REVISIONS.values():
@@ -304,10 +269,8 @@ def test_a_text_is_sent_as_a_message_with_it_is(text, description):
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("text", ["gap", '"gap"', 'é\n\\"', "x" * 5_000])
 @pytest.mark.parametrize("server", ["promptkit", "gap"])
-def test_a_plain_string_is_a_single_message(revision, text, server):
-    """
-    Its result is what one message of the user gives, whatever the prompt and the server are called.
-    """
+def test_template_of_a_plain_string(revision, text, server):
+    """The result of a string does not depend on the names of the prompt and the server."""
 
     @prompt(description="gap")
     def gap() -> str:

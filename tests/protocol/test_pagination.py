@@ -15,7 +15,7 @@ from tests.wire import MODERN, REVISIONS, Client, initialize, line
 
 LOWERING = lowering_for(LATEST_HANDSHAKE)
 
-#: What lists, where a result holds it, and how the names begin here.
+#: Methods, keys of the results, and first letters of the names.
 LISTS = [
     ("prompts/list", "prompts", "p"),
     ("resources/list", "resources", "n"),
@@ -27,18 +27,18 @@ UNKNOWN = {
 }
 
 
-def numbered(count, words="Say it."):
-    """That many prompts."""
+def numbered(count, words="Greet."):
+    """Return *count* prompts."""
     return tuple(prompt(name=f"p{i:03}", description=words)(lambda: "x") for i in range(count))
 
 
 def documents(count):
-    """That many resources, and as many templates."""
+    """Return *count* resources and as many templates."""
     plain = [resource(f"notes://{i:03}", name=f"n{i}")(lambda: "x") for i in range(count)]
     return (*plain, *[resource(f"notes://{i:03}/{{x}}", name=f"t{i}")(lambda x: x) for i in range(count)])
 
 
-def catalog_of(prompts=3, resources=0, words="Say it."):
+def catalog_of(prompts=3, resources=0, words="Greet."):
     return compile(Recipes(prompts=numbered(prompts, words), resources=documents(resources)))
 
 
@@ -46,7 +46,7 @@ SEVEN = catalog_of(7)
 
 
 def walk(client, method, key):
-    """The names on each page of a list, and the cursors between the pages."""
+    """Return the names on each page of a list, and the cursors between the pages."""
     pages, cursors, params = [], [], {}
     while True:
         result = client.ask(method, params)["result"]
@@ -62,9 +62,7 @@ def walk(client, method, key):
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(("method", "key", "letter"), LISTS)
 def test_every_item_is_on_one_page(revision, method, key, letter):
-    """
-    Following the cursors gives every item once, in one order, a page never longer than agreed.
-    """
+    """Following the cursors returns every item once and in order, on pages of the configured size."""
     client = Client(catalog_of(7, 7), revision, page_size=3)
 
     pages, _ = walk(client, method, key)
@@ -75,20 +73,16 @@ def test_every_item_is_on_one_page(revision, method, key, letter):
 
 
 @given(count=st.integers(0, 12), size=st.integers(1, 13))
-def test_the_number_of_pages(count, size):
-    """
-    There are as many pages as it takes, one at least, and no empty one after it.
-    """
+def test_number_of_pages(count, size):
+    """There is at least one page, and no empty page after it."""
     pages, cursors = walk(Client(catalog_of(count), page_size=size), "prompts/list", "prompts")
 
     assert (len(pages), len(set(cursors))) == (max(1, ceil(count / size)), len(pages) - 1)
     assert sum(map(len, pages)) == count
 
 
-def test_a_thousand_on_a_page():
-    """
-    That is the default: many frameworks read the first page alone.
-    """
+def test_default_page_size():
+    """A page has 1,000 items by default, because many frameworks read only the first page."""
     pages, _ = walk(Client(catalog_of(1001)), "prompts/list", "prompts")
 
     assert [len(page) for page in pages] == [1000, 1]
@@ -97,9 +91,7 @@ def test_a_thousand_on_a_page():
 @pytest.mark.requirement("base/stateless/other-process")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_cursors_outlive_their_server(revision):
-    """
-    A server with the same prompts takes the cursors of another one.
-    """
+    """A server accepts the cursors of another server with the same prompts."""
     _, (cursor, _) = walk(Client(catalog_of(5), revision, page_size=2), "prompts/list", "prompts")
     later = Client(catalog_of(5), revision, page_size=2)
 
@@ -111,10 +103,8 @@ def test_cursors_outlive_their_server(revision):
 @pytest.mark.requirement("pagination/stable")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(("method", "key"), [row[:2] for row in LISTS])
-def test_a_cursor_may_be_used_again(revision, method, key):
-    """
-    Whenever a cursor is sent, and in whatever order, it gives the page that it gave at first.
-    """
+def test_cursor_is_reusable(revision, method, key):
+    """A cursor always leads to the same page, whenever and in whatever order it is sent."""
     client = Client(catalog_of(7, 7), revision, page_size=2)
     pages, cursors = walk(client, method, key)
 
@@ -128,10 +118,8 @@ def test_a_cursor_may_be_used_again(revision, method, key):
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("method", [row[0] for row in LISTS])
 @pytest.mark.parametrize("cursor", ["", "x", "0", "-1", "3", "b2Zmc2V0PTE", "\x00", "p003"])
-def test_an_unknown_cursor_is_refused(revision, method, cursor):
-    """
-    What was never given out is -32602, and says what to do.
-    """
+def test_unknown_cursor(revision, method, cursor):
+    """An unknown cursor is -32602 with an explanation."""
     error = Client(catalog_of(7, 7), revision, page_size=3).ask(method, {"cursor": cursor})["error"]
 
     assert error == UNKNOWN
@@ -141,21 +129,17 @@ def test_an_unknown_cursor_is_refused(revision, method, cursor):
 @given(revision=st.sampled_from(REVISIONS), cursor=st.text(st.characters(codec="utf-8")))
 @example(revision=MODERN, cursor="x" * 100_000)
 @example(revision="2024-11-05", cursor="x" * 100_000)
-def test_no_cursor_does_harm(revision, cursor):
-    """
-    Whatever is sent for a cursor, it is refused and the next request is served.
-    """
+def test_arbitrary_cursor(revision, cursor):
+    """An arbitrary cursor is rejected, and the next request is served."""
     client = Client(SEVEN, revision, page_size=3)
-    refused = client.ask("prompts/list", {"cursor": cursor})
+    rejected = client.ask("prompts/list", {"cursor": cursor})
     listed = client.ask("prompts/list")
 
-    assert (refused["error"], len(listed["result"]["prompts"])) == (UNKNOWN, 3)
+    assert (rejected["error"], len(listed["result"]["prompts"])) == (UNKNOWN, 3)
 
 
-def test_a_cursor_belongs_to_one_list():
-    """
-    Other lists, and other lengths of page, refuse it.
-    """
+def test_cursor_of_another_list():
+    """A cursor is invalid for other lists and other page sizes."""
     client = Client(catalog_of(7, 7), page_size=3)
     cursor = client.ask("prompts/list")["result"]["nextCursor"]
     other = Client(catalog_of(7, 7), page_size=4)
@@ -164,13 +148,9 @@ def test_a_cursor_belongs_to_one_list():
     assert other.ask("prompts/list", {"cursor": cursor})["error"]["code"] == -32602
 
 
-@pytest.mark.parametrize(
-    "later", [catalog_of(8), catalog_of(7, words="Say it again.")], ids=["more", "other"]
-)
-def test_a_cursor_goes_with_its_catalog(later):
-    """
-    Once another catalog is served, its cursors are refused; the list can be had anew.
-    """
+@pytest.mark.parametrize("later", [catalog_of(8), catalog_of(7, words="Greet again.")], ids=["more", "other"])
+def test_cursor_of_a_replaced_catalog(later):
+    """The cursors of a replaced catalog are rejected; the list can be read from the start."""
     client = Client(catalog_of(7), page_size=3, changes=True)
     cursor = client.ask("prompts/list")["result"]["nextCursor"]
 
@@ -183,19 +163,15 @@ def test_a_cursor_goes_with_its_catalog(later):
 @pytest.mark.requirement("pagination/graceful")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("cursor", [None, 3, {}], ids=str)
-def test_a_cursor_is_text(revision, cursor):
-    """
-    Anything else is -32602.
-    """
+def test_cursor_of_another_type(revision, cursor):
+    """A cursor that is not a string is -32602."""
     assert Client(SEVEN, revision).ask("prompts/list", {"cursor": cursor})["error"]["code"] == -32602
 
 
 @pytest.mark.requirement("prompts/list/empty", "resources/list/empty")
 @pytest.mark.parametrize(("method", "key"), [row[:2] for row in LISTS[:2]])
-def test_an_empty_list(method, key):
-    """
-    Where there are only templates, prompts and plain resources are listed all the same: none.
-    """
+def test_catalog_of_templates(method, key):
+    """In a catalog with only templates, the lists of prompts and resources are empty."""
     template = resource("notes://{x}")(lambda x: x)
     client = Client(compile(Recipes(resources=(template,))), MODERN)
 
@@ -213,10 +189,8 @@ def test_an_empty_list(method, key):
         ("tools/list", "tools"),
     ],
 )
-def test_a_list_of_nothing(method, key, revision):
-    """
-    Every list is answered where there is nothing, as clients ask for all of them and give up on an error.
-    """
+def test_empty_catalog(method, key, revision):
+    """Every list of an empty catalog is answered, because some clients stop after an error."""
     client = Client(compile(Recipes()), revision)
 
     result = client.ask(method)["result"]
@@ -227,10 +201,8 @@ def test_a_list_of_nothing(method, key, revision):
 
 
 @pytest.mark.parametrize("changes", [True, False])
-def test_what_is_declared_is_what_is_answered(changes):
-    """
-    In the modern era the declared lists are those that are answered.
-    """
+def test_declared_lists_are_answered(changes):
+    """In the modern era, exactly the declared lists are answered."""
     client = Client(compile(Recipes()), MODERN, changes=changes)
 
     declared = client.ask("server/discover")["result"]["capabilities"]
@@ -244,10 +216,8 @@ def test_what_is_declared_is_what_is_answered(changes):
 
 @pytest.mark.requirement("prompts/list/same-for-all", "resources/list/same-for-all")
 @pytest.mark.parametrize("method", [row[0] for row in LISTS])
-def test_a_list_is_the_same_for_all(method):
-    """
-    No other capability, request, error, stream or handshake changes what a modern client is shown.
-    """
+def test_list_does_not_depend_on_the_client(method):
+    """The lists do not depend on capabilities, earlier requests, errors, streams or handshakes."""
     catalog = catalog_of(3, 3)
     first = Client(catalog, MODERN, changes=True).ask(method)
     client = Client(catalog, MODERN, changes=True)
@@ -263,20 +233,23 @@ def test_a_list_is_the_same_for_all(method):
     assert client.ask(method, capabilities=able) == first
 
 
-POOL = [*catalog_of(8).values(), *catalog_of(8, words="Say it again.").values()]
-catalogs = st.lists(st.sampled_from(POOL), unique_by=lambda one: one.name).map(Catalog)
+POOL = [*catalog_of(8).values(), *catalog_of(8, words="Greet again.").values()]
+catalogs = st.lists(st.sampled_from(POOL), unique_by=lambda item: item.name).map(Catalog)
 
 
 @given(before=catalogs, after=catalogs)
-def test_a_list_that_follows_another(before, after):
-    """
-    It is the list that would be made of nothing, and what both catalogs hold is encoded once.
-    """
+def test_incremental_list(before, after):
+    """An incremental list equals a new one, and items of both catalogs are encoded once."""
     first = pages_of("prompts/list", before, LOWERING, 3)
     again = pages_of("prompts/list", after, LOWERING, 3, before=(before, first))
-    anew = pages_of("prompts/list", after, LOWERING, 3)
+    rebuilt = pages_of("prompts/list", after, LOWERING, 3)
 
-    assert [again.page(cursor) for cursor in again.cursors] == [anew.page(cursor) for cursor in anew.cursors]
+    assert [again.page(cursor) for cursor in again.cursors] == [
+        rebuilt.page(cursor) for cursor in rebuilt.cursors
+    ]
     known = dict(zip(map(id, before.prompts), first.items, strict=True))
-    assert all(one is known.get(id(item), one) for item, one in zip(after.prompts, again.items, strict=True))
-    assert lists_equal("prompts/list", before, after, LOWERING) is (first.items == anew.items)
+    assert all(
+        encoded is known.get(id(item), encoded)
+        for item, encoded in zip(after.prompts, again.items, strict=True)
+    )
+    assert lists_equal("prompts/list", before, after, LOWERING) is (first.items == rebuilt.items)

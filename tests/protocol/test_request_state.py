@@ -26,92 +26,78 @@ JSON = st.recursive(
 
 
 class Clock:
-    """A clock that stands still until it is set."""
+    """A clock that stops until it is set."""
 
     def __init__(self, now=1_790_000_000.5):
         self.now = now
 
     def __call__(self):
-        """Tell the time."""
+        """Return the time."""
         return self.now
 
 
 def signer(clock=None, *, keys=(KEY,), audience="tests", **options) -> RequestStateSigner:
-    """A signer with a known key and a clock that stands still."""
+    """Return a signer with a known key and a stopped clock."""
     return RequestStateSigner(KeyRing(keys, audience), **{"clock": clock or Clock(), **options})
 
 
 def refusal(token, method=METHOD, params=PARAMS, by=None) -> str | None:
-    """Why a token is refused; None if it is taken."""
+    """Return the error of a rejected token, or None."""
     try:
         if not (by or signer()).is_fresh(token, method, params):
             return EXPIRED
-    except InvalidParams as refused:
-        return str(refused)
+    except InvalidParams as error:
+        return str(error)
     return None
 
 
 def reordered(value):
-    """A JSON value with the keys of every object the other way round."""
+    """Return a JSON value with the keys of every object in reverse order."""
     if isinstance(value, dict):
         return {key: reordered(value[key]) for key in reversed(value)}
     return [reordered(item) for item in value] if isinstance(value, list) else value
 
 
-class TestTheSameRequest:
+class TestSameRequest:
     @given(TEXT, JSON)
-    def test_it_is_accepted(self, method, params):
-        """
-        A token is taken with the request that it was given for, whatever that is.
-        """
+    def test_accepted(self, method, params):
+        """A token is accepted with its request, whatever the request is."""
         assert refusal(signer().sign(method, params), method, params) is None
 
     @given(JSON)
-    def test_the_order_of_keys_does_not_matter(self, params):
-        """
-        Clients may write the members of an object in any order.
-        """
+    def test_order_of_keys(self, params):
+        """The order of the keys in an object is ignored."""
         assert refusal(signer().sign(METHOD, params), METHOD, reordered(params)) is None
 
-    def test_it_is_accepted_again(self):
-        """
-        A token may be used more than once while it is valid.
-        """
+    def test_reuse(self):
+        """A token can be used more than once while it is valid."""
         token, fixed = signer().sign(METHOD, PARAMS), signer()
 
         assert [refusal(token, by=fixed), refusal(token, by=fixed)] == [None, None]
 
-    def test_another_process_with_the_key_takes_it(self):
-        """
-        All that a token needs is in it, and in the key.
-        """
-        one, another = (RequestStateSigner(KeyRing([KEY], "tests")) for _ in range(2))
+    def test_another_process_with_the_key(self):
+        """A token needs no state except the key."""
+        first, second = (RequestStateSigner(KeyRing([KEY], "tests")) for _ in range(2))
 
-        assert refusal(one.sign(METHOD, PARAMS), by=another) is None
+        assert refusal(first.sign(METHOD, PARAMS), by=second) is None
 
 
-class TestTheToken:
+class TestToken:
     @given(JSON)
-    def test_it_is_safe_in_urls(self, params):
-        """
-        It has a version, and nothing that has to be escaped anywhere.
-        """
+    def test_characters(self, params):
+        """A token has a version, and no characters that need escaping."""
         assert re.fullmatch(r"v2\.[A-Za-z0-9._~-]+", signer().sign(METHOD, params))
 
-    def test_it_does_not_tell_what_it_signs(self):
-        """
-        It shows neither the params nor the key, and is no longer for longer params.
-        """
+    def test_token_hides_params_and_key(self):
+        """A token contains neither the params nor the key, and its length does not depend on the params."""
         short, long = signer().sign(METHOD, "a"), signer().sign(METHOD, "secret " * 999)
 
         assert len(short) == len(long)
         assert "secret" not in long
         assert KEY.hex() not in short
 
-    def test_it_is_always_made_the_same_way(self):
-        """
-        Tokens of this version stay what they are, so that a newer server takes them.
-        """
+    def test_format_is_stable(self):
+        """Tokens of this version do not change, so that newer servers accept them."""
         issued = "v2.09679e85.1790000901.sEOnD6zSy-Ict1DPB9B_gNsHJkaw-A7tXp9c6OeXnNA"
 
         assert signer().sign(METHOD, PARAMS) == issued
@@ -120,10 +106,8 @@ class TestTheToken:
 class TestAnotherRequest:
     @pytest.mark.requirement("mrtr/state-integrity")
     @given(st.data())
-    def test_a_changed_token_is_refused(self, data):
-        """
-        A token with one character replaced, left out or put in is refused.
-        """
+    def test_altered_token(self, data):
+        """A token with a replaced, missing or additional character is rejected."""
         token = signer().sign(METHOD, PARAMS)
         at = data.draw(st.integers(0, len(token) - 1))
         new = data.draw(st.characters() | st.sampled_from("0123456789abcdefABCDEF.v \n") | st.just(""))
@@ -139,53 +123,41 @@ class TestAnotherRequest:
     @example({"a": {"b": 1}}, {"a": {}, "b": 1})
     @example("1", 1)
     @example(None, {})
-    def test_other_params_are_refused(self, params, others):
-        """
-        A token is worth nothing for other params.
-        """
-        assume(params != others)
+    def test_other_params(self, params, other_params):
+        """A token is invalid with other params."""
+        assume(params != other_params)
 
-        assert refusal(signer().sign(METHOD, params), METHOD, others) == CHANGED
+        assert refusal(signer().sign(METHOD, params), METHOD, other_params) == CHANGED
 
     @pytest.mark.requirement("mrtr/state-origin")
     @given(TEXT)
-    def test_another_method_is_refused(self, method):
-        """
-        Nor is it for another method.
-        """
+    def test_another_method(self, method):
+        """A token is invalid with another method."""
         assume(method != METHOD)
 
         assert refusal(signer().sign(METHOD, PARAMS), method) == CHANGED
 
     @pytest.mark.requirement("mrtr/state-integrity")
     @given(st.binary(min_size=32, max_size=80))
-    def test_another_key_is_refused(self, key):
-        """
-        A token of a server with another key is refused, without a reason.
-        """
+    def test_another_key(self, key):
+        """A token with another key is rejected, without a reason."""
         assume(key != KEY)
 
         assert refusal(signer(keys=[key]).sign(METHOD, PARAMS)) == CHANGED
 
-    def test_every_signer_has_a_key_of_its_own(self):
-        """
-        Without a given key each has a random one.
-        """
+    def test_random_key(self):
+        """Without a given key, each signer has a random one."""
         assert refusal(RequestStateSigner().sign(METHOD, PARAMS), by=RequestStateSigner()) == CHANGED
 
-    def test_the_parts_of_a_request_cannot_be_shifted(self):
-        """
-        What belongs to the method in one request cannot belong to the params in another.
-        """
+    def test_parts_cannot_be_shifted(self):
+        """The boundary between method and params is part of the MAC."""
         assert refusal(signer().sign("a", "bc"), "ab", "c") == CHANGED
         assert refusal(signer().sign('a","b', "c"), "a", ["b", "c"]) == CHANGED
 
     @pytest.mark.requirement("mrtr/state-expiry")
     @pytest.mark.parametrize("expiry", ["1790000902", "999999999999999", "01790000901", "0"])
-    def test_it_cannot_be_made_to_last(self, expiry):
-        """
-        The time of expiry is signed, too; a changed token is refused as changed before it is as expired.
-        """
+    def test_altered_expiry(self, expiry):
+        """The expiry is authenticated, and an altered token is not reported as expired."""
         version, key, _, mac = signer().sign(METHOD, PARAMS).split(".")
 
         assert refusal(f"{version}.{key}.{expiry}.{mac}") == CHANGED
@@ -211,27 +183,21 @@ class TestAnotherRequest:
         ],
         ids=ascii,
     )
-    def test_what_is_no_token_is_malformed(self, token):
-        """
-        Text of another form is refused before anything is computed.
-        """
+    def test_malformed_token(self, token):
+        """Text in another form is rejected before anything is computed."""
         assert refusal(token) == MALFORMED
 
     @pytest.mark.requirement("mrtr/hostile-state")
     @given(st.text())
-    def test_any_text_is_refused(self, token):
-        """
-        No text that this server did not give is taken, and none is an error of another kind.
-        """
+    def test_arbitrary_text(self, token):
+        """Arbitrary text is rejected, and raises no other exception."""
         assert refusal(token) in (MALFORMED, CHANGED)
 
 
-class TestTime:
+class TestLifetime:
     @given(st.floats(0, 4e9), st.floats(0.001, 1e6), st.floats(0, 1))
-    def test_it_is_taken_for_its_lifetime(self, now, lifetime, part):
-        """
-        A token is taken until its lifetime has passed.
-        """
+    def test_valid(self, now, lifetime, part):
+        """A token is accepted until its lifetime has passed."""
         clock = Clock(now)
         fixed = signer(clock, lifetime=lifetime)
         token = fixed.sign(METHOD, PARAMS)
@@ -241,10 +207,8 @@ class TestTime:
         assert refusal(token, by=fixed) is None
 
     @given(st.floats(0, 4e9), st.floats(0.001, 1e6), st.floats(1, 1e6))
-    def test_a_late_one_is_refused(self, now, lifetime, late):
-        """
-        A second after that it is refused, for ever.
-        """
+    def test_expired(self, now, lifetime, late):
+        """A token is rejected from one second after its lifetime."""
         clock = Clock(now)
         fixed = signer(clock, lifetime=lifetime)
         token = fixed.sign(METHOD, PARAMS)
@@ -254,10 +218,8 @@ class TestTime:
         assert refusal(token, by=fixed) == EXPIRED
 
     @pytest.mark.requirement("mrtr/state-expiry")
-    def test_a_quarter_of_an_hour(self):
-        """
-        That is how long people have to fill in a form.
-        """
+    def test_default(self):
+        """The default lifetime is 15 minutes, the time for filling in a form."""
         clock = Clock(1000.0)
         fixed = signer(clock)
         token = fixed.sign(METHOD, PARAMS)
@@ -269,27 +231,21 @@ class TestTime:
         assert (in_time, refusal(token, by=fixed)) == (None, EXPIRED)
 
 
-class TestTheRing:
-    def test_a_token_of_a_server_of_another_name_is_refused(self):
-        """
-        Servers that share keys, but not their name, take no tokens of each other.
-        """
+class TestKeyRing:
+    def test_another_audience(self):
+        """Servers that share keys but not their name reject each other's tokens."""
         assert refusal(signer(audience="other").sign(METHOD, PARAMS)) == CHANGED
 
-    def test_a_token_of_a_replaced_key_is_taken(self):
-        """
-        As long as the ring holds the old key, people may finish the form that they are filling in.
-        """
+    def test_replaced_key(self):
+        """A token is valid while the ring contains its key, so that people can finish a form."""
         new = bytes(reversed(KEY))
         token = signer().sign(METHOD, PARAMS)
 
         assert refusal(token, by=signer(keys=[new, KEY])) is None
         assert refusal(token, by=signer(keys=[new])) == CHANGED
 
-    def test_a_token_for_something_else_is_refused(self):
-        """
-        What the ring seals for another purpose is no requestState, though all else is the same.
-        """
+    def test_another_purpose(self):
+        """A token that the ring sealed for another purpose is rejected."""
         bound = b'["prompts/get",null]'
         own, other = (
             KeyRing([KEY], "tests").seal(purpose, 1_790_000_900, bound=bound)
@@ -300,10 +256,8 @@ class TestTheRing:
         assert refusal(other, params=None) == CHANGED
 
 
-def test_what_it_needs_is_loaded_when_it_is_used():
-    """
-    A server that never asks for input loads no cryptography.
-    """
+def test_lazy_import():
+    """A server that never asks for input does not import `hmac`."""
     script = """
 import sys
 from promptkit.protocol.key_ring import KeyRing
@@ -313,6 +267,8 @@ assert "hmac" not in sys.modules
 signer.is_fresh(signer.sign("a", 1), "a", 1)
 print("hmac" in sys.modules)
 """
-    ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    completed = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    )
 
-    assert ran.stdout.strip() == "True"
+    assert completed.stdout.strip() == "True"

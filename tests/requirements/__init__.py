@@ -1,4 +1,4 @@
-"""What the released revisions of the protocol ask of a server like this one, over stdio."""
+"""The requirements of the released protocol revisions for a server over stdio."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ from tests.requirements.requirement import Requirement
 
 __all__ = ["REQUIREMENTS", "Requirement"]
 
-#: Every one of them, group by group.
+#: All requirements, by group.
 REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *base.REQUIREMENTS,
     *metadata.REQUIREMENTS,

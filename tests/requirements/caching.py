@@ -1,4 +1,4 @@
-"""What clients may keep: `ttlMs` and `cacheScope`."""
+"""Cache hints: `ttlMs` and `cacheScope`."""
 
 from typing import Final
 
@@ -12,35 +12,35 @@ REQUIREMENTS: Final = (
         "MUST",
         MODERN,
         "server/utilities/caching#cacheable-results",
-        "Discovery, lists and contents of resources say how long they may be kept, and by whom.",
+        "Discovery, lists and resource contents have a lifetime and a cache scope.",
     ),
     Requirement(
         "caching/not-when-asking",
         "MUST NOT",
         MODERN,
         "server/utilities/caching#cacheable-results",
-        "A result that asks says nothing of being kept.",
+        "A result that asks for input has no cache hints.",
     ),
     Requirement(
         "caching/retries",
         "MUST NOT",
         MODERN,
         "server/utilities/caching#cache-key",
-        "A result that a retry brought about is kept nowhere.",
+        "The result of a retry is not cached.",
     ),
     Requirement(
         "caching/lifetime",
         "MUST",
         MODERN,
         "server/utilities/caching#time-to-live-ttl-field",
-        "A lifetime is a whole number of milliseconds, zero or more.",
+        "A lifetime is a non-negative integer in milliseconds.",
     ),
     Requirement(
         "caching/with-notifications",
         "MAY",
         MODERN,
         "server/utilities/caching#interaction-with-notifications",
-        "Lists have a lifetime though their changes are told.",
+        "Lists have a lifetime even if clients are notified of changes.",
     ),
     Requirement(
         "caching/same-scope",
@@ -54,22 +54,22 @@ REQUIREMENTS: Final = (
         "MUST",
         MODERN,
         "server/utilities/caching#security-considerations",
-        "Nothing that is one person's own is declared public.",
+        "User-specific results are not declared public.",
     ),
     Requirement(
         "caching/access",
         "MUST",
         MODERN,
         "server/utilities/caching#security-considerations",
-        "Access to each thing that is served is controlled.",
-        left_out="over stdio the client is the user's own, and everything that is served is for it",
+        "Access to every served item is controlled.",
+        exemption="over stdio the client belongs to the user, and all items are served to it",
     ),
     Requirement(
         "caching/scope-is-no-guard",
         "MUST NOT",
         MODERN,
         "server/utilities/caching#security-considerations",
-        "Nothing is protected by its scope alone.",
-        left_out="over stdio the client is the user's own, and everything that is served is for it",
+        "No item is protected by its cache scope alone.",
+        exemption="over stdio the client belongs to the user, and all items are served to it",
     ),
 )

@@ -1,4 +1,4 @@
-"""What stands beside the payload: ``_meta``, icons, annotations and JSON Schemas."""
+"""Metadata: ``_meta``, icons, annotations and JSON Schemas."""
 
 from typing import Final
 
@@ -12,14 +12,14 @@ REQUIREMENTS: Final = (
         "MUST NOT",
         SINCE_2025_06,
         "basic#meta",
-        "Reserved keys of _meta that say nothing to a server may have any value, and are ignored.",
+        "Reserved keys of _meta without a meaning for servers are ignored, whatever their value.",
     ),
     Requirement(
         "base/meta/key-prefix",
         "MUST",
         SINCE_2025_06,
         "basic#meta",
-        "The prefix of each _meta key that the server writes is made of well-formed labels.",
+        "The prefix of each _meta key that the server writes consists of well-formed labels.",
     ),
     Requirement(
         "base/meta/key-name",
@@ -33,22 +33,22 @@ REQUIREMENTS: Final = (
         "MUST",
         SINCE_2025_06,
         "basic#meta",
-        "The server's own _meta keys, and its authors', keep clear of the prefixes that MCP reserves.",
+        "The _meta keys of the server and of authors do not use prefixes that MCP reserves.",
     ),
     Requirement(
         "base/meta/reverse-dns",
         "SHOULD",
         SINCE_2025_11,
         "basic#meta",
-        "The prefix of the server's own _meta keys is a domain read backwards.",
-        left_out="the project has no domain of its own, and one of others would say what is not so",
+        "The prefix of the server's own _meta keys is a reversed domain name.",
+        exemption="the project has no domain, and another domain would be misleading",
     ),
     Requirement(
         "base/meta/trace-context",
         "MUST",
         MODERN,
         "basic#meta",
-        "The server writes no trace context, and so none that is malformed.",
+        "The server writes no trace context, and therefore no malformed one.",
     ),
     Requirement(
         "base/meta/required",
@@ -62,7 +62,7 @@ REQUIREMENTS: Final = (
         "SHOULD NOT",
         MODERN,
         "basic#meta",
-        "Replies do not depend on what the client calls itself, nor on whether it says so.",
+        "Replies do not depend on the name of the client.",
     ),
     Requirement(
         "base/meta/undeclared-capability",
@@ -83,7 +83,7 @@ REQUIREMENTS: Final = (
         "SHOULD",
         MODERN,
         "basic#meta",
-        "Every result says which server made it, by name and version.",
+        "Every result contains the name and version of the server.",
     ),
     Requirement(
         "base/schema/valid",
@@ -97,23 +97,23 @@ REQUIREMENTS: Final = (
         "MUST NOT",
         MODERN,
         "basic#json-schema-usage",
-        "No $ref is followed to the network, and no schema that the server sends leads there.",
+        "No $ref is resolved over the network, and schemas of the server contain no remote $ref.",
     ),
     Requirement(
         "base/schema/received",
         "MUST",
         SINCE_2025_11,
         "basic#implementation-requirements",
-        "Schemas that a client sends are validated by their dialect.",
-        left_out="no message of a client to a server of prompts and resources holds a schema",
+        "Schemas that a client sends are validated in their dialect.",
+        exemption="clients send no schemas to a server of prompts and resources",
     ),
     Requirement(
         "base/schema/bounds",
         "SHOULD",
         MODERN,
         "basic#composition-keyword-resource-use",
-        "Validating by a schema is kept within bounds of depth and time.",
-        left_out="no message of a client to a server of prompts and resources holds a schema",
+        "Schema validation is limited in depth and time.",
+        exemption="clients send no schemas to a server of prompts and resources",
     ),
     Requirement(
         "base/icons/sizes",

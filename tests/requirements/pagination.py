@@ -1,4 +1,4 @@
-"""Lists in pages."""
+"""Pagination of lists."""
 
 from typing import Final
 
@@ -19,41 +19,41 @@ REQUIREMENTS: Final = (
         "MUST",
         ALL,
         "server/utilities/pagination#response-format",
-        "A page says where the next one begins, unless it is the last.",
+        "Every page except the last has a cursor for the next page.",
     ),
     Requirement(
         "pagination/continues",
         "SHOULD",
         ALL,
         "schema",
-        "A page begins right after the one whose cursor is sent.",
+        "A page continues after the page whose cursor is sent.",
     ),
     Requirement(
         "pagination/stable",
         "SHOULD",
         ALL,
         "server/utilities/pagination#implementation-guidelines",
-        "A cursor means the same whenever it is sent.",
+        "A cursor always leads to the same page.",
     ),
     Requirement(
         "pagination/graceful",
         "SHOULD",
         ALL,
         "server/utilities/pagination#implementation-guidelines",
-        "A cursor that makes no sense does no harm.",
+        "An invalid cursor is harmless.",
     ),
     Requirement(
         "pagination/invalid-cursor",
         "SHOULD",
         ALL,
         "server/utilities/pagination#error-handling",
-        "A cursor that the server did not give is answered with -32602.",
+        "An unknown cursor is answered with -32602.",
     ),
     Requirement(
         "pagination/empty-cursor",
         "MUST NOT",
         MODERN,
         "server/utilities/pagination#implementation-guidelines",
-        "An empty cursor is not taken for none.",
+        "An empty cursor is not treated as a missing one.",
     ),
 )

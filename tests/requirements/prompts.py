@@ -1,4 +1,4 @@
-"""Prompts: listed, rendered, changed."""
+"""Listing, rendering and changing prompts."""
 
 from typing import Final
 
@@ -12,14 +12,14 @@ REQUIREMENTS: Final = (
         "MUST",
         ALL,
         "server/prompts#capabilities",
-        "The server declares that it has prompts.",
+        "The server declares prompts.",
     ),
     Requirement(
         "prompts/list/answered",
         "MUST",
         MODERN,
         "server/prompts#capabilities",
-        "The list of prompts is answered with all that are available.",
+        "The list contains all available prompts.",
     ),
     Requirement(
         "prompts/list/empty",
@@ -33,21 +33,21 @@ REQUIREMENTS: Final = (
         "MUST NOT",
         MODERN,
         "server/prompts#capabilities",
-        "What is listed depends neither on the connection nor on what was asked before.",
+        "The list depends neither on the connection nor on earlier requests.",
     ),
     Requirement(
         "prompts/list-changed/session",
         "SHOULD",
         HANDSHAKE,
         "server/prompts#list-changed-notification",
-        "A session is told that the list of prompts has changed.",
+        "A session is notified of changes to the list of prompts.",
     ),
     Requirement(
         "prompts/list-changed/stream",
         "SHOULD",
         MODERN,
         "server/prompts#list-changed-notification",
-        "A stream that wants it is told that the list of prompts has changed.",
+        "A stream that requests it is notified of changes to the list of prompts.",
     ),
     Requirement(
         "prompts/get/image",
@@ -68,7 +68,7 @@ REQUIREMENTS: Final = (
         "MAY",
         MODERN,
         "server/prompts#resource-links",
-        "A message may be a link to a resource.",
+        "A message can be a link to a resource.",
     ),
     Requirement(
         "prompts/get/embedded-uri",
@@ -82,21 +82,21 @@ REQUIREMENTS: Final = (
         "MUST",
         ALL,
         "server/prompts#embedded-resources",
-        "An embedded resource has a MIME type that fits it.",
+        "An embedded resource has an appropriate MIME type.",
     ),
     Requirement(
         "prompts/get/embedded-contents",
         "MUST",
         ALL,
         "server/prompts#embedded-resources",
-        "An embedded resource holds either its text or its bytes as base64.",
+        "An embedded resource contains either text or base64-encoded bytes.",
     ),
     Requirement(
         "prompts/get/input-required",
         "MAY",
         MODERN,
         "server/prompts#getting-a-prompt",
-        "A prompt that is declared so asks for what is missing instead of refusing.",
+        "A prompt with `elicit` requests missing arguments instead of failing.",
     ),
     Requirement(
         "prompts/get/unknown-name",
@@ -117,34 +117,34 @@ REQUIREMENTS: Final = (
         "SHOULD",
         ALL,
         "server/prompts#error-handling",
-        "A prompt that fails is answered with -32603.",
+        "A failing prompt is answered with -32603.",
     ),
     Requirement(
         "prompts/get/arguments-first",
         "SHOULD",
         ALL,
         "server/prompts#implementation-considerations",
-        "Arguments are checked before the author's function is called.",
+        "Arguments are validated before the author's function is called.",
     ),
     Requirement(
         "prompts/capabilities-respected",
         "SHOULD",
         ALL,
         "server/prompts#implementation-considerations",
-        "What was not declared is not used for prompts.",
+        "Undeclared capabilities are not used for prompts.",
     ),
     Requirement(
         "prompts/security/inputs",
         "MUST",
         ALL,
         "server/prompts#security",
-        "Arguments cannot inject wire content or reach what their prompt does not offer.",
+        "Arguments cannot inject messages or access data that the prompt does not offer.",
     ),
     Requirement(
         "prompts/security/outputs",
         "MUST",
         ALL,
         "server/prompts#security",
-        "What a prompt makes is checked before it is sent.",
+        "The output of a prompt is validated before it is sent.",
     ),
 )

@@ -1,4 +1,4 @@
-"""One sentence of the specification, as a claim about the server."""
+"""A requirement of the specification, as a claim about the server."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -34,10 +34,10 @@ HANDSHAKE_SINCE_2025_03: Final = ALL[1:4]
 HANDSHAKE_SINCE_2025_06: Final = ALL[2:4]
 LAST_HANDSHAKE: Final = ALL[3:4]
 
-#: Those of which every request says which one it is.
+#: The revisions in which every request names its revision.
 MODERN: Final = ALL[4:]
 
-#: The one that has batches.
+#: The revision with batches.
 BATCHES: Final = ALL[1:2]
 
 _MOVED: Final = {
@@ -46,7 +46,7 @@ _MOVED: Final = {
     "basic/transports/stdio": "basic/transports#stdio",
 }
 
-#: Where pages stood in the revisions that had them elsewhere, or had only a link to the schema.
+#: Pages that had another path in earlier revisions, or were only a link to the schema.
 _EARLIER: Final[Mapping[str, Mapping[str, str]]] = {
     "2024-11-05": {**_MOVED, "basic": "basic/messages", "schema": "basic#schema"},
     "2025-03-26": {**_MOVED, "schema": "basic#schema"},
@@ -59,30 +59,30 @@ _EARLIER: Final[Mapping[str, Mapping[str, str]]] = {
 @attrs.frozen
 class Requirement:
     """
-    What one or several revisions ask of a server.
+    A requirement of one or several revisions.
 
-    What a page tells as a fact, without one of the words of RFC 2119, counts as a MUST if
+    A fact that a page states without a keyword of RFC 2119 counts as a MUST if
     clients rely on it. The "must" and "should" in small letters of the schema's comments count
     as if they were capitals.
 
     Args:
         id:
-            What tests are tagged with: the page in short, and what it is about.
+            The id that tests are marked with: a short name of the page, and the topic.
 
         strength:
-            MUST, MUST NOT, SHOULD, SHOULD NOT, or MAY where it is done though it need not be.
+            MUST, MUST NOT, SHOULD, SHOULD NOT, or MAY for an option that the server implements.
 
         revisions:
-            Those whose pages say it.
+            The revisions with the requirement.
 
         page:
-            Where the newest of them says it, below the revision's address.
+            The page in the newest of these revisions, relative to the revision's address.
 
         claim:
-            What the server does.
+            The behavior of the server.
 
-        left_out:
-            Why it does not, if it does not.
+        exemption:
+            The reason why the server does not comply, if so.
     """
 
     id: str
@@ -90,14 +90,12 @@ class Requirement:
     revisions: tuple[str, ...]
     page: str
     claim: str
-    left_out: str = ""
+    exemption: str = ""
 
     def url(self, revision: str) -> str:
-        """
-        Return the address of what *revision*, one of the `revisions`, says.
-        """
+        """Return the address of the requirement in *revision*, one of its `revisions`."""
         page, mark, anchor = self.page.partition("#")
-        found = _EARLIER[revision].get(page, page)
-        if "#" not in found:
-            found += mark + anchor
-        return f"https://modelcontextprotocol.io/specification/{revision}/{found}"
+        path = _EARLIER[revision].get(page, page)
+        if "#" not in path:
+            path += mark + anchor
+        return f"https://modelcontextprotocol.io/specification/{revision}/{path}"

@@ -1,4 +1,4 @@
-"""Lines over standard input and output."""
+"""The stdio transport."""
 
 from typing import Final
 
@@ -12,42 +12,42 @@ REQUIREMENTS: Final = (
         "MUST",
         SINCE_2025_03,
         "basic/transports",
-        "What the server writes is UTF-8, and UTF-8 is read.",
+        "Input and output are UTF-8.",
     ),
     Requirement(
         "stdio/one-line",
         "MUST NOT",
         ALL,
         "basic/transports/stdio",
-        "No message holds a newline.",
+        "No message contains a newline.",
     ),
     Requirement(
         "stdio/only-messages",
         "MUST NOT",
         ALL,
         "basic/transports/stdio",
-        "Nothing but messages comes out of standard output, whatever prompts print.",
+        "Standard output contains only messages, whatever prompts print.",
     ),
     Requirement(
         "stdio/log",
         "MAY",
         ALL,
         "basic/transports/stdio",
-        "What went wrong is told on standard error.",
+        "Errors are logged on standard error.",
     ),
     Requirement(
         "stdio/no-requests",
         "MUST NOT",
         MODERN,
         "basic/transports/stdio#receiving-messages",
-        "A modern client is never sent a request.",
+        "The server sends no requests to a modern client.",
     ),
     Requirement(
         "stdio/known-kinds",
         "MUST",
         MODERN,
         "basic/transports/stdio#receiving-messages",
-        "A modern client is sent replies, and notifications of its requests and streams, and nothing else.",
+        "A modern client gets only replies, and notifications for its requests and streams.",
     ),
     Requirement(
         "stdio/end-of-input",
@@ -61,6 +61,6 @@ REQUIREMENTS: Final = (
         "MAY",
         MODERN,
         "basic/transports/stdio#shutdown",
-        "The server may end by itself, by closing its output and exiting.",
+        "The server can exit after closing its output.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The list of what the specification demands, and the tests that show it, kept in step both ways."""
+"""The requirements of the specification and the tests that are marked with them."""
 
 import ast
 from pathlib import Path
@@ -12,13 +12,13 @@ BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}
 
 
 @pytest.fixture(scope="module")
-def shown():
-    """Where a test is marked with an id, by the id."""
+def marked():
+    """Return the location of a test for each marked id."""
     return dict(marks())
 
 
 def marks():
-    """Each id that a test is marked with, and where."""
+    """Yield each marked id with its location."""
     for file in sorted(TESTS.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
@@ -27,22 +27,16 @@ def marks():
 
 
 def test_ids_are_unique():
-    """
-    No two requirements have one id.
-    """
+    """Requirements have different ids."""
     assert len(BY_ID) == len(REQUIREMENTS)
 
 
-def test_every_mark_names_a_requirement(shown):
-    """
-    A test that is marked shows something that is on the list.
-    """
-    assert {name: place for name, place in shown.items() if name not in BY_ID} == {}
+def test_every_mark_names_a_requirement(marked):
+    """Every mark is the id of a requirement."""
+    assert {name: location for name, location in marked.items() if name not in BY_ID} == {}
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.id)
-def test_every_requirement_has_a_test(requirement, shown):
-    """
-    What the specification demands is shown by a test, or left out for a reason.
-    """
-    assert (requirement.id in shown) == (not requirement.left_out)
+def test_every_requirement_has_a_test(requirement, marked):
+    """Every requirement has a test or a reason for its exemption."""
+    assert (requirement.id in marked) == (not requirement.exemption)

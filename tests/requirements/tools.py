@@ -1,4 +1,4 @@
-"""Tools: prompts that models call, where they are served so."""
+"""Tools: prompts that models can call."""
 
 from typing import Final
 
@@ -19,21 +19,21 @@ REQUIREMENTS: Final = (
         "MUST",
         ALL,
         "server/tools#capabilities",
-        "The server declares that it has tools.",
+        "The server declares tools.",
     ),
     Requirement(
         "tools/list-changed/session",
         "SHOULD",
         HANDSHAKE,
         "server/tools#list-changed-notification",
-        "Once the tools have changed, a session is told.",
+        "A session is notified of changes to the list of tools.",
     ),
     Requirement(
         "tools/list-changed/stream",
         "SHOULD",
         MODERN,
         "server/tools#list-changed-notification",
-        "Once the tools have changed, the streams that want to know are told.",
+        "A stream that requests it is notified of changes to the list of tools.",
     ),
     Requirement(
         "tools/list/order",
@@ -54,27 +54,27 @@ REQUIREMENTS: Final = (
         "SHOULD",
         ALL,
         "server/tools#error-handling",
-        "A call of an unknown tool is an error of the protocol.",
+        "A call of an unknown tool is a protocol error.",
     ),
     Requirement(
         "tools/errors/execution",
         "SHOULD",
         ALL,
         "server/tools#error-handling",
-        "What goes wrong in a tool, or with its arguments, is a result that says so.",
+        "Errors of a tool and invalid arguments are results with an error.",
     ),
     Requirement(
         "tools/inputs",
         "MUST",
         ALL,
         "server/tools#security-considerations",
-        "Arguments that do not fit are refused.",
+        "Invalid arguments are rejected.",
     ),
     Requirement(
         "tools/annotations",
         "MAY",
         SINCE_2025_03,
         "server/tools#tool",
-        "A tool says what may be expected of a call.",
+        "A tool has annotations that describe its behavior.",
     ),
 )

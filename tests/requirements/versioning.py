@@ -1,4 +1,4 @@
-"""Versions in the metadata of requests, both eras in one process, and discovery."""
+"""Versions in requests, both eras in one process, and discovery."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ REQUIREMENTS: Final = (
         "MUST",
         MODERN,
         "basic/versioning#protocol-version-negotiation",
-        "A request of a version that is not served is answered with -32022, which lists those that are.",
+        "A request with an unsupported version is answered with -32022 and the supported versions.",
     ),
     Requirement(
         "versioning/extension-ids",
@@ -26,7 +26,7 @@ REQUIREMENTS: Final = (
         "MAY",
         MODERN,
         "basic/versioning#backward-compatibility-with-initialization-based-versions",
-        "Clients with a handshake and clients without are both served.",
+        "Clients with and without a handshake are served.",
     ),
     Requirement(
         "versioning/one-process",
@@ -40,22 +40,22 @@ REQUIREMENTS: Final = (
         "MUST",
         MODERN,
         "basic/versioning#compatibility-matrix",
-        "A request with a version in its metadata is served by itself, whatever came before.",
+        "A request with a version in its metadata is independent of earlier requests.",
     ),
     Requirement(
         "versioning/handshake-scope",
         "MUST",
         MODERN,
         "basic/versioning#compatibility-matrix",
-        "A handshake governs the requests without a version, until the process ends.",
+        "A handshake applies to the requests without a version, until the process ends.",
     ),
     Requirement(
         "versioning/only-modern",
         "SHOULD",
         MODERN,
         "basic/versioning#backward-compatibility-with-initialization-based-versions",
-        "The error for a handshake names the versions that are served.",
-        left_out="handshakes are served, so that none is refused for its era",
+        "The error for a handshake lists the supported versions.",
+        exemption="handshakes are supported, so none is rejected for its era",
     ),
     Requirement(
         "discover/implemented",
@@ -69,7 +69,7 @@ REQUIREMENTS: Final = (
         "MUST",
         MODERN,
         "server/discover#discoverresult",
-        "Discovery tells the versions and the capabilities.",
+        "Discovery returns the versions and the capabilities.",
     ),
     Requirement(
         "discover/versions-served",
@@ -83,6 +83,6 @@ REQUIREMENTS: Final = (
         "SHOULD",
         MODERN,
         "server/discover#discoverresult",
-        "Discovery tells the name and the version of the server.",
+        "Discovery returns the name and the version of the server.",
     ),
 )

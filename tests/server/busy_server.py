@@ -1,4 +1,4 @@
-"""A server whose prompts take their time, and a client of it in another process."""
+"""A server with slow prompts, and a client for it in another process."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from queue import Queue
 
 from tests.wire import HANDSHAKES, MODERN, initialize, line, modern, notification, request
 
-#: Prompts that sleep, compute, block, await and swallow cancellation, beside quick ones.
+#: Prompts that sleep, compute, block, await and swallow cancellation, next to quick ones.
 BUSY = """
 import asyncio, hashlib, os, threading, time
 from typing import Annotated
@@ -102,7 +102,7 @@ def fast() -> str:
 
 
 class Process:
-    """A client of `promptkit serve`, which reads what comes back on a thread of its own."""
+    """A client of a `promptkit serve` process that reads its output on a background thread."""
 
     def __init__(self, folder, *options, revision="2025-11-25"):
         self.process = subprocess.Popen(
@@ -112,8 +112,8 @@ class Process:
             stderr=subprocess.PIPE,
         )
         self.revision = revision
-        self.came = Queue()
-        self.kept = []
+        self.received = Queue()
+        self.unclaimed = []
         threading.Thread(target=self._read, daemon=True).start()
         if revision in HANDSHAKES:
             self.write(initialize(revision))
@@ -122,38 +122,38 @@ class Process:
 
     def _read(self):
         for text in self.process.stdout:
-            self.came.put((time.monotonic(), json.loads(text)))
+            self.received.put((time.monotonic(), json.loads(text)))
 
     def write(self, *messages):
-        """Write messages in one piece."""
+        """Send messages in one write."""
         self.process.stdin.write(b"".join(map(line, messages)))
         self.process.stdin.flush()
 
     def ask(self, number, method, params):
-        """Write one request of the client's revision."""
-        made = modern if self.revision == MODERN else request
-        self.write(made(number, method, params))
+        """Send one request in the client's revision."""
+        build = modern if self.revision == MODERN else request
+        self.write(build(number, method, params))
 
     def wait_for(self, number):
-        """The reply to one request; replies to others are kept, as they may come in any order."""
-        found = next((message for message in self.kept if message["id"] == number), None)
-        if found is not None:
-            self.kept.remove(found)
-        while found is None:
-            _, message = self.came.get(timeout=50)
+        """Return the reply to one request; keep other replies, which can come in any order."""
+        reply = next((message for message in self.unclaimed if message["id"] == number), None)
+        if reply is not None:
+            self.unclaimed.remove(reply)
+        while reply is None:
+            _, message = self.received.get(timeout=50)
             if message.get("id") == number:
-                found = message
+                reply = message
             elif "id" in message:
-                self.kept.append(message)
-        return found
+                self.unclaimed.append(message)
+        return reply
 
     def end(self):
-        """Close the input; the seconds until the process has ended, and what came by then."""
+        """Close the input; return the seconds until the exit, the exit code and the remaining messages."""
         started = time.monotonic()
         self.process.stdin.close()
         code = self.process.wait(timeout=50)
         took = time.monotonic() - started
-        found = self.kept
-        while not self.came.empty():
-            found.append(self.came.get()[1])
-        return took, code, found
+        messages = self.unclaimed
+        while not self.received.empty():
+            messages.append(self.received.get()[1])
+        return took, code, messages

@@ -1,4 +1,4 @@
-"""What tests of the server share."""
+"""Fixtures for the server tests."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.server.busy_server import BUSY, Process
 
 @pytest.fixture
 def start(recipes):
-    """A function that starts a client of a server with prompts that take their time."""
+    """Return a function that starts a client of a server with slow prompts."""
     started = []
 
     def make(*options, source=BUSY, **kwargs):

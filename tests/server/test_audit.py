@@ -49,28 +49,28 @@ def pretend() -> str:
 CATALOG = compile(Recipes(prompts=(login, pretend, sign_in), resources=(vault,)))
 
 
-class KeptReplies(list):
-    """An observer that keeps each reply."""
+class RecordedReplies(list):
+    """An observer that collects each reply."""
 
     def begin(self, *_):
-        """Return what keeps the reply."""
+        """Return the callback that collects the reply."""
         return self.append
 
 
 class Audited:
-    """A client of a server whose requests are noted in a file."""
+    """A client of a server with an audit file."""
 
     def __init__(self, file, revision="2025-11-25", catalog=CATALOG):
         self.audit = Audit(file)
         self.file, self.catalog, self.revision = file, catalog, revision
-        self.replies = KeptReplies()
+        self.replies = RecordedReplies()
         self.client = Client(catalog, revision, capabilities={"elicitation": {}}, observers=[self.replies])
         self.connection = Connection(ServerInfo("test", "1"), Capabilities())
         if revision in HANDSHAKES:
             self.connection.receive_data(line(initialize(revision)))
 
     def begin(self, method, params=None, number=1):
-        """Note that a request has arrived."""
+        """Record the arrival of a request, and return the callback that records its end."""
         params = params or {}
         if self.revision not in HANDSHAKES:
             params = {**params, "_meta": envelope(capabilities={"elicitation": {}})}
@@ -78,37 +78,35 @@ class Audited:
         return self.audit.begin(event, lambda: self.catalog)
 
     def ask(self, method, params=None, number=1):
-        """Send a request, note it, and return what is noted."""
+        """Send a request, audit it, and return its record."""
         end = self.begin(method, params, number)
         self.client.post(method, params, number)
         end(self.replies[-1])
         return self.records()[-1]
 
     def get(self, name="login", /, **arguments):
-        """Ask for a prompt, and return what is noted."""
+        """Send `prompts/get`, and return its record."""
         return self.ask("prompts/get", {"name": name, "arguments": arguments})
 
     def records(self):
-        """Return everything that is in the file."""
+        """Return all records of the file."""
         return records(self.file)
 
 
 def records(file):
-    """Return what each line of *file* holds."""
-    return [json.loads(found) for found in file.read_bytes().split(b"\n")[:-1]]
+    """Return the records of an audit file."""
+    return [json.loads(text) for text in file.read_bytes().split(b"\n")[:-1]]
 
 
 @pytest.fixture
 def audited(tmp_path):
-    """A client of a server whose requests are noted."""
+    """Return a client of a server with an audit file."""
     return Audited(tmp_path / "audit.jsonl")
 
 
 class TestRecords:
-    def test_a_request(self, audited):
-        """
-        A record says who asked for what, when, with arguments of which size, and what came of it.
-        """
+    def test_record_of_a_request(self, audited):
+        """A record contains the client, method, argument sizes, time, duration and outcome."""
         before = datetime.now(UTC)
 
         record = audited.get(user="Ada", tries="12")
@@ -127,23 +125,19 @@ class TestRecords:
             "outcome": "ok",
         }
 
-    def test_a_call_of_a_deprecated_prompt(self, audited):
-        """
-        It is noted as such, so that its author learns who still calls it.
-        """
+    def test_deprecated_prompt(self, audited):
+        """The record marks a call of a deprecated prompt, so that its author learns who still uses it."""
         assert audited.get("sign_in", user="Ada")["deprecated"] is True
         assert "deprecated" not in audited.get(user="Ada")
 
-    def test_the_time(self, audited):
-        """
-        It is that of the arrival, as RFC 3339 has it, to the millisecond.
-        """
+    def test_time(self, audited):
+        """The time is the arrival of the request, in RFC 3339 with milliseconds."""
         time = audited.get(user="Ada")["time"]
 
         assert time == f"{datetime.fromisoformat(time).isoformat(timespec='milliseconds')[:-6]}Z"
 
     @pytest.mark.parametrize(
-        ("method", "params", "noted"),
+        ("method", "params", "expected"),
         [
             ("prompts/list", {}, {"outcome": "ok"}),
             ("prompts/list", {"cursor": "none"}, {"outcome": "error", "code": -32602}),
@@ -221,51 +215,44 @@ class TestRecords:
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )
-    def test_what_is_asked_and_what_comes_of_it(self, audited, capsys, method, params, noted):
-        """
-        Of each kind of request it is noted what it is about, and how it ended.
-        """
+    def test_method_and_outcome(self, audited, capsys, method, params, expected):
+        """Records of each method name the target and the outcome of the request."""
         record = audited.ask(method, params)
 
         shared = {"time", "process", "client", "id", "revision", "duration_ms"}
         assert record["method"] == method
-        assert {key: value for key, value in record.items() if key not in {*shared, "method"}} == noted
+        assert {key: value for key, value in record.items() if key not in {*shared, "method"}} == expected
 
     @pytest.mark.parametrize("method", ["prompts/get", "tools/call"])
-    def test_the_id_of_an_error(self, tmp_path, capsys, method):
+    def test_error_id(self, tmp_path, capsys, method):
         """
-        What a client is told in place of a traceback is noted, so that it leads to standard error. What an
-        author says that looks like it is not.
+        The record has the error id of the reply and of the traceback.
+
+        An author's message that looks like one does not count.
         """
         file = tmp_path / "audit.jsonl"
         client = Client(CATALOG, MODERN, observers=[Audit(file)], tools=True)
-        told = client.ask(method, {"name": "login", "arguments": {"user": "everybody"}})
+        reply = client.ask(method, {"name": "login", "arguments": {"user": "everybody"}})
         client.ask(method, {"name": "pretend"})
 
         failed, pretended = records(file)
-        assert f"(error {failed['error_id']})" in json.dumps(told)
+        assert f"(error {failed['error_id']})" in json.dumps(reply)
         assert f"promptkit: error {failed['error_id']} in prompt 'login':\n" in capsys.readouterr().err
         assert pretended["outcome"] in ("error", "failed")
         assert "error_id" not in pretended
 
-    def test_a_question(self, tmp_path):
-        """
-        A request that is answered with a question is neither fine nor an error.
-        """
+    def test_elicitation(self, tmp_path):
+        """A request that is answered with a question has the outcome "asked"."""
         assert Audited(tmp_path / "audit", MODERN).get()["outcome"] == "asked"
 
-    def test_a_cancelled_request(self, audited):
-        """
-        It is noted, though it has no reply.
-        """
+    def test_cancelled_request(self, audited):
+        """A cancelled request is recorded although it has no reply."""
         audited.begin("prompts/get", {"name": "login"})(CANCELLED)
 
         assert [record["outcome"] for record in audited.records()] == ["cancelled"]
 
-    def test_a_request_that_nobody_answers(self, audited):
-        """
-        What still runs at the end is noted then, and not again if it is answered after all.
-        """
+    def test_unanswered_request(self, audited):
+        """A request that still runs when the audit is closed is recorded as unanswered, once."""
         end = audited.begin("prompts/get", {"name": "login"})
 
         audited.audit.close()
@@ -273,10 +260,8 @@ class TestRecords:
 
         assert [record["outcome"] for record in audited.records()] == ["unanswered"]
 
-    def test_a_second_reply(self, audited):
-        """
-        A request has one line, even if two threads end it.
-        """
+    def test_second_reply(self, audited):
+        """A request has one record, even if two threads end it."""
         end = audited.begin("prompts/list")
 
         end(CANCELLED)
@@ -285,20 +270,16 @@ class TestRecords:
         assert len(audited.records()) == 1
 
     @pytest.mark.parametrize("number", [7, "seven", 10**30, 'a "quoted\\" id'])
-    def test_any_id(self, audited, number):
-        """
-        An error is found behind whatever the id is.
-        """
+    def test_request_id(self, audited, number):
+        """The record of an error holds the request id, whatever its type and characters."""
         record = audited.ask("prompts/get", {"name": "none"}, number)
 
         assert (record["id"], record["code"]) == (number, -32602)
 
 
-class TestWhatIsNotNoted:
-    def test_values(self, tmp_path):
-        """
-        No value of an argument or a variable is in the file.
-        """
+class TestOmittedData:
+    def test_values_are_not_recorded(self, tmp_path):
+        """The file contains no value of an argument or a variable."""
         file = tmp_path / "audit"
         for revision in ("2025-06-18", MODERN):
             audited = Audited(file, revision)
@@ -319,16 +300,12 @@ class TestWhatIsNotNoted:
         assert len(audited.records()) == 12
         assert b"hunter2" not in file.read_bytes()
 
-    def test_the_size_of_a_secret(self, audited):
-        """
-        Of a secret only that it was given is noted: its length tells a yes from a no.
-        """
+    def test_size_of_a_secret_is_not_recorded(self, audited):
+        """A record names a secret argument but not its size, which could give it away."""
         assert audited.get(user="Ada", key="yes")["arguments"] == {"user": 3, "key": None}
 
-    def test_long_texts(self, audited):
-        """
-        Of what a client makes up, a record keeps little.
-        """
+    def test_client_text_is_truncated(self, audited):
+        """A record limits the length and number of names that the client sends."""
         record = audited.get("n" * 9999, **{f"{number}{'x' * 999}": "" for number in range(999)})
 
         assert record["prompt"] == "n" * MAX_TEXT + "..."
@@ -338,10 +315,8 @@ class TestWhatIsNotNoted:
     @pytest.mark.parametrize(
         "odd", ["\n", "\r", "\0", "\x1b[2J", "\x9b2J", "\u2028", "\x85", "ü", "\U0001f600"]
     )
-    def test_odd_characters(self, audited, odd):
-        """
-        Whatever a name holds, a record is one line of ASCII without controls.
-        """
+    def test_special_characters_are_escaped(self, audited, odd):
+        """A record is one line of printable ASCII, whatever characters the names contain."""
         record = audited.get(f"a{odd}b", **{odd: "x"})
 
         written = audited.file.read_bytes()
@@ -349,15 +324,13 @@ class TestWhatIsNotNoted:
         assert all(32 <= byte < 127 for byte in written[:-1])
 
 
-class TestWhatTheConnectionAnswers:
-    """Requests that are answered without being handed out."""
+class TestConnectionReplies:
+    """Requests that the connection answers itself, without dispatching them."""
 
     @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
     @pytest.mark.parametrize("method", sorted({*METHODS, "tools/call", "no/such"}))
-    def test_who_asked_and_how(self, tmp_path, revision, method):
-        """
-        Each request of either era is one line, which names the client and the revision, whatever comes of it.
-        """
+    def test_client_and_revision(self, tmp_path, revision, method):
+        """Each request has one record, which names the client and the revision, whatever its outcome."""
         file = tmp_path / "audit.jsonl"
         client = Client(CATALOG, revision, observers=[Audit(file)], changes=True)
         params = (
@@ -367,13 +340,13 @@ class TestWhatTheConnectionAnswers:
         )
         before = len(records(file))
 
-        asked = request(7, method, params) if revision in HANDSHAKES else modern(7, method, params)
-        client.server.receive_data(line(asked))
+        message = request(7, method, params) if revision in HANDSHAKES else modern(7, method, params)
+        client.server.receive_data(line(message))
         client.server.receive_data(line(notification("notifications/cancelled", {"requestId": 7})))
 
-        (noted,) = records(file)[before:]
-        negotiates = method == "initialize" and revision == MODERN  # which that opens no session with
-        assert (noted["client"], noted["revision"], noted["method"], noted["id"]) == (
+        (record,) = records(file)[before:]
+        negotiates = method == "initialize" and revision == MODERN  # it cannot open a session
+        assert (record["client"], record["revision"], record["method"], record["id"]) == (
             {"name": "test", "version": "3.1"},
             HANDSHAKES[-1] if negotiates else revision,
             method,
@@ -381,18 +354,16 @@ class TestWhatTheConnectionAnswers:
         )
 
     @pytest.mark.parametrize("method", ["server/discover", "tools/list", "no/such"])
-    def test_a_modern_request_beside_a_session(self, tmp_path, method):
-        """
-        A request that names a client of its own is not noted as the session's.
-        """
+    def test_modern_request_during_a_session(self, tmp_path, method):
+        """The record of a request that names its own client does not name the client of the session."""
         file = tmp_path / "audit.jsonl"
         client = Client(CATALOG, "2025-06-18", observers=[Audit(file)])
         other = {"io.modelcontextprotocol/clientInfo": {"name": "other", "version": "9"}}
 
         client.server.receive_data(line(modern(7, method, **other)))
 
-        noted = records(file)[-1]
-        assert (noted["client"], noted["revision"]) == ({"name": "other", "version": "9"}, MODERN)
+        record = records(file)[-1]
+        assert (record["client"], record["revision"]) == ({"name": "other", "version": "9"}, MODERN)
 
     @pytest.mark.parametrize(
         ("meta", "client"),
@@ -403,49 +374,41 @@ class TestWhatTheConnectionAnswers:
         ],
         ids=["unserved revision", "no capabilities", "no client"],
     )
-    def test_an_envelope_with_a_fault(self, tmp_path, meta, client):
-        """
-        What can be read of it is noted, and the revision is the one that it was answered in.
-        """
+    def test_invalid_envelope(self, tmp_path, meta, client):
+        """The record holds the valid parts of an invalid envelope, and the revision of the reply."""
         file = tmp_path / "audit.jsonl"
         server = Client(CATALOG, MODERN, observers=[Audit(file)]).server
 
         server.receive_data(line(modern(7, "server/discover", **meta)))
 
-        (noted,) = records(file)
-        assert (noted["client"], noted["revision"], noted["outcome"]) == (client, MODERN, "error")
+        (record,) = records(file)
+        assert (record["client"], record["revision"], record["outcome"]) == (client, MODERN, "error")
 
     @pytest.mark.parametrize("number", ["x" * 1000, "\\\n" * 200, "é\u0000😀" * 40], ids=ascii)
     @pytest.mark.parametrize("method", ["ping", "no/such", "prompts/list", "x" * 1000])
-    def test_long_ids_and_methods(self, tmp_path, number, method):
-        """
-        Of each long text of a client the beginning is noted, and the outcome too.
-        """
+    def test_long_ids_and_methods_are_truncated(self, tmp_path, number, method):
+        """Long ids and methods are truncated; the outcome is still recorded."""
         file = tmp_path / "audit.jsonl"
         client = Client(CATALOG, "2025-11-25", observers=[Audit(file)])
 
         reply = client.ask(method, number=number)
 
-        noted = records(file)[-1]
+        record = records(file)[-1]
         assert reply["id"] == number
-        assert noted["id"] == f"{number[:MAX_TEXT]}..."
-        assert noted["method"] == (f"{method[:MAX_TEXT]}..." if len(method) > MAX_TEXT else method)
-        assert noted["outcome"] == ("ok" if "result" in reply else "error")
+        assert record["id"] == f"{number[:MAX_TEXT]}..."
+        assert record["method"] == (f"{method[:MAX_TEXT]}..." if len(method) > MAX_TEXT else method)
+        assert record["outcome"] == ("ok" if "result" in reply else "error")
         assert len(file.read_bytes().splitlines()[-1]) < 2000
 
 
-class TestTheFile:
-    def test_it_is_the_owners(self, audited):
-        """
-        Only its owner may read a new file, and no child process inherits it.
-        """
+class TestFile:
+    def test_new_file_is_private(self, audited):
+        """A new file is readable only by its owner, and child processes do not inherit its descriptor."""
         assert stat.S_IMODE(audited.file.stat().st_mode) == 0o600
         assert not os.get_inheritable(audited.audit._descriptor)
 
-    def test_it_is_appended_to(self, tmp_path):
-        """
-        What is there stays, and so does who may read it.
-        """
+    def test_existing_file_is_appended_to(self, tmp_path):
+        """An existing file keeps its content and its permissions."""
         file = tmp_path / "audit"
         file.write_text("{}\n")
         file.chmod(0o640)
@@ -456,19 +419,15 @@ class TestTheFile:
         assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
     @pytest.mark.parametrize("file", ["", "nowhere/audit", "pipe"])
-    def test_what_cannot_be_written(self, tmp_path, file):
-        """
-        Starting fails for a folder, for a missing one, and for a pipe that is not read.
-        """
+    def test_unwritable_path(self, tmp_path, file):
+        """Starting fails for a folder, a missing folder, and a pipe without a reader."""
         os.mkfifo(tmp_path / "pipe")
 
         with pytest.raises(OSError, match=r"."):
             Audit(tmp_path / file)
 
-    def test_a_relative_path(self, tmp_path, monkeypatch):
-        """
-        It is the same file also if a recipe changes the current folder.
-        """
+    def test_relative_path(self, tmp_path, monkeypatch):
+        """A relative path means the same file after a recipe changes the working directory."""
         monkeypatch.chdir(tmp_path)
         audited = Audited("audit")
         monkeypatch.chdir("/")
@@ -477,10 +436,8 @@ class TestTheFile:
 
         assert len(records(tmp_path / "audit")) == 1
 
-    def test_a_file_that_is_moved_away(self, audited, tmp_path):
-        """
-        The old file keeps its lines, and a new one takes the next.
-        """
+    def test_rotated_file(self, audited, tmp_path):
+        """After the file is renamed, records go to a new file."""
         audited.get(user="Ada")
         audited.file.rename(tmp_path / "audit.1")
 
@@ -489,11 +446,9 @@ class TestTheFile:
         assert [len(records(tmp_path / name)) for name in ("audit.1", "audit.jsonl")] == [1, 1]
 
 
-class TestTrouble:
-    def test_a_full_disk(self, tmp_path, capsys):
-        """
-        It is reported once, nothing is raised, and the first line after it counts the lost ones.
-        """
+class TestWriteErrors:
+    def test_full_disk(self, tmp_path, capsys):
+        """A full disk is reported once without an exception; the next record counts the lost records."""
         file = tmp_path / "audit"
         file.symlink_to("/dev/full")
         audited = Audited(file)
@@ -509,10 +464,8 @@ class TestTrouble:
             f"serving continues, and requests are recorded again as soon as the file can be written\n"
         )
 
-    def test_a_folder_that_vanishes(self, tmp_path, capsys):
-        """
-        Requests are noted again once there is a place for the file.
-        """
+    def test_removed_folder(self, tmp_path, capsys):
+        """Recording resumes once the folder exists again."""
         folder = tmp_path / "logs"
         folder.mkdir()
         audited = Audited(folder / "audit")
@@ -525,13 +478,11 @@ class TestTrouble:
         assert audited.get(user="Ada")["lost"] == 1
         assert "No such file or directory" in capsys.readouterr().err
 
-    def test_a_pipe_that_nobody_empties(self, tmp_path, capsys):
-        """
-        It does not hold up serving, and a line that went in half is ended before the next.
-        """
+    def test_pipe_that_is_not_read(self, tmp_path, capsys):
+        """A full pipe does not block the server; a partial line is terminated before the next record."""
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
-        reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         audited = Audited(pipe)
         long = {
             "name": "login",
@@ -539,21 +490,19 @@ class TestTrouble:
         }
         for _ in range(30):
             audited.begin("prompts/get", long)(CANCELLED)
-        taken = os.read(reading, 1 << 20)
+        data = os.read(reader, 1 << 20)
 
         audited.begin("prompts/list")(CANCELLED)
 
-        *whole, half, last, end = (taken + os.read(reading, 1 << 20)).split(b"\n")
-        os.close(reading)
-        assert {json.loads(found)["prompt"] for found in whole} == {"login"}
-        assert (json.loads(last)["lost"], end) == (30 - len(whole), b"")
+        *complete, partial, last, end = (data + os.read(reader, 1 << 20)).split(b"\n")
+        os.close(reader)
+        assert {json.loads(text)["prompt"] for text in complete} == {"login"}
+        assert (json.loads(last)["lost"], end) == (30 - len(complete), b"")
         with pytest.raises(ValueError, match=r"."):
-            json.loads(half)
+            json.loads(partial)
 
-    def test_a_line_that_fits_in_part(self, tmp_path, capsys):
-        """
-        It is taken back, so that what others append begins a line.
-        """
+    def test_partial_line_is_removed(self, tmp_path, capsys):
+        """A partial line is removed, so that records of other processes start on a new line."""
         limits = pytest.importorskip("resource")
         file = tmp_path / "audit"
         audited = Audited(file)
@@ -563,18 +512,16 @@ class TestTrouble:
         limits.setrlimit(limits.RLIMIT_FSIZE, (size * 3 // 2, hard))
         try:
             audited.begin("prompts/list")(CANCELLED)
-            left = file.stat().st_size
+            size_after = file.stat().st_size
         finally:
             limits.setrlimit(limits.RLIMIT_FSIZE, (soft, hard))
 
-        assert left == size
+        assert size_after == size
         assert audited.get(user="Ada")["lost"] == 1
         assert "only a part of a line could be written" in capsys.readouterr().err
 
-    def test_nobody_to_complain_to(self, tmp_path, monkeypatch):
-        """
-        A closed standard error causes no failure.
-        """
+    def test_closed_standard_error(self, tmp_path, monkeypatch):
+        """A closed standard error causes no failure."""
         closed = StringIO()
         closed.close()
         monkeypatch.setattr(sys, "stderr", closed)
@@ -586,7 +533,7 @@ class TestTrouble:
         assert file.is_symlink()
 
 
-#: A process that notes requests with names of every length, as fast as it can.
+#: A process that records requests with names of many lengths, as fast as it can.
 WRITER = """
 import resource, sys
 from pathlib import Path
@@ -597,30 +544,30 @@ from promptkit.protocol.jsonrpc import CANCELLED
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.audit import Audit
 
-file, who, many, limit = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+file, worker, count, limit = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 if limit:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 audit, catalog = Audit(file), Catalog()
 print("ready", flush=True)
 sys.stdin.readline()
-for number in range(many):
-    arguments = {f"{who}-{n}": "" for n in range(number % 40)}
-    params = wire.GetPromptParams(who, arguments)
-    asked = Request(number, "prompts/get", params, LATEST_HANDSHAKE, None, {})
-    audit.begin(asked, lambda: catalog)(CANCELLED)
+for number in range(count):
+    arguments = {f"{worker}-{n}": "" for n in range(number % 40)}
+    params = wire.GetPromptParams(worker, arguments)
+    event = Request(number, "prompts/get", params, LATEST_HANDSHAKE, None, {})
+    audit.begin(event, lambda: catalog)(CANCELLED)
 """
 
 
-def write_together(file, processes, many, limit=0):
-    """Have several processes begin at the same moment to note requests in one file."""
+def write_concurrently(file, processes, count, limit=0):
+    """Let several processes record requests in one file at the same time; return their standard error."""
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, file, str(who), str(many), str(limit)],
+            [sys.executable, "-c", WRITER, file, str(worker), str(count), str(limit)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        for who in range(processes)
+        for worker in range(processes)
     ]
     assert [process.stdout.readline() for process in started] == [b"ready\n"] * processes
     for process in started:
@@ -629,34 +576,28 @@ def write_together(file, processes, many, limit=0):
     return [process.communicate(timeout=50)[1] for process in started]
 
 
-class TestSharing:
-    def test_several_processes(self, tmp_path):
-        """
-        Of several processes that append at once every line is there, and whole.
-        """
-        logged = write_together(tmp_path / "audit", processes=4, many=1000)
+class TestConcurrency:
+    def test_concurrent_processes(self, tmp_path):
+        """Records of several processes that append at the same time are complete."""
+        logged = write_concurrently(tmp_path / "audit", processes=4, count=1000)
 
-        found = records(tmp_path / "audit")
+        written = records(tmp_path / "audit")
         assert logged == [b""] * 4
-        assert {(record["prompt"], record["id"]) for record in found} == {
-            (str(who), number) for who in range(4) for number in range(1000)
+        assert {(record["prompt"], record["id"]) for record in written} == {
+            (str(worker), number) for worker in range(4) for number in range(1000)
         }
-        assert len(found) == 4000
+        assert len(written) == 4000
 
-    def test_several_processes_and_too_little_space(self, tmp_path):
-        """
-        Where the space ends, no process leaves a half line to another.
-        """
-        logged = write_together(tmp_path / "audit", processes=4, many=300, limit=100_001)
+    def test_concurrent_processes_on_a_full_disk(self, tmp_path):
+        """When the space runs out, no process leaves a partial line."""
+        logged = write_concurrently(tmp_path / "audit", processes=4, count=300, limit=100_001)
 
         assert 90_000 < (tmp_path / "audit").stat().st_size <= 100_001
         assert {record["method"] for record in records(tmp_path / "audit")} == {"prompts/get"}
         assert [log.count(b"\n") for log in logged] == [1] * 4
 
-    def test_several_threads(self, audited):
-        """
-        Of several threads that append at once every line is there, and whole.
-        """
+    def test_concurrent_threads(self, audited):
+        """Records of several threads that append at the same time are complete."""
         ends = [audited.begin("prompts/list", number=number) for number in range(2000)]
 
         with ThreadPoolExecutor(8) as pool:

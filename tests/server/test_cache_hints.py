@@ -7,8 +7,12 @@ from tests.wire import MODERN, Client
 
 FORM = {"elicitation": {"form": {}}}
 LISTS = ["prompts/list", "resources/list", "resources/templates/list"]
-#: What clients may keep, and how each is asked for.
-KEPT = [("server/discover", {}), *[(name, {}) for name in LISTS], ("resources/read", {"uri": "notes://0"})]
+#: The cacheable results: methods and params.
+CACHEABLE = [
+    ("server/discover", {}),
+    *[(name, {}) for name in LISTS],
+    ("resources/read", {"uri": "notes://0"}),
+]
 
 
 @prompt(elicit=True)
@@ -17,11 +21,11 @@ def greet(name: str) -> str:
 
 
 def client_of(*prompts, count=3, **options):
-    """A client of the modern era, and a server with that many of everything."""
-    many = tuple(prompt(name=f"p{i}")(lambda: "x") for i in range(count))
+    """Return a modern client of a server with *count* prompts, resources and templates."""
+    numbered = tuple(prompt(name=f"p{i}")(lambda: "x") for i in range(count))
     notes = tuple(resource(f"notes://{i}", name=f"n{i}")(lambda: "private") for i in range(count))
     lines = tuple(resource(f"lines://{i}/{{at}}", name=f"l{i}")(lambda at: at) for i in range(count))
-    recipes = Recipes(prompts=(*prompts, *many), resources=(*notes, *lines))
+    recipes = Recipes(prompts=(*prompts, *numbered), resources=(*notes, *lines))
     return Client(compile(recipes), MODERN, capabilities=FORM, **options)
 
 
@@ -30,21 +34,18 @@ def text(reply):
 
 
 def pages(client, method):
-    """The results that hold a list, page by page."""
-    found = [client.ask(method)["result"]]
-    while "nextCursor" in found[-1]:
-        found.append(client.ask(method, {"cursor": found[-1]["nextCursor"]})["result"])
-    return found
+    """Return the pages of a list."""
+    results = [client.ask(method)["result"]]
+    while "nextCursor" in results[-1]:
+        results.append(client.ask(method, {"cursor": results[-1]["nextCursor"]})["result"])
+    return results
 
 
 @pytest.mark.requirement("caching/hints", "caching/lifetime", "caching/shared")
 @pytest.mark.parametrize("changes", [True, False])
-@pytest.mark.parametrize(("method", "params"), KEPT)
-def test_what_may_be_kept_says_so(method, params, changes):
-    """
-    It says for how many milliseconds, and that it is for this client alone: whether or not it
-    may change, what recipes make is their owner's.
-    """
+@pytest.mark.parametrize(("method", "params"), CACHEABLE)
+def test_cacheable_results_have_hints(method, params, changes):
+    """Cacheable results have a lifetime and the private scope, whether the lists can change or not."""
     result = client_of(changes=changes).ask(method, params)["result"]
 
     assert (type(result["ttlMs"]), result["ttlMs"] >= 0, result["cacheScope"]) == (int, True, "private")
@@ -52,10 +53,8 @@ def test_what_may_be_kept_says_so(method, params, changes):
 
 @pytest.mark.requirement("caching/with-notifications")
 @pytest.mark.parametrize("method", LISTS)
-def test_lists_whose_changes_are_told_have_a_lifetime(method):
-    """
-    A client that is notified of changes still learns how long a list may be kept.
-    """
+def test_lists_with_change_notifications_have_a_lifetime(method):
+    """Lists have a lifetime even if the client is notified of changes."""
     client = client_of(changes=True)
 
     declared = client.ask("server/discover")["result"]["capabilities"][method.partition("/")[0]]
@@ -65,20 +64,15 @@ def test_lists_whose_changes_are_told_have_a_lifetime(method):
 
 @pytest.mark.requirement("caching/same-scope")
 @pytest.mark.parametrize("method", LISTS)
-def test_all_pages_have_one_scope(method):
-    """
-    Every page of a list is for the same clients.
-    """
-    found = pages(client_of(count=7, page_size=2), method)
+def test_all_pages_have_the_same_scope(method):
+    results = pages(client_of(count=7, page_size=2), method)
 
-    assert [page["cacheScope"] for page in found] == ["private"] * 4
+    assert [page["cacheScope"] for page in results] == ["private"] * 4
 
 
 @pytest.mark.requirement("caching/not-when-asking")
-def test_a_question_is_not_kept():
-    """
-    A result that asks for something says nothing of being kept.
-    """
+def test_question_has_no_cache_hints():
+    """A result that asks for input has no cache hints."""
     result = client_of(greet).get("greet")["result"]
 
     assert result["resultType"] == "input_required"
@@ -86,10 +80,8 @@ def test_a_question_is_not_kept():
 
 
 class TestRetries:
-    def test_answers_are_told_apart(self):
-        """
-        Without an answer the request asks again, and each answer has a result of its own.
-        """
+    def test_different_answers_have_different_results(self):
+        """Without an answer the request asks again, and each answer has a separate result."""
         client, _ = self.counting()
 
         assert self.retry(client, "Ada") == "Ada 1"
@@ -97,25 +89,20 @@ class TestRetries:
         assert self.retry(client, "Bob") == "Bob 2"
 
     @pytest.mark.requirement("caching/retries")
-    def test_what_a_retry_brought_about_is_kept_nowhere(self):
-        """
-        A prompt whose replies are kept is rendered anew for a retry, and the result of the
-        retry serves no other request.
-        """
+    def test_result_of_a_retry_is_not_cached(self):
+        """A cached prompt is rendered again for every retry, and the result serves no other request."""
         client, rendered = self.counting()
 
-        texts = [self.retry(client, "Ada"), self.retry(client, "Ada"), self.given(client, "Ada")]
+        texts = [self.retry(client, "Ada"), self.retry(client, "Ada"), self.get_with(client, "Ada")]
 
         assert texts == ["Ada 1", "Ada 2", "Ada 3"]
-        assert [self.given(client, "Ada"), self.retry(client, "Ada")] == ["Ada 3", "Ada 4"]
+        assert [self.get_with(client, "Ada"), self.retry(client, "Ada")] == ["Ada 3", "Ada 4"]
         assert rendered == ["Ada"] * 4
 
     @pytest.mark.requirement("caching/retries")
     @pytest.mark.parametrize("member", [{"inputResponses": {}}, {"inputResponses": {"x": {}}}], ids=str)
-    def test_answers_that_nobody_asked_for(self, member):
-        """
-        Whatever a request brings next to its arguments keeps its result from being kept.
-        """
+    def test_unexpected_answers_bypass_the_cache(self, member):
+        """A request with members next to its arguments is not answered from the cache."""
         rendered = []
 
         @prompt(cache=60)
@@ -130,7 +117,7 @@ class TestRetries:
         assert len(rendered) == 2
 
     def counting(self):
-        """A client of a prompt whose replies are kept, and for whom it was rendered."""
+        """Return a client of a cached prompt, and the names that it was rendered for."""
         rendered = []
 
         @prompt(cache=60, elicit=True)
@@ -141,13 +128,13 @@ class TestRetries:
         return client_of(counted), rendered
 
     def retry(self, client, name):
-        """The reply after a person has entered *name*."""
-        asked = client.get("counted")["result"]
-        (key,) = asked["inputRequests"]
+        """Return the reply after a person has entered *name*."""
+        question = client.get("counted")["result"]
+        (key,) = question["inputRequests"]
         answers = {key: {"action": "accept", "content": {"name": name}}}
         params = {"name": "counted", "arguments": {}, "inputResponses": answers}
-        return text(client.ask("prompts/get", {**params, "requestState": asked["requestState"]}))
+        return text(client.ask("prompts/get", {**params, "requestState": question["requestState"]}))
 
-    def given(self, client, name):
-        """The reply if *name* is given at once."""
+    def get_with(self, client, name):
+        """Return the reply to a request with *name* as an argument."""
         return text(client.get("counted", name=name))

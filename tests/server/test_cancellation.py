@@ -33,10 +33,10 @@ from tests.wire import (
 )
 
 FORM = {"elicitation": {}}
-#: The revisions in which the server sends a question, as a request of its own.
+#: The revisions in which the server sends a question as a request.
 ASKING = ["2025-06-18", "2025-11-25"]
 
-#: What can take long, and how it is asked for.
+#: The kinds of slow work: methods and params.
 SLOW = {
     "async": ("prompts/get", {"name": "waits"}),
     "thread": ("prompts/get", {"name": "blocks"}),
@@ -48,8 +48,8 @@ SLOW = {
 QUESTION = ("prompts/get", {"name": "asks"})
 STREAM = ("subscriptions/listen", {"notifications": {"promptsListChanged": True}})
 
-#: Every kind of request that can be in flight, in every revision that has it.
-IN_FLIGHT = [
+#: Every kind of request that can be pending, in every revision that has it.
+PENDING = [
     *[
         pytest.param(revision, *SLOW[kind], id=f"{revision}-{kind}")
         for revision in REVISIONS
@@ -75,8 +75,8 @@ MALFORMED = [
 ]
 
 
-#: What can answer a pending request.
-ANSWERERS = {
+#: The events that can complete a pending request.
+COMPLETIONS = {
     "work": lambda dispatcher, pending: dispatcher.answer(pending, Reply(b"done\n")),
     "client": lambda dispatcher, _: dispatcher.cancel(1),
     "deadline": lambda dispatcher, _: dispatcher._expire(math.inf),
@@ -85,15 +85,15 @@ ANSWERERS = {
 
 
 def cancel(number, **params):
-    """The line that cancels a request."""
+    """Return the line that cancels a request."""
     return line(notification("notifications/cancelled", {"requestId": number, **params}))
 
 
 class Work:
-    """Prompts that do not end by themselves, and what becomes of them."""
+    """Prompts that do not end by themselves, and a record of how they ended."""
 
     def __init__(self):
-        self.started, self.ended, self.go_on = Queue(), Queue(), threading.Event()
+        self.started, self.ended, self.release = Queue(), Queue(), threading.Event()
 
         async def wait() -> str:
             self.started.put(self)
@@ -107,7 +107,7 @@ class Work:
         def block() -> str:
             self.started.put(self)
             try:
-                self.go_on.wait(50)
+                self.release.wait(50)
             finally:
                 self.ended.put("to its end")
             return "done"
@@ -122,92 +122,84 @@ class Work:
 
         quick = prompt(name="quick")(lambda: "done")
         late = prompt(name="late", timeout=0.02)(block)
-        made = (prompt(name="waits")(wait), prompt(name="blocks", timeout=30)(block))
-        self.catalog = compile(Recipes(prompts=(*made, late, offers, asks, quick)))
+        slow = (prompt(name="waits")(wait), prompt(name="blocks", timeout=30)(block))
+        self.catalog = compile(Recipes(prompts=(*slow, late, offers, asks, quick)))
 
     def client(self, revision):
-        """A client that can be asked, too."""
+        """Return a client with the elicitation capability."""
         return Client(self.catalog, revision, capabilities=FORM, changes=True, threads=True)
 
     def start(self, client, method, params, number=1):
-        """Send a request, and wait until the work on it has begun; return what is sent at once."""
-        told = client.post(method, params, number)
-        if not told:
+        """Send a request, wait until its work has started, and return the messages sent so far."""
+        messages = client.post(method, params, number)
+        if not messages:
             self.started.get(timeout=50)
-        return told
+        return messages
 
 
 @pytest.fixture
 def work():
-    """Prompts that are let go in the end."""
+    """Return the prompts, and release them after the test."""
     work = Work()
     yield work
-    work.go_on.set()
+    work.release.set()
 
 
-def rest(client):
-    """What is still sent until nothing is in flight any more."""
+def drain(client):
+    """Return the messages sent until no request is pending."""
     client.sent.clear()
     client.server.close(10)
     return client.replies()
 
 
-class TestInFlight:
+class TestPendingRequests:
     @pytest.mark.requirement("cancellation/stops", "cancellation/frees")
     @pytest.mark.parametrize("revision", REVISIONS)
     @pytest.mark.parametrize("kind", ["async", "completion"])
-    def test_it_stops(self, work, revision, kind):
-        """
-        What awaits something is cancelled there, so that it can tidy up; it is not waited for.
-        """
+    def test_cancelled_coroutine_stops(self, work, revision, kind):
+        """A coroutine is cancelled where it awaits, so that it can clean up."""
         client = work.client(revision)
         work.start(client, *SLOW[kind])
 
-        told = client.send(cancel(1, reason="closed the tab"))
+        messages = client.send(cancel(1, reason="closed the tab"))
 
-        assert told == []
+        assert messages == []
         assert work.ended.get(timeout=50) is asyncio.CancelledError
-        assert rest(client) == []
+        assert drain(client) == []
 
     @pytest.mark.requirement("cancellation/no-reply", "cancellation/nothing-more")
-    @pytest.mark.parametrize(("revision", "method", "params"), IN_FLIGHT)
-    def test_it_is_not_answered(self, work, revision, method, params):
-        """
-        Requests after it are answered, and nothing is sent for it, not even at the end.
-        """
+    @pytest.mark.parametrize(("revision", "method", "params"), PENDING)
+    def test_cancelled_request_is_not_answered(self, work, revision, method, params):
+        """A cancelled request gets no reply, not even at the end, and later requests are answered."""
         client = work.client(revision)
         work.start(client, method, params)
 
-        told = client.send(cancel(1))
-        work.go_on.set()
+        messages = client.send(cancel(1))
+        work.release.set()
         answer = client.ask("prompts/list", {}, 2)
 
         assert answer["id"] == 2
-        assert [found.get("method") for found in told] == (
+        assert [message.get("method") for message in messages] == (
             ["notifications/cancelled"] if params == QUESTION[1] else []
         )
-        assert rest(client) == []
+        assert drain(client) == []
 
     @pytest.mark.requirement("cancellation/frees")
-    @pytest.mark.parametrize(("revision", "method", "params"), IN_FLIGHT)
-    def test_its_id_is_free(self, work, revision, method, params):
-        """
-        While it is in flight nothing else may have its id; once it is cancelled something may.
-        """
+    @pytest.mark.parametrize(("revision", "method", "params"), PENDING)
+    def test_id_is_reusable_after_cancellation(self, work, revision, method, params):
+        """The id of a pending request is rejected for other requests until it is cancelled."""
         client = work.client(revision)
         work.start(client, method, params)
-        refused = client.ask("prompts/get", {"name": "quick"}, 1)
+        rejected = client.ask("prompts/get", {"name": "quick"}, 1)
 
         client.send(cancel(1))
 
-        assert refused["error"]["code"] == -32600
+        assert rejected["error"]["code"] == -32600
         assert "result" in client.ask("prompts/get", {"name": "quick"}, 1)
 
     @pytest.mark.requirement("cancellation/no-reply")
-    def test_the_rest_of_a_batch_is_answered(self, work):
-        """
-        In a batch its reply is missing, and the others leave without it.
-        """
+    def test_cancelled_request_in_a_batch(self, work):
+        """The reply to a batch omits the cancelled request and contains all others."""
         client = work.client("2025-03-26")
         batch = [request(1, *SLOW["async"]), request(2, "ping"), request(3, "ping")]
         client.send(line(batch))
@@ -217,35 +209,29 @@ class TestInFlight:
 
         assert [reply["id"] for reply in replies] == [2, 3]
 
-    def test_a_batch_of_nothing_else_is_not_answered(self, work):
-        """
-        If all of a batch is cancelled nothing is sent at all.
-        """
+    def test_cancelled_batch_is_not_answered(self, work):
+        """A batch whose requests are all cancelled gets no reply."""
         client = work.client("2025-03-26")
         client.send(line([request(1, *SLOW["async"])]))
         work.started.get(timeout=50)
 
         assert client.send(cancel(1)) == []
 
-    def test_one_of_several(self, work):
-        """
-        The others go on.
-        """
+    def test_other_requests_continue(self, work):
+        """Cancelling one request does not affect the others."""
         client = work.client("2025-06-18")
         for number in (1, 2, 3):
             work.start(client, *SLOW["thread"], number)
 
         client.send(cancel(2))
         client.sent.clear()
-        work.go_on.set()
+        work.release.set()
         client.server.close(10)
 
         assert sorted(reply["id"] for reply in client.replies()) == [1, 3]
 
-    def test_a_cancellation_of_one_era_stops_a_request_of_the_other(self, work):
-        """
-        It carries no revision, so it may mean whatever is in flight.
-        """
+    def test_cancellation_applies_to_both_eras(self, work):
+        """A cancellation carries no revision, so it applies to pending requests of both eras."""
         client = Client(work.catalog, None, threads=True)
         client.send(line(initialize("2025-06-18")) + line(modern(1, *SLOW["async"])))
         work.started.get(timeout=50)
@@ -259,10 +245,8 @@ class TestNothingToCancel:
     @pytest.mark.requirement("cancellation/unknown")
     @pytest.mark.parametrize("revision", REVISIONS)
     @pytest.mark.parametrize("number", [999, "1", "", -1, 2**70])
-    def test_what_was_never_requested(self, work, revision, number):
-        """
-        An unknown id is ignored, and so is one of another type than that of the request.
-        """
+    def test_unknown_id_is_ignored(self, work, revision, number):
+        """A cancellation with an unknown id, or with an id of another type, is ignored."""
         client = work.client(revision)
         work.start(client, *SLOW["thread"])
 
@@ -272,10 +256,8 @@ class TestNothingToCancel:
     @pytest.mark.requirement("cancellation/malformed")
     @pytest.mark.parametrize("revision", REVISIONS)
     @pytest.mark.parametrize("members", MALFORMED, ids=str)
-    def test_what_says_nothing_sensible(self, work, revision, members):
-        """
-        A malformed cancellation is ignored, and the request goes on.
-        """
+    def test_malformed_cancellation_is_ignored(self, work, revision, members):
+        """A malformed cancellation is ignored, and the request continues."""
         client = work.client(revision)
         work.start(client, *SLOW["thread"])
 
@@ -284,10 +266,8 @@ class TestNothingToCancel:
 
     @pytest.mark.requirement("cancellation/completed", "cancellation/races")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_what_is_already_answered(self, work, revision):
-        """
-        It is ignored, and a later request with that id is served.
-        """
+    def test_answered_request(self, work, revision):
+        """A cancellation of an answered request is ignored, and a later request with that id is served."""
         client = work.client(revision)
         client.ask("prompts/get", {"name": "quick"}, 1)
 
@@ -296,14 +276,12 @@ class TestNothingToCancel:
 
     @pytest.mark.requirement("cancellation/completed", "cancellation/races")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_what_was_answered_by_another_thread(self, work, revision):
-        """
-        So is what took its time and is answered now.
-        """
+    def test_request_answered_by_another_thread(self, work, revision):
+        """The same holds for a slow request that another thread has answered."""
         client = work.client(revision)
         work.start(client, *SLOW["thread"])
-        work.go_on.set()
-        (reply,) = rest(client)
+        work.release.set()
+        (reply,) = drain(client)
 
         assert (reply["id"], "result" in reply) == (1, True)
         assert client.send(cancel(1)) == []
@@ -311,10 +289,8 @@ class TestNothingToCancel:
 
     @pytest.mark.requirement("cancellation/initialize")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_a_handshake(self, work, revision):
-        """
-        It is answered before the cancellation is read, and the session works.
-        """
+    def test_handshake_cannot_be_cancelled(self, work, revision):
+        """A handshake is answered before the cancellation is read, and the session works."""
         client = Client(work.catalog, None)
 
         (opened,) = client.send(line(initialize(revision, number=0)) + cancel(0))
@@ -324,19 +300,17 @@ class TestNothingToCancel:
         assert "result" in listed
 
     def assert_answered(self, client, work):
-        """The request is still worked on, and answered."""
+        """Check that the request is still answered."""
         client.sent.clear()
-        work.go_on.set()
+        work.release.set()
         client.server.close(10)
         (reply,) = client.replies()
         assert (reply["id"], "result" in reply) == (1, True)
 
 
 class TestRaces:
-    def test_while_the_work_begins(self, work, monkeypatch):
-        """
-        A cancellation that arrives while a coroutine starts is not lost.
-        """
+    def test_cancellation_while_the_coroutine_starts(self, work, monkeypatch):
+        """A cancellation that arrives while a coroutine starts is not lost."""
         client = work.client(MODERN)
         start = EventLoopThread.start
 
@@ -350,30 +324,26 @@ class TestRaces:
         client.post(*SLOW["async"], 1)
 
         assert work.ended.get(timeout=50) is asyncio.CancelledError
-        assert rest(client) == []
+        assert drain(client) == []
 
     @pytest.mark.parametrize("kind", ["async", "thread"])
-    def test_while_it_waits_for_room(self, work, kind):
-        """
-        A request that is cancelled before there is room for it never runs, and is not answered.
-        """
+    def test_cancellation_of_a_queued_request(self, work, kind):
+        """A request that is cancelled while it waits in the queue never runs and is not answered."""
         client = Client(work.catalog, MODERN, threads=True, limits=Limits(renders=1))
         work.start(client, *SLOW["thread"])
         client.post(*SLOW[kind], 2)
         client.post("prompts/get", {"name": "quick"}, 3)
 
         client.send(cancel(2))
-        work.go_on.set()
+        work.release.set()
 
-        assert sorted(reply["id"] for reply in rest(client)) == [1, 3]
+        assert sorted(reply["id"] for reply in drain(client)) == [1, 3]
         assert work.started.empty()
 
     @pytest.mark.requirement("cancellation/races")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_twice(self, work, revision):
-        """
-        The second cancellation of a request is ignored.
-        """
+    def test_second_cancellation_is_ignored(self, work, revision):
+        """A second cancellation of the same request is ignored."""
         client = work.client(revision)
         work.start(client, *SLOW["async"])
 
@@ -382,10 +352,8 @@ class TestRaces:
 
     @pytest.mark.requirement("cancellation/races")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_in_one_write_with_the_request(self, revision):
-        """
-        There is one reply or none, never two, and the next request is served.
-        """
+    def test_cancellation_in_one_write_with_the_request(self, revision):
+        """The request gets at most one reply, and the next request is served."""
 
         @prompt
         async def brief() -> str:
@@ -404,44 +372,42 @@ class TestRaces:
 
     @pytest.mark.requirement("cancellation/races")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_while_the_reply_is_being_sent(self, work, revision):
-        """
-        What is on its way out is not stopped, and not sent twice.
-        """
-        sending, go_on, sent = threading.Event(), threading.Event(), []
+    def test_cancellation_while_the_reply_is_sent(self, work, revision):
+        """A reply that is being sent is not stopped, and is sent once."""
+        sending, release, sent = threading.Event(), threading.Event(), []
 
         def send(data):
             if b'"id":1,' in data:
                 sending.set()
-                go_on.wait(50)
+                release.wait(50)
             sent.extend(data.splitlines())
 
         server = Server(work.catalog, send)
-        reading = Input(server)
+        stdin = Input(server)
         get = modern if revision == MODERN else request
         if revision != MODERN:
-            reading.write(line(initialize(revision)))
-        reading.write(line(get(1, *SLOW["thread"])))
-        work.go_on.set()
+            stdin.write(line(initialize(revision)))
+        stdin.write(line(get(1, *SLOW["thread"])))
+        work.release.set()
         assert sending.wait(50)
-        reading.write(cancel(1) + line(get(2, "prompts/list")))
-        go_on.set()
+        stdin.write(cancel(1) + line(get(2, "prompts/list")))
+        release.set()
         server.close(10)
-        reading.end()
+        stdin.end()
 
         assert [json.loads(reply)["id"] for reply in sent][-2:] == [2, 1]
 
 
-class TestWhoComesFirst:
+class TestFirstCompletion:
     @pytest.fixture
     def pending(self):
-        """A dispatcher, a pending request, and the lines that were sent."""
-        sent, taken = [], []
+        """Return a dispatcher, a pending request, and the list of sent lines."""
+        sent, dispatched = [], []
         identity = ServerInfo("shelf", "1")
-        (asked,) = Connection(identity).receive_data(line(modern(1, *QUESTION)))
+        (event,) = Connection(identity).receive_data(line(modern(1, *QUESTION)))
         snapshot = Snapshot(Catalog(), identity, 10, changes=False)
         dispatcher = Dispatcher(
-            {"prompts/get": taken.append},
+            {"prompts/get": dispatched.append},
             lambda _: snapshot,
             bool,
             bool,
@@ -450,29 +416,25 @@ class TestWhoComesFirst:
             importing=str,
             many_clients=False,
         )
-        dispatcher.handle_events([asked])
-        return dispatcher, taken[0], sent
+        dispatcher.handle_events([event])
+        return dispatcher, dispatched[0], sent
 
     @pytest.mark.requirement("cancellation/races")
-    @pytest.mark.parametrize("first", ANSWERERS)
-    @pytest.mark.parametrize("second", ANSWERERS)
-    def test_the_first_answer_wins(self, pending, first, second):
-        """
-        Of the work, the client, the deadline and the end, the first answers; the second sends nothing.
-        """
+    @pytest.mark.parametrize("first", COMPLETIONS)
+    @pytest.mark.parametrize("second", COMPLETIONS)
+    def test_first_completion_wins(self, pending, first, second):
+        """Of the result, a cancellation, the deadline and the end, the first completes the request."""
         dispatcher, held, sent = pending
-        ANSWERERS[first](dispatcher, held)
+        COMPLETIONS[first](dispatcher, held)
         after_first = list(sent)
-        ANSWERERS[second](dispatcher, held)
+        COMPLETIONS[second](dispatcher, held)
 
         assert len(after_first) == (0 if first == "client" else 1)
         assert sent == after_first
 
     @pytest.mark.requirement("cancellation/races")
-    def test_a_late_answer_is_not_sent_for_another_request(self, pending):
-        """
-        The result of a cancelled request does not answer the next request with its id.
-        """
+    def test_late_result_does_not_answer_another_request(self, pending):
+        """The result of a cancelled request does not answer the next request with its id."""
         dispatcher, held, sent = pending
         dispatcher.cancel(1)
         dispatcher.handle_events([held.request])
@@ -482,51 +444,48 @@ class TestWhoComesFirst:
         assert sent == []
 
 
-class TestOfTheServer:
-    def lines(self, work, revision):
-        """What the server sends in a session in which everything is cancelled, or ends."""
+class TestServerCancellations:
+    def messages(self, work, revision):
+        """Return the messages of a session in which every request is cancelled or ends."""
         client = work.client(revision)
         sent = work.start(client, *SLOW["async"], 1) + client.send(cancel(1))
         sent += client.post(*QUESTION, 2) + client.send(cancel(2))
-        asked = client.post(*QUESTION, 3)
-        if asked[0].get("method"):
-            sent += client.answer(asked[0]["id"], {"action": "decline"})
-        sent += work.start(client, "prompts/get", {"name": "late"}, 4) + rest(client)
+        question = client.post(*QUESTION, 3)
+        if question[0].get("method"):
+            sent += client.answer(question[0]["id"], {"action": "decline"})
+        sent += work.start(client, "prompts/get", {"name": "late"}, 4) + drain(client)
         if revision == MODERN:
             sent += client.post(*STREAM, 5) + client.post(*STREAM, 6) + client.send(cancel(5))
         sent += work.start(client, *SLOW["async"], 7) + client.post(*QUESTION, 8)
         client.sent.clear()
         client.server.close(0)
-        return [*sent, *asked, *client.replies()]
+        return [*sent, *question, *client.replies()]
 
     @pytest.mark.requirement(
         "cancellation/own-requests", "cancellation/own-streams", "cancellation/nothing-else"
     )
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_what_the_server_cancels(self, work, revision):
-        """
-        Of a session it takes back the questions that are moot, of a modern client the
-        stream that is; what it was asked for it never cancels, whatever becomes of that.
-        """
-        lines = self.lines(work, revision)
+    def test_cancellations_sent_by_the_server(self, work, revision):
+        """The server cancels its own obsolete questions and streams, and never a client's request."""
+        messages = self.messages(work, revision)
 
-        cancelled = [sent["params"] for sent in lines if sent.get("method") == "notifications/cancelled"]
-        questions = [sent["id"] for sent in lines if sent.get("method") == "elicitation/create"]
+        cancelled = [
+            message["params"] for message in messages if message.get("method") == "notifications/cancelled"
+        ]
+        questions = [message["id"] for message in messages if message.get("method") == "elicitation/create"]
         expected = sorted(questions)[::2] if revision in ASKING else [6] if revision == MODERN else []
         assert cancelled == [{"requestId": number} for number in expected]
         assert len(questions) == (3 if revision in ASKING else 0)
-        assert any("took longer" in str(sent.get("error")) for sent in lines)
+        assert any("took longer" in str(message.get("error")) for message in messages)
 
     @pytest.mark.requirement("cancellation/late-answer")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     @pytest.mark.parametrize("result", [{"action": "accept", "content": {"name": "Ada"}}, None], ids=str)
-    def test_a_late_answer(self, work, revision, result):
-        """
-        Whatever answers a question that was taken back is ignored, and so is an answer to none.
-        """
+    def test_late_answer_is_ignored(self, work, revision, result):
+        """An answer to a cancelled question, or to a question that was never asked, is ignored."""
         client = work.client(revision)
-        (asked,) = client.post(*QUESTION, 1)
-        number = asked["id"] if asked.get("method") else "promptkit-1"
+        (message,) = client.post(*QUESTION, 1)
+        number = message["id"] if message.get("method") else "promptkit-1"
         client.send(cancel(1))
 
         assert client.answer(number, result) == []

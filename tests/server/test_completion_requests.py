@@ -42,7 +42,7 @@ def review(
     file: Annotated[str, Arg(complete=lambda typed, chosen: FILES.get(chosen.get("package"), []))],
     later: Annotated[str, Arg(complete=slowly)],
     fails: Annotated[str, Arg(complete=broken)],
-    says: Annotated[str, Arg(complete=refused)],
+    explains: Annotated[str, Arg(complete=refused)],
     library: Annotated[str, Arg(complete=["poetry", "sympy", "num-py", "pytest", "py", "rich"])],
     anything: str,
 ):
@@ -64,22 +64,22 @@ CATALOG = compile(Recipes(prompts=(review,), resources=(logs, note)))
 
 def params(name, value, ref=None, **context):
     ref = ref or {"type": "ref/prompt", "name": "review"}
-    found = {"ref": ref, "argument": {"name": name, "value": value}}
-    return {**found, "context": {"arguments": context}} if context else found
+    members = {"ref": ref, "argument": {"name": name, "value": value}}
+    return {**members, "context": {"arguments": context}} if context else members
 
 
 def complete(revision, *args, **context):
     client = Client(CATALOG, revision)
-    found = client.post("completion/complete", params(*args, **context))
+    replies = client.post("completion/complete", params(*args, **context))
     deadline = time.monotonic() + 50
-    while not found and time.monotonic() < deadline:
+    while not replies and time.monotonic() < deadline:
         time.sleep(0.002)
-        found = client.replies()
-    (reply,) = found
+        replies = client.replies()
+    (reply,) = replies
     return reply
 
 
-def offered(*args, **context):
+def completion(*args, **context):
     return complete(*args, **context)["result"]["completion"]
 
 
@@ -96,67 +96,55 @@ def offered(*args, **context):
         ("anything", "x", []),
     ],
 )
-def test_an_argument(revision, name, typed, values):
-    """
-    What fits is offered, best first, with how much there is of it.
-    """
-    assert offered(revision, name, typed) == {"values": values, "total": len(values), "hasMore": False}
+def test_argument_completion(revision, name, typed, values):
+    """The matching values of an argument are returned with their total."""
+    assert completion(revision, name, typed) == {"values": values, "total": len(values), "hasMore": False}
 
 
 @pytest.mark.requirement("completion/ranked", "completion/fuzzy")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_the_best_come_first(revision):
-    """
-    What was typed comes first, then what begins with it, then words, then its letters in order.
-    """
-    assert offered(revision, "library", "py")["values"] == ["py", "pytest", "num-py", "sympy", "poetry"]
-    assert offered(revision, "library", "ptst")["values"] == ["pytest"]
+def test_ranking(revision):
+    """Exact matches come first, then prefixes, words, and letters in order."""
+    assert completion(revision, "library", "py")["values"] == ["py", "pytest", "num-py", "sympy", "poetry"]
+    assert completion(revision, "library", "ptst")["values"] == ["pytest"]
 
 
 @pytest.mark.requirement("completion/context")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_what_was_chosen_counts(revision):
-    """
-    A function sees the arguments that were chosen already.
-    """
-    assert offered(revision, "file", "", package="api")["values"] == ["routes.py", "models.py"]
-    assert offered(revision, "file", "")["values"] == []
+def test_context_arguments(revision):
+    """A completion function receives the arguments that were already chosen."""
+    assert completion(revision, "file", "", package="api")["values"] == ["routes.py", "models.py"]
+    assert completion(revision, "file", "")["values"] == []
 
 
 @pytest.mark.requirement("completion/at-most-100", "completion/rest")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_hundred_at_most(revision):
-    """
-    An asynchronous function is awaited, and of what it returns a hundred values are sent.
-    """
-    found = offered(revision, "later", "a")
+def test_limit_of_100_values(revision):
+    """An asynchronous function is awaited, and at most 100 of its values are sent."""
+    result = completion(revision, "later", "a")
 
-    assert (len(found["values"]), found["total"], found["hasMore"]) == (100, 150, True)
+    assert (len(result["values"]), result["total"], result["hasMore"]) == (100, 150, True)
 
 
 @pytest.mark.requirement("completion/resources")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_variable_of_a_template(revision):
-    """
-    Variables of resource templates are completed as arguments are.
-    """
+def test_template_variables(revision):
+    """Variables of resource templates are completed like arguments."""
     ref = {"type": "ref/resource", "uri": "logs://{level}{?day}"}
 
-    assert offered(revision, "level", "e", ref)["values"] == ["error"]
-    assert offered(revision, "day", "e", ref)["values"] == []
+    assert completion(revision, "level", "e", ref)["values"] == ["error"]
+    assert completion(revision, "day", "e", ref)["values"] == []
 
 
-def test_a_single_resource_has_nothing_to_complete():
-    """
-    Its URI is known, so nothing is offered for it.
-    """
-    assert offered(MODERN, "x", "", {"type": "ref/resource", "uri": "notes://one"})["values"] == []
+def test_resource_without_variables():
+    """A resource without variables has no completions."""
+    assert completion(MODERN, "x", "", {"type": "ref/resource", "uri": "notes://one"})["values"] == []
 
 
 @pytest.mark.requirement("completion/unknown-prompt", "completion/missing-arguments")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("request_params", "message"),
     [
         ({}, "missing required field `ref`"),
         ({"argument": {"name": "tone", "value": ""}}, "missing required field `ref`"),
@@ -171,22 +159,20 @@ def test_a_single_resource_has_nothing_to_complete():
         (params(3, ""), "Expected `str`, got `int`"),
         ({"ref": {"type": "ref/prompt", "name": "review"}}, "missing required field `argument`"),
         (params("tone", "", package=3), "Expected `str`, got `int`"),
-        (params("says", ""), "there are no branches yet"),
+        (params("explains", ""), "there are no branches yet"),
     ],
 )
-def test_what_is_refused(revision, asked, said):
-    """
-    What there is not, and what does not fit, is -32602 and says why.
-    """
-    error = Client(CATALOG, revision).ask("completion/complete", asked)["error"]
+def test_invalid_requests(revision, request_params, message):
+    """Unknown references and invalid params are error -32602 with an explanation."""
+    error = Client(CATALOG, revision).ask("completion/complete", request_params)["error"]
 
-    assert (error["code"], said in error["message"]) == (-32602, True)
+    assert (error["code"], message in error["message"]) == (-32602, True)
 
 
 @pytest.mark.requirement("completion/validated")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"argument": {"name": "branch", "value": 3}},
         {"argument": {"name": "branch", "value": None}},
@@ -202,10 +188,8 @@ def test_what_is_refused(revision, asked, said):
     ],
     ids=str,
 )
-def test_nobody_is_asked_before_all_is_checked(revision, wrong):
-    """
-    No function of an author's sees a request that is malformed, or for what there is not.
-    """
+def test_requests_are_validated_first(revision, invalid):
+    """A completion function is not called for a malformed request or an unknown reference."""
     calls = []
 
     @prompt
@@ -213,21 +197,19 @@ def test_nobody_is_asked_before_all_is_checked(revision, wrong):
         return branch
 
     client = Client(compile(Recipes(prompts=(switch,))), revision)
-    sound = params("branch", "x", {"type": "ref/prompt", "name": "switch"}, remote="origin")
+    valid = params("branch", "x", {"type": "ref/prompt", "name": "switch"}, remote="origin")
 
-    assert client.ask("completion/complete", {**sound, **wrong})["error"]["code"] == -32602
+    assert client.ask("completion/complete", {**valid, **invalid})["error"]["code"] == -32602
     assert calls == []
-    assert client.ask("completion/complete", sound)["result"]["completion"]["values"] == []
+    assert client.ask("completion/complete", valid)["result"]["completion"]["values"] == []
     assert calls == ["x"]
 
 
 @pytest.mark.requirement("completion/sensitive")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("annotation", [Literal["hunter2", "hunter3"], Tone, bool, str], ids=str)
-def test_a_secret_is_not_completed(revision, annotation):
-    """
-    Whatever its type knows of it, and whatever its default is.
-    """
+def test_secret_is_not_completed(revision, annotation):
+    """Secrets are not completed, whatever their type and default."""
     secret = Annotated[annotation | None, Arg(secret=True, examples=["hunter2"])]
 
     @prompt
@@ -241,27 +223,25 @@ def test_a_secret_is_not_completed(revision, annotation):
     client = Client(compile(Recipes(prompts=(login,), resources=(vault,))), revision)
     refs = [{"type": "ref/prompt", "name": "login"}, {"type": "ref/resource", "uri": "vault://notes{?token}"}]
 
-    found = [client.ask("completion/complete", params("token", "", ref)) for ref in refs]
-    assert [reply["result"]["completion"]["values"] for reply in found] == [[], []]
+    replies = [client.ask("completion/complete", params("token", "", ref)) for ref in refs]
+    assert [reply["result"]["completion"]["values"] for reply in replies] == [[], []]
 
 
 @pytest.mark.requirement("completion/sensitive")
 @pytest.mark.parametrize("source", [["hunter2"], lambda: ["hunter2"]], ids=["values", "function"])
-def test_a_secret_with_values_to_offer_is_a_mistake(source):
-    """
-    It is reported, and the prompt is not served.
-    """
+def test_secret_with_completions_is_invalid(source):
+    """A secret with completions is reported, and the prompt is not served."""
 
     @prompt
     def login(token: Annotated[str, Arg(secret=True, complete=source)]) -> str:
         return token
 
     catalog = compile(Recipes(prompts=(login,)))
-    (found,) = catalog.diagnostics
+    (diagnostic,) = catalog.diagnostics
 
-    assert (list(catalog), found.rule) == ([], Rule.BAD_COMPLETION)
-    assert found.message == "prompt 'login': parameter 'token' cannot be completed: it is a secret"
-    assert found.hint == "leave out complete=, or secret=True"
+    assert (list(catalog), diagnostic.rule) == ([], Rule.BAD_COMPLETION)
+    assert diagnostic.message == "prompt 'login': parameter 'token' cannot be completed: it is a secret"
+    assert diagnostic.hint == "leave out complete=, or secret=True"
 
 
 @pytest.mark.requirement("completion/disclosure")
@@ -276,12 +256,10 @@ def test_a_secret_with_values_to_offer_is_a_mistake(source):
         (list[str], ["private"], ""),
         (int, 42, "4"),
     ],
-    ids=["any file", "from the root", "beside this", "text", "list", "number"],
+    ids=["any file", "from the root", "next to this", "text", "list", "number"],
 )
-def test_nothing_is_offered_that_no_author_offers(revision, annotation, default, typed):
-    """
-    Neither files nor defaults nor what was asked for earlier: only what a type or an author lists.
-    """
+def test_only_declared_values_are_offered(revision, annotation, default, typed):
+    """Files, defaults and earlier arguments are not offered, only the values of a type or of the author."""
 
     @prompt
     def show(what: annotation = default) -> str:
@@ -290,8 +268,8 @@ def test_nothing_is_offered_that_no_author_offers(revision, annotation, default,
     client = Client(compile(Recipes(prompts=(show,))), revision)
     client.get("show", what="4")
 
-    asked = params("what", typed, {"type": "ref/prompt", "name": "show"})
-    assert client.ask("completion/complete", asked)["result"]["completion"] == {
+    request_params = params("what", typed, {"type": "ref/prompt", "name": "show"})
+    assert client.ask("completion/complete", request_params)["result"]["completion"] == {
         "values": [],
         "total": 0,
         "hasMore": False,
@@ -300,10 +278,8 @@ def test_nothing_is_offered_that_no_author_offers(revision, annotation, default,
 
 @pytest.mark.requirement("completion/disclosure", "completion/internal-error")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_function_that_fails(revision, capsys):
-    """
-    Its error stays on the server, under an id that the client gets.
-    """
+def test_failing_completion_function(revision, capsys):
+    """The exception stays on the server under an id that the client gets."""
     error = complete(revision, "fails", "")["error"]
 
     assert (error["code"], "password123" in error["message"]) == (-32603, False)

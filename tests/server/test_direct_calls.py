@@ -27,10 +27,8 @@ async def cancels_itself():
     ],
     ids=["plain", "asynchronous", "fails", "cancels itself", "fails at once"],
 )
-def test_what_comes_of_a_call(function, returned, raised):
-    """
-    What is returned or raised is kept; nothing is raised to the thread that runs it.
-    """
+def test_result_of_a_call(function, returned, raised):
+    """A call stores the result or the exception, and raises nothing on the thread that runs it."""
     call = AuthorCall(function)
     call.run()
 
@@ -38,26 +36,22 @@ def test_what_comes_of_a_call(function, returned, raised):
     assert (call.raised and repr(call.raised)) == raised
 
 
-def test_cancelled_before_it_begins():
-    """
-    What is asynchronous never begins then.
-    """
-    begun = []
+def test_call_cancelled_before_its_start():
+    """An asynchronous function does not start after its cancellation."""
+    starts = []
 
-    async def begins():
-        begun.append(1)
+    async def start():
+        starts.append(1)
 
-    call = AuthorCall(begins)
+    call = AuthorCall(start)
     call.cancel()
     call.run()
 
-    assert (begun, repr(call.raised)) == ([], "RuntimeError('it was cancelled')")
+    assert (starts, repr(call.raised)) == ([], "RuntimeError('it was cancelled')")
 
 
 def test_rendering():
-    """
-    A prompt is rendered for what a client sends, whether it is asynchronous or not.
-    """
+    """Synchronous and asynchronous prompts are rendered with the arguments that a client sends."""
 
     @prompt
     def plain(number: int):
@@ -67,14 +61,14 @@ def test_rendering():
     async def waits(number: int):
         return f"{number + 1}"
 
-    for one in (plain, waits):
-        call = AuthorCall(rendering_of(one.compiled, {"number": "2"}))
+    for declared in (plain, waits):
+        call = AuthorCall(rendering_of(declared.compiled, {"number": "2"}))
         call.run()
         assert str(call.returned) == "[user]\n3"
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "expected"),
     [
         (CallTimeoutError.after(0.5), "prompt 'a' took longer than its limit of 0.5 s"),
         (
@@ -88,8 +82,6 @@ def test_rendering():
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_why_a_call_failed(error, said):
-    """
-    What people are told in a sentence; anything else wants a traceback.
-    """
-    assert explanation("prompt 'a'", error) == said
+def test_explanation(error, expected):
+    """Expected errors are explained in one sentence; other exceptions need a traceback."""
+    assert explanation("prompt 'a'", error) == expected

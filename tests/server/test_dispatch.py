@@ -1,4 +1,4 @@
-"""Which thread runs a request, how long it may take, and that it gets exactly one reply."""
+"""Threads, time limits and the single reply of each request."""
 
 import asyncio
 import contextlib
@@ -25,9 +25,7 @@ from tests.wire import initialize, line, modern, notification, request
 
 
 class Exchange:
-    """
-    A server on threads of its own, and what it sends.
-    """
+    """A server on background threads, and its output."""
 
     def __init__(self, *prompts, **options):
         self.sent, self._input = Queue(), Queue()
@@ -37,38 +35,28 @@ class Exchange:
         self.server.read_from(self._input.get, self._ended.set)
 
     def send(self, *messages):
-        """
-        Send messages in one piece.
-        """
+        """Send messages in one write."""
         self._input.put(b"".join(map(line, messages)))
 
     def get(self, number, name, **arguments):
-        """
-        Ask for a prompt.
-        """
+        """Send `prompts/get`."""
         self.send(modern(number, "prompts/get", {"name": name, "arguments": arguments}))
 
     def replies(self, count, timeout=30):
-        """
-        The next replies by their ids.
-        """
-        found = []
-        while len(found) < count:
-            found += map(json.loads, self.sent.get(timeout=timeout).splitlines())
-        return {reply["id"]: reply for reply in found}
+        """Return the next *count* replies by id."""
+        messages = []
+        while len(messages) < count:
+            messages += map(json.loads, self.sent.get(timeout=timeout).splitlines())
+        return {reply["id"]: reply for reply in messages}
 
     def close(self, grace=10):
-        """
-        End the input, and then the server.
-        """
+        """End the input, and then the server."""
         self._input.put(b"")
         assert self._ended.wait(30)
         self.server.close(grace)
 
     def is_silent(self):
-        """
-        Whether no reply is left.
-        """
+        """Whether no further reply arrives."""
         try:
             return not self.sent.get(timeout=0.1)
         except Empty:
@@ -77,9 +65,7 @@ class Exchange:
 
 @pytest.fixture
 def serve():
-    """
-    A function that starts a server of some prompts.
-    """
+    """Return a function that starts a server of some prompts."""
     started = []
 
     def make(*prompts, **options):
@@ -87,8 +73,8 @@ def serve():
         return started[-1]
 
     yield make
-    for one in started:
-        one.close(0)
+    for exchange in started:
+        exchange.close(0)
 
 
 @prompt
@@ -97,9 +83,7 @@ def quick():
 
 
 class Gate:
-    """
-    A prompt that waits until it is opened, and counts how often it runs.
-    """
+    """A prompt that blocks until the gate is opened, and records its threads."""
 
     def __init__(self, name="gated", timeout=None):
         self.open, self.entered = threading.Event(), threading.Semaphore(0)
@@ -128,9 +112,7 @@ def text_of(reply):
 
 class TestLeading:
     def test_another_thread_leads_while_a_prompt_blocks(self, serve, gate):
-        """
-        The requests behind it are answered, in the same piece of input and after it.
-        """
+        """The requests after a blocking prompt are answered, in the same write and later."""
         client = serve(gate.prompt, quick)
         client.send(modern(1, "prompts/get", {"name": "gated"}), modern(2, "prompts/get", {"name": "quick"}))
         assert text_of(client.replies(1)[2]) == "done"
@@ -140,10 +122,8 @@ class TestLeading:
 
         assert text_of(client.replies(1)[1]) == "done"
 
-    def test_a_prompt_that_was_slow_gives_up_the_lead_before_it_runs(self, serve, gate):
-        """
-        The next request for it delays no other one by a tick. A quick run makes the leader call it again.
-        """
+    def test_slow_prompt_hands_over_the_lead_before_it_runs(self, serve, gate):
+        """The next request for a slow prompt delays no others; after a quick run the leader runs it again."""
         client = serve(gate.prompt, quick)
         slow = client.server.snapshot.slow
         client.get(1, "gated")
@@ -164,10 +144,8 @@ class TestLeading:
         assert leader not in (former, handed_on)
 
     @pytest.mark.parametrize("start", ["fails", "is too late"])
-    def test_the_lead_changes_only_with_a_thread_to_take_it(self, serve, gate, monkeypatch, start):
-        """
-        Where no thread can be started, everything waits for the prompt, and is answered then.
-        """
+    def test_lead_stays_if_no_thread_can_start(self, serve, gate, monkeypatch, start):
+        """If no thread can be started, all requests wait for the prompt and are answered afterwards."""
 
         def fail(*_):
             raise RuntimeError
@@ -184,16 +162,14 @@ class TestLeading:
 
         assert client.replies(2).keys() == {2, 3}
 
-    def test_a_thread_that_loses_the_lead_right_before_it_is_done(self, monkeypatch, serve):
-        """
-        The reply is sent once, by the thread that has made it.
-        """
+    def test_thread_that_loses_the_lead_before_its_reply(self, monkeypatch, serve):
+        """The reply is sent once, by the thread that created it."""
 
-        def lose_the_lead(pending, *others):
+        def lose_the_lead(pending, *arguments):
             dispatcher = client.server._dispatcher
             with dispatcher._lock:
                 dispatcher._replace_leader(pending)
-            return reply_to(pending, *others)
+            return reply_to(pending, *arguments)
 
         client = serve(quick)
         monkeypatch.setattr(dispatch_module, "reply_to", lose_the_lead)
@@ -204,10 +180,8 @@ class TestLeading:
         client.close()
         assert client.is_silent()
 
-    def test_the_switch_interval_is_short_while_code_runs_next_to_the_leader(self, serve, gate):
-        """
-        It is restored when the last of it returns.
-        """
+    def test_switch_interval_is_short_while_code_runs_next_to_the_leader(self, serve, gate):
+        """The interval is restored when the last such code returns."""
         before = sys.getswitchinterval()
         client = serve(gate.prompt, quick)
         client.get(1, "gated")
@@ -220,10 +194,8 @@ class TestLeading:
 
         assert sys.getswitchinterval() == before
 
-    def test_a_message_that_cannot_be_handled_is_answered(self, serve, monkeypatch, capsys):
-        """
-        Memory may be short anywhere. The request gets an error, and the next one is served.
-        """
+    def test_unhandled_message_is_answered(self, serve, monkeypatch, capsys):
+        """A request whose handling raises MemoryError gets an error, and the next request is served."""
         client = serve(quick)
         with monkeypatch.context() as patch:
             patch.setattr(client.server._dispatcher, "_accept", lambda *_: (_ for _ in ()).throw(MemoryError))
@@ -236,20 +208,18 @@ class TestLeading:
 
 
 class TestOneReply:
-    @pytest.mark.parametrize("how", ["deadline", "cancelled", "end"])
-    def test_code_that_returns_after_its_reply_changes_nothing(self, serve, how):
-        """
-        Its result is dropped, whatever has answered the request.
-        """
-        gate = Gate(timeout=0.1 if how == "deadline" else None)
+    @pytest.mark.parametrize("answer", ["deadline", "cancelled", "end"])
+    def test_late_result_is_dropped(self, serve, answer):
+        """The result of code that returns after its request was answered is dropped."""
+        gate = Gate(timeout=0.1 if answer == "deadline" else None)
         client = serve(gate.prompt, quick)
         client.send(initialize("2025-11-25", "hello"), notification("notifications/initialized"))
         client.replies(1)
         client.send(request(1, "prompts/get", {"name": "gated"}))
         assert gate.entered.acquire(timeout=30)
-        if how == "deadline":
+        if answer == "deadline":
             assert "took longer than its limit of 0.1 s" in client.replies(1)[1]["error"]["message"]
-        elif how == "cancelled":
+        elif answer == "cancelled":
             client.send(notification("notifications/cancelled", {"requestId": 1}))
             client.send(request(2, "prompts/get", {"name": "quick"}))
             assert client.replies(1).keys() == {2}
@@ -261,10 +231,8 @@ class TestOneReply:
 
         assert client.is_silent()
 
-    def test_an_id_is_free_once_its_request_is_answered(self, serve, gate):
-        """
-        Until then, a second request with it is refused.
-        """
+    def test_id_is_reusable_once_its_request_is_answered(self, serve, gate):
+        """A second request with the id of a pending request is rejected."""
         client = serve(gate.prompt, quick)
         client.get(1, "gated")
         assert gate.entered.acquire(timeout=30)
@@ -276,31 +244,29 @@ class TestOneReply:
 
         assert text_of(client.replies(1)[1]) == "done"
 
-    def test_an_error_of_a_cancelled_request_that_is_raised_again(self, serve):
-        """
-        A prompt that keeps the error which ended an earlier one, and raises it, has failed like any other.
-        """
-        kept = []
+    def test_stored_cancellation_error_is_an_ordinary_failure(self, serve):
+        """A prompt that raises the stored error of an earlier, timed-out call has failed like any other."""
+        events = []
 
         @prompt(timeout=0.1)
-        def keeps(context: Context):
+        def stores(context: Context):
             try:
                 while True:
                     time.sleep(0.01)
-                    context.report_progress(len(kept))
-                    kept.append(None)
+                    context.report_progress(len(events))
+                    events.append(None)
             except BaseException as error:
-                kept.append(error)
+                events.append(error)
                 raise
 
         @prompt
         def raises():
-            raise kept[-1]
+            raise events[-1]
 
-        client = serve(keeps, raises)
-        client.get(1, "keeps")
+        client = serve(stores, raises)
+        client.get(1, "stores")
         assert "took longer" in client.replies(1)[1]["error"]["message"]
-        while kept[-1] is None:
+        while events[-1] is None:
             time.sleep(0.001)
         client.get(2, "raises")
 
@@ -308,10 +274,8 @@ class TestOneReply:
 
 
 class TestCancellation:
-    def test_code_that_reports_progress_after_its_reply_ends(self, serve):
-        """
-        It cannot be stopped elsewhere, and the error passes `except Exception`.
-        """
+    def test_progress_report_stops_timed_out_code(self, serve):
+        """A progress report after the reply raises an error that `except Exception` does not catch."""
         ended = threading.Event()
 
         @prompt(timeout=0.1)
@@ -330,10 +294,8 @@ class TestCancellation:
 
         assert ended.wait(10)
 
-    def test_a_coroutine_is_cancelled_at_its_deadline(self, serve):
-        """
-        It cleans up, and its request has been answered by then.
-        """
+    def test_coroutine_is_cancelled_at_its_deadline(self, serve):
+        """The coroutine can clean up; its request has already been answered."""
         ended = threading.Event()
 
         @prompt(timeout=0.1)
@@ -349,10 +311,8 @@ class TestCancellation:
 
         assert ended.wait(10)
 
-    def test_a_coroutine_that_a_blocked_loop_never_begins_takes_no_place(self, serve):
-        """
-        Its deadline frees its place, so that other prompts run while the loop is blocked.
-        """
+    def test_coroutine_on_a_blocked_loop_frees_its_slot(self, serve):
+        """A coroutine that never starts frees its slot at its deadline, so that other prompts run."""
         blocking = Gate()
 
         @prompt(name="blocks")
@@ -369,8 +329,8 @@ class TestCancellation:
         assert blocking.entered.acquire(timeout=30)
         for number in range(2, 8):
             client.get(number, "waits")
-        found = client.replies(6)
-        assert all("took longer" in reply["error"]["message"] for reply in found.values())
+        replies = client.replies(6)
+        assert all("took longer" in reply["error"]["message"] for reply in replies.values())
         client.get(9, "quick")
         assert text_of(client.replies(1)[9]) == "done"
         blocking.open.set()
@@ -379,10 +339,8 @@ class TestCancellation:
 
 
 class TestWaiting:
-    def test_more_prompts_than_may_run_wait_in_line(self, serve, gate):
-        """
-        Not one of them is refused. Lists and pings do not wait with them.
-        """
+    def test_prompts_above_the_limit_are_queued(self, serve, gate):
+        """None of the queued requests is rejected, and lists and pings do not wait with them."""
         client = serve(gate.prompt, limits=Limits(renders=2))
         for number in range(20):
             client.get(number, "gated")
@@ -391,22 +349,20 @@ class TestWaiting:
         assert "result" in client.replies(1)["list"]
         assert not gate.entered.acquire(timeout=0.05)
         gate.open.set()
-        found = client.replies(20)
+        replies = client.replies(20)
 
-        assert {text_of(reply) for reply in found.values()} == {"done"}
+        assert {text_of(reply) for reply in replies.values()} == {"done"}
         assert client.server._dispatcher.waiting == 0
 
-    def test_a_full_line_refuses_the_next_request(self, serve, gate):
-        """
-        The error is that of a limit: the same request may be served later.
-        """
+    def test_full_queue_rejects_the_next_request(self, serve, gate):
+        """The code of the error is 429, because the same request can succeed later."""
         client = serve(gate.prompt, quick, limits=Limits(renders=1, waiting=2))
         client.get(0, "gated")
         assert gate.entered.acquire(timeout=30)
         for number in (1, 2, 3):
             client.get(number, "quick")
-        refused = client.replies(1)[3]["error"]
-        assert (refused["code"], refused["message"]) == (
+        rejected = client.replies(1)[3]["error"]
+        assert (rejected["code"], rejected["message"]) == (
             429,
             "2 requests wait already, which is the limit: try again later",
         )
@@ -414,10 +370,8 @@ class TestWaiting:
 
         assert client.replies(3).keys() == {0, 1, 2}
 
-    def test_the_limit_of_the_server_counts_while_a_request_waits(self, serve):
-        """
-        The error says that it has waited.
-        """
+    def test_server_timeout_includes_the_time_in_the_queue(self, serve):
+        """The error explains that the request waited."""
         slow = Gate("slow", timeout=20)
         client = serve(slow.prompt, quick, limits=Limits(renders=1, timeout=0.3))
         client.get(0, "slow")
@@ -429,10 +383,8 @@ class TestWaiting:
         assert message.startswith("prompts/get waited longer than 0.3 s for other prompts (--max-renders)")
         assert text_of(client.replies(1)[0]) == "done"
 
-    def test_a_prompts_own_limit_begins_when_it_runs(self, serve, gate):
-        """
-        A request that has waited for longer than its prompt's own limit is rendered.
-        """
+    def test_prompt_timeout_starts_when_the_prompt_runs(self, serve, gate):
+        """A request that has waited longer than its prompt's timeout is still rendered."""
         own = Gate("own", timeout=0.3)
         own.open.set()
         client = serve(gate.prompt, own.prompt, limits=Limits(renders=1))
@@ -444,10 +396,8 @@ class TestWaiting:
 
         assert {text_of(reply) for reply in client.replies(2).values()} == {"done"}
 
-    def test_a_cancelled_request_leaves_the_line(self, serve, gate):
-        """
-        Its place is free at once.
-        """
+    def test_cancelled_request_leaves_the_queue(self, serve, gate):
+        """The slot of a cancelled request is free immediately."""
         client = serve(gate.prompt, quick, limits=Limits(renders=1, waiting=1))
         client.send(initialize("2025-11-25", "hello"), notification("notifications/initialized"))
         client.replies(1)
@@ -461,24 +411,20 @@ class TestWaiting:
 
         assert client.replies(2).keys() == {0, 2}
 
-    def test_requests_that_wait_at_the_end_are_refused(self, serve, gate):
-        """
-        None is left without a reply.
-        """
+    def test_queued_requests_get_an_error_at_the_end(self, serve, gate):
+        """Queued requests get an error when the server closes."""
         client = serve(gate.prompt, quick, limits=Limits(renders=1))
         client.get(0, "gated")
         assert gate.entered.acquire(timeout=30)
         client.get(1, "quick")
         client.close(0)
-        found = client.replies(2)
+        replies = client.replies(2)
 
-        assert all("the server ended before" in reply["error"]["message"] for reply in found.values())
+        assert all("the server ended before" in reply["error"]["message"] for reply in replies.values())
 
     @pytest.mark.parametrize("is_async", [False, True])
-    def test_what_waits_runs_when_any_kind_of_prompt_ends(self, serve, is_async):
-        """
-        A coroutine that ends on the event loop starts the next request, too.
-        """
+    def test_queue_continues_after_any_kind_of_prompt(self, serve, is_async):
+        """The next request runs when a prompt ends, whether on a thread or on the event loop."""
         gate = Gate()
 
         @prompt(name="slow")
@@ -500,10 +446,8 @@ class TestWaiting:
 class TestImporting:
     """A server whose recipes are still being imported."""
 
-    def test_the_handshake_and_pings_are_answered(self, serve):
-        """
-        All other requests wait for the recipes, and are answered once they are loaded.
-        """
+    def test_handshake_and_pings_are_answered(self, serve):
+        """All other requests wait for the recipes, and are answered once they are loaded."""
         client = serve(is_importing=True)
         client.send(initialize("2025-11-25", "hello"), notification("notifications/initialized"))
         declared = client.replies(1)["hello"]["result"]["capabilities"]
@@ -516,19 +460,17 @@ class TestImporting:
         assert client.replies(1)[2]["result"] == {}
         assert client.sent.empty()
         client.server.load(compile(Recipes(prompts=(quick,))))
-        found = client.replies(3)
+        replies = client.replies(3)
 
-        assert [one["name"] for one in found[1]["result"]["prompts"]] == ["quick"]
-        assert (text_of(found[3]), found[4]["result"]["skills"]) == ("done", [])
+        assert [item["name"] for item in replies[1]["result"]["prompts"]] == ["quick"]
+        assert (text_of(replies[3]), replies[4]["result"]["skills"]) == ("done", [])
         client.send(initialize("2025-11-25", "again"))
         other = serve(quick)
         other.send(initialize("2025-11-25", "hello"))
         assert other.replies(1)["hello"]["result"]["capabilities"] == declared
 
-    def test_a_request_that_waits_too_long_learns_what_is_imported(self, serve):
-        """
-        The error names the file and the line.
-        """
+    def test_timeout_names_the_slow_import(self, serve):
+        """The error names the file and the line."""
         client = serve(
             is_importing=True, importing=lambda: ": slow.py is at line 7", limits=Limits(timeout=0.2)
         )
@@ -537,10 +479,8 @@ class TestImporting:
         message = client.replies(1)[1]["error"]["message"]
         assert message.startswith("the recipes are still being imported after 0.2 s: slow.py is at line 7")
 
-    def test_the_end_during_an_import(self, serve):
-        """
-        What waits gets an error after the grace.
-        """
+    def test_close_during_an_import(self, serve):
+        """Waiting requests get an error after the grace period."""
         client = serve(is_importing=True)
         client.send(modern(1, "prompts/list"))
         client.close(0.1)
@@ -548,10 +488,8 @@ class TestImporting:
         assert "the server ended before prompts/list" in client.replies(1)[1]["error"]["message"]
 
 
-def test_a_server_that_was_closed_leaves_nothing_behind():
-    """
-    A program that serves many clients one after the other keeps no thread, loop or catalog of theirs.
-    """
+def test_closed_server_is_freed():
+    """A program that serves many clients in turn keeps no thread, loop or catalog of a closed server."""
 
     @prompt
     async def waits():
@@ -573,17 +511,15 @@ def test_a_server_that_was_closed_leaves_nothing_behind():
 
     threads = set(threading.enumerate())
     servers = [served() for _ in range(5)]
-    while left := set(threading.enumerate()) - threads:
-        left.pop().join(30)
+    while running := set(threading.enumerate()) - threads:
+        running.pop().join(30)
     gc.collect()
 
     assert [server() for server in servers] == [None] * 5
 
 
-def test_threads_that_hang_keep_none_from_those_that_come_later(start):
-    """
-    What prompts delegate to threads is done though other prompts have left hanging ones behind.
-    """
+def test_hanging_threads_do_not_exhaust_the_executor(start):
+    """Work that prompts delegate to threads is done even if earlier prompts left hanging threads."""
     source = """
         import asyncio, time
         from promptkit import prompt

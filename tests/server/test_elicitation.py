@@ -24,9 +24,9 @@ from promptkit.server.elicitation import Elicitation
 from tests.wire import HANDSHAKES, MODERN, Client, initialize, line, notification, request, validate
 
 FORM = {"elicitation": {}}
-#: The revisions that can ask.
+#: The revisions with elicitation.
 ASKING = ["2025-06-18", "2025-11-25", MODERN]
-#: Those of them that have sessions, and those whose clients say how they can be asked.
+#: Those of them with sessions, and those in which clients declare modes.
 SESSIONS, MODES = ASKING[:2], ASKING[1:]
 
 
@@ -67,50 +67,48 @@ def text(reply):
     return message["content"]["text"]
 
 
-class Asked:
-    """A request for a prompt, whichever way its revision asks for what is missing."""
+class Elicited:
+    """A `prompts/get` request and its question, in either style of elicitation."""
 
     def __init__(self, client, name="review", **arguments):
         self.client, self.params = client, {"name": name, "arguments": arguments}
-        (found,) = client.post("prompts/get", self.params, 5)
-        self.note(found)
+        (message,) = client.post("prompts/get", self.params, 5)
+        self.record(message)
 
-    def note(self, found):
-        """Look for a question in what has been sent back."""
-        self.found, self.question = found, None
-        if found.get("method") == "elicitation/create":
-            self.question = found["params"]
-        elif found.get("result", {}).get("resultType") == "input_required":
-            ((self.key, asked),) = found["result"]["inputRequests"].items()
-            self.question = asked["params"]
+    def record(self, message):
+        """Store the reply and its question, if any."""
+        self.reply, self.question = message, None
+        if message.get("method") == "elicitation/create":
+            self.question = message["params"]
+        elif message.get("result", {}).get("resultType") == "input_required":
+            ((self.key, question),) = message["result"]["inputRequests"].items()
+            self.question = question["params"]
 
     def answer(self, result, **changed):
-        """The reply once the person has answered; *changed* are other members of the retry."""
-        if self.found.get("method"):
-            (found,) = self.client.answer(self.found["id"], result)
+        """Return the reply to an answer; *changed* replaces members of a modern retry."""
+        if self.reply.get("method"):
+            (message,) = self.client.answer(self.reply["id"], result)
         else:
-            state = {"requestState": self.found["result"]["requestState"]}
+            state = {"requestState": self.reply["result"]["requestState"]}
             retry = {**self.params, "inputResponses": {self.key: result}, **state, **changed}
-            (found,) = self.client.post("prompts/get", retry, 6)
-        self.note(found)
-        return found
+            (message,) = self.client.post("prompts/get", retry, 6)
+        self.record(message)
+        return message
 
     def accept(self, **content):
-        """The reply once the person has entered *content*."""
+        """Return the reply after the person has entered *content*."""
         return self.answer({"action": "accept", "content": content})
 
 
 class TestAsking:
     @pytest.mark.requirement("elicitation/message", "elicitation/form", "elicitation/accepted")
     @pytest.mark.parametrize("revision", ASKING)
-    def test_what_is_missing_is_asked_for(self, revision):
-        """
-        A form for the missing arguments is shown, and the prompt is rendered with what comes back.
-        """
-        asked = Asked(client_of(revision), diff="--- a")
+    def test_missing_arguments_are_requested(self, revision):
+        """A form asks for the missing arguments, and the prompt is rendered with the answer."""
+        elicited = Elicited(client_of(revision), diff="--- a")
 
         mode = {} if revision == "2025-06-18" else {"mode": "form"}
-        assert asked.question == {
+        assert elicited.question == {
             **mode,
             "message": "The prompt 'Review a change' needs tone and depth.",
             "requestedSchema": {
@@ -122,61 +120,51 @@ class TestAsking:
                 "required": ["tone", "depth"],
             },
         }
-        assert text(asked.accept(tone="brisk", depth=3)) == "--- a|brisk|4|en"
+        assert text(elicited.accept(tone="brisk", depth=3)) == "--- a|brisk|4|en"
 
     @pytest.mark.parametrize("revision", ASKING)
-    def test_nothing_is_asked_that_was_given(self, revision):
-        """
-        With all required arguments there, the prompt is rendered at once.
-        """
-        asked = Asked(client_of(revision), diff="x", tone="calm", depth="1", language="de")
+    def test_complete_arguments_need_no_form(self, revision):
+        """With all required arguments, the prompt is rendered without a form."""
+        elicited = Elicited(client_of(revision), diff="x", tone="calm", depth="1", language="de")
 
-        assert text(asked.found) == "x|calm|2|de"
+        assert text(elicited.reply) == "x|calm|2|de"
 
     @pytest.mark.requirement("elicitation/validated", "mrtr/asked-again")
     @pytest.mark.parametrize("revision", ASKING)
-    def test_what_is_still_missing_is_asked_for_again(self, revision):
-        """
-        Half an answer leads to another question, not to an error.
-        """
-        asked = Asked(client_of(revision), diff="x")
-        asked.accept(tone="calm")
+    def test_partial_answer_is_followed_by_another_form(self, revision):
+        """A partial answer leads to another question, not to an error."""
+        elicited = Elicited(client_of(revision), diff="x")
+        elicited.accept(tone="calm")
 
-        assert "depth" in asked.question["requestedSchema"]["required"]
-        assert text(asked.accept(tone="calm", depth=1)) == "x|calm|2|en"
+        assert "depth" in elicited.question["requestedSchema"]["required"]
+        assert text(elicited.accept(tone="calm", depth=1)) == "x|calm|2|en"
 
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize("blank", ["", None])
-    def test_a_blank_is_missing(self, revision, blank):
-        """
-        An empty form field is asked for, and what comes back takes its place.
-        """
-        asked = Asked(client_of(revision), diff="x", tone=blank, depth="1")
+    def test_blank_argument_is_missing(self, revision, blank):
+        """A blank argument is requested, and the answer replaces it."""
+        elicited = Elicited(client_of(revision), diff="x", tone=blank, depth="1")
 
-        assert text(asked.accept(tone="calm")) == "x|calm|2|en"
+        assert text(elicited.accept(tone="calm")) == "x|calm|2|en"
 
     @pytest.mark.requirement("elicitation/validated", "mrtr/unexpected")
     @pytest.mark.parametrize("revision", ASKING)
-    def test_nothing_else_is_taken_from_an_answer(self, revision):
-        """
-        Only what was missing is: what was given stays, what is unknown is ignored.
-        """
-        asked = Asked(client_of(revision), diff="x")
+    def test_unrequested_fields_are_ignored(self, revision):
+        """Fields that were not requested do not replace arguments, and unknown fields are ignored."""
+        elicited = Elicited(client_of(revision), diff="x")
 
-        reply = asked.accept(tone="calm", depth=1, diff="other", language="de", nonsense=3)
+        reply = elicited.accept(tone="calm", depth=1, diff="other", language="de", nonsense=3)
 
         assert text(reply) == "x|calm|2|en"
 
     @pytest.mark.requirement("elicitation/declined", "elicitation/dismissed", "elicitation/refusals")
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize("action", ["decline", "cancel"])
-    def test_a_person_may_refuse(self, revision, action):
-        """
-        The request is then answered with what was missing; the same request asks anew.
-        """
-        asked = Asked(client_of(revision), diff="x")
-        error = asked.answer({"action": action})["error"]
-        again = Asked(asked.client, diff="x")
+    def test_declined_form(self, revision, action):
+        """A declined form ends the request with the missing arguments; the same request asks again."""
+        elicited = Elicited(client_of(revision), diff="x")
+        error = elicited.answer({"action": action})["error"]
+        again = Elicited(elicited.client, diff="x")
 
         assert (error["code"], error["message"]) == (
             -32602,
@@ -187,7 +175,7 @@ class TestAsking:
     @pytest.mark.requirement("elicitation/validated")
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize(
-        ("entered", "wrong"),
+        ("entered", "invalid"),
         [
             ({"tone": "angry", "depth": 1}, ["tone"]),
             ({"tone": "calm", "depth": "many"}, ["depth"]),
@@ -197,25 +185,21 @@ class TestAsking:
         ],
         ids=str,
     )
-    def test_an_answer_that_does_not_fit(self, revision, entered, wrong):
-        """
-        An invalid choice or type is refused as in any argument.
-        """
-        error = Asked(client_of(revision), diff="x").accept(**entered)["error"]
+    def test_invalid_answer(self, revision, entered, invalid):
+        """An invalid choice or type is rejected as in any argument."""
+        error = Elicited(client_of(revision), diff="x").accept(**entered)["error"]
 
-        assert (error["code"], [fault["argument"] for fault in error["data"]["errors"]]) == (-32602, wrong)
+        assert (error["code"], [item["argument"] for item in error["data"]["errors"]]) == (-32602, invalid)
 
     @pytest.mark.requirement("elicitation/validated")
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize("content", [{}, {"content": {}}, {"content": None}], ids=str)
-    def test_an_answer_without_content(self, revision, content):
-        """
-        Who accepts and enters nothing is asked again.
-        """
-        asked = Asked(client_of(revision), diff="x")
-        asked.answer({"action": "accept", **content})
+    def test_accepted_form_without_content(self, revision, content):
+        """A form that is accepted without content is followed by another question."""
+        elicited = Elicited(client_of(revision), diff="x")
+        elicited.answer({"action": "accept", **content})
 
-        assert text(asked.accept(tone="calm", depth=1)) == "x|calm|2|en"
+        assert text(elicited.accept(tone="calm", depth=1)) == "x|calm|2|en"
 
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize(
@@ -231,21 +215,22 @@ class TestAsking:
         ],
         ids=lambda content: str(content)[:60],
     )
-    def test_nobody_is_asked_without_end(self, revision, content):
+    def test_number_of_questions_is_limited(self, revision, content):
         """
-        Who leaves something out is asked once more, and told so; then the request is answered with
-        what is missing. The same request asks anew.
+        After an incomplete answer the question is asked once more, then the request fails.
+
+        The second question mentions the missing values. The same request asks again.
         """
-        asked = Asked(client_of(revision), diff="x")
-        first = asked.question["message"]
-        asked.answer({"action": "accept", **content})
-        second = asked.question["message"]
-        error = asked.answer({"action": "accept", **content})["error"]
+        elicited = Elicited(client_of(revision), diff="x")
+        first = elicited.question["message"]
+        elicited.answer({"action": "accept", **content})
+        second = elicited.question["message"]
+        error = elicited.answer({"action": "accept", **content})["error"]
 
         assert first == "The prompt 'Review a change' needs tone and depth."
         assert second.startswith("Not everything was entered: the prompt 'Review a change' still needs tone")
         assert (error["code"], error["data"]["errors"][0]["argument"]) == (-32602, "tone")
-        assert Asked(asked.client, diff="x").question["message"] == first
+        assert Elicited(elicited.client, diff="x").question["message"] == first
 
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize(
@@ -259,44 +244,38 @@ class TestAsking:
         ],
         ids=str,
     )
-    def test_the_second_question_ends_as_the_first_does(self, revision, answer, code):
-        """
-        A person may refuse it, or enter what does not fit.
-        """
-        asked = Asked(client_of(revision), diff="x")
-        asked.accept()
+    def test_second_question_can_be_declined_or_invalid(self, revision, answer, code):
+        """Declining the second question, or an invalid answer to it, is an error."""
+        elicited = Elicited(client_of(revision), diff="x")
+        elicited.accept()
 
-        assert asked.answer(answer)["error"]["code"] == code
-        assert asked.question is None
+        assert elicited.answer(answer)["error"]["code"] == code
+        assert elicited.question is None
 
     @pytest.mark.parametrize("revision", ASKING)
-    def test_a_type_that_always_says_it_is_missing(self, revision):
-        """
-        An author's type that finds nothing in whatever is entered does not have people asked for ever.
-        """
+    def test_type_that_is_always_missing(self, revision):
+        """A type that treats every value as missing does not cause endless questions."""
 
         @prompt(elicit=True)
         def never(code: str, many: Annotated[list[int], "Numbers"]):
             return code
 
-        asked = Asked(Client(compile(Recipes(prompts=(never,))), revision, capabilities=FORM), "never")
+        elicited = Elicited(Client(compile(Recipes(prompts=(never,))), revision, capabilities=FORM), "never")
         rounds = 0
-        while asked.question is not None:
-            asked.accept(code="", many="")
+        while elicited.question is not None:
+            elicited.accept(code="", many="")
             rounds += 1
 
-        assert (rounds <= 2, asked.found["error"]["code"]) == (True, -32602)
+        assert (rounds <= 2, elicited.reply["error"]["code"]) == (True, -32602)
 
     @pytest.mark.parametrize("revision", ASKING)
-    def test_an_answer_is_limited_as_arguments_are(self, revision):
-        """
-        What a person enters may be no longer than an argument, and no more than all of them.
-        """
+    def test_limits_apply_to_answers(self, revision):
+        """The limits on the size and number of arguments include the answer."""
         limits = Limits(argument=1000, arguments=3)
         catalog = compile(Recipes(prompts=(review,)))
         client = Client(catalog, revision, capabilities=FORM, limits=limits)
-        long = Asked(client, tone="calm", depth=1).accept(diff="x" * 1001)["error"]
-        many = Asked(client, diff="x", language="en").accept(tone="calm", depth=1)["error"]
+        long = Elicited(client, tone="calm", depth=1).accept(diff="x" * 1001)["error"]
+        many = Elicited(client, diff="x", language="en").accept(tone="calm", depth=1)["error"]
 
         assert (long["code"], many["code"]) == (-32602, -32602)
         assert long["message"] == "'diff' has 1,003 characters of JSON: at most 1,000 are taken"
@@ -307,14 +286,12 @@ class TestAsking:
     @pytest.mark.parametrize(
         "result", [{}, {"action": "perhaps"}, {"action": "accept", "content": 3}, [], 3, None], ids=str
     )
-    def test_an_answer_that_is_none(self, revision, result):
-        """
-        A malformed answer is -32602, and the next request is served.
-        """
-        asked = Asked(client_of(revision), diff="x")
+    def test_malformed_answer(self, revision, result):
+        """A malformed answer is -32602, and the next request is served."""
+        elicited = Elicited(client_of(revision), diff="x")
 
-        assert asked.answer(result)["error"]["code"] == -32602
-        assert "result" in asked.client.get("plain", diff="x")
+        assert elicited.answer(result)["error"]["code"] == -32602
+        assert "result" in elicited.client.get("plain", diff="x")
 
     @pytest.mark.parametrize(
         "result",
@@ -325,12 +302,10 @@ class TestAsking:
         ],
         ids=["a number too large", "too deep", "too many values"],
     )
-    def test_an_answer_that_cannot_be_read(self, result):
-        """
-        It counts as none: the request is answered at once, and the answer is not.
-        """
+    def test_unreadable_answer(self, result):
+        """An unreadable answer ends the request with the missing arguments, and gets no reply itself."""
         client = client_of(SESSIONS[0])
-        number = json.dumps(Asked(client, diff="x").found["id"]).encode()
+        number = json.dumps(Elicited(client, diff="x").reply["id"]).encode()
 
         (reply,) = client.send(b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (number, result))
 
@@ -341,13 +316,11 @@ class TestAsking:
     @pytest.mark.requirement("elicitation/modes", "elicitation/form-implied")
     @pytest.mark.parametrize("revision", MODES)
     @pytest.mark.parametrize("modes", [{}, {"form": {}}, {"form": {}, "url": {}}], ids=str)
-    def test_a_client_that_shows_forms(self, revision, modes):
-        """
-        A client that declares forms, or no mode at all, is asked by form.
-        """
-        asked = Asked(client_of(revision, {"elicitation": modes}), diff="x")
+    def test_client_with_forms(self, revision, modes):
+        """A client that declares the form mode, or no mode at all, is asked by form."""
+        elicited = Elicited(client_of(revision, {"elicitation": modes}), diff="x")
 
-        assert asked.question["mode"] == "form"
+        assert elicited.question["mode"] == "form"
 
 
 class TestNotAsking:
@@ -361,11 +334,9 @@ class TestNotAsking:
             *[(revision, FORM) for revision in ["2024-11-05", "2025-03-26"]],
         ],
     )
-    def test_a_client_that_cannot_ask(self, revision, capabilities):
-        """
-        A client that shows no forms, or a revision that has none, gets -32602.
-        """
-        error = Asked(client_of(revision, capabilities), diff="x").found["error"]
+    def test_client_without_forms(self, revision, capabilities):
+        """A client without forms, or with a revision that has none, gets -32602."""
+        error = Elicited(client_of(revision, capabilities), diff="x").reply["error"]
 
         assert (error["code"], len(error["data"]["errors"])) == (-32602, 2)
 
@@ -381,38 +352,31 @@ class TestNotAsking:
             pytest.param("review", {"nonsense": "x"}, id="unknown-too"),
         ],
     )
-    def test_what_is_not_asked_for(self, revision, name, arguments):
-        """
-        Prompts that do not say so do not ask; secrets are never asked for; and where more is
-        wrong than that something is missing, that is said first.
-        """
-        assert Asked(client_of(revision), name, **arguments).found["error"]["code"] == -32602
+    def test_arguments_that_are_not_requested(self, revision, name, arguments):
+        """Without `elicit`, for secrets and together with other errors, nothing is requested."""
+        assert Elicited(client_of(revision), name, **arguments).reply["error"]["code"] == -32602
 
     @pytest.mark.requirement("elicitation/no-url-error")
-    def test_there_is_no_error_that_demands_a_url(self):
-        """
-        No error has the code that has the person sent elsewhere.
-        """
+    def test_url_elicitation_error_does_not_exist(self):
+        """No error has the code that sends the person to a URL."""
         assert -32042 not in {kind.code for kind in JsonRpcError.__subclasses__()}
 
 
 class TestState:
     def retry(self, **changed):
-        """The reply to a retry with an answer and some other members."""
-        asked = Asked(client_of(MODERN), diff="x")
-        return asked.answer({"action": "accept", "content": {"tone": "calm", "depth": 1}}, **changed)
+        """Return the reply to a retry with a valid answer and *changed* members."""
+        elicited = Elicited(client_of(MODERN), diff="x")
+        return elicited.answer({"action": "accept", "content": {"tone": "calm", "depth": 1}}, **changed)
 
     @pytest.mark.requirement("mrtr/state")
-    def test_it_comes_back_as_it_was(self):
-        """
-        The state is taken with the request that it was given for, more than once.
-        """
-        asked = Asked(client_of(MODERN), diff="x")
-        state = asked.found["result"]["requestState"]
-        answer = {asked.key: {"action": "accept", "content": {"tone": "calm", "depth": 1}}}
-        retry = {**asked.params, "inputResponses": answer, "requestState": state}
+    def test_state_can_be_used_twice(self):
+        """A state is accepted with its request more than once."""
+        elicited = Elicited(client_of(MODERN), diff="x")
+        state = elicited.reply["result"]["requestState"]
+        answer = {elicited.key: {"action": "accept", "content": {"tone": "calm", "depth": 1}}}
+        retry = {**elicited.params, "inputResponses": answer, "requestState": state}
 
-        replies = [asked.client.ask("prompts/get", retry, number) for number in (7, 8)]
+        replies = [elicited.client.ask("prompts/get", retry, number) for number in (7, 8)]
 
         assert [text(reply) for reply in replies] == ["x|calm|2|en"] * 2
 
@@ -428,10 +392,8 @@ class TestState:
             pytest.param({"name": "plain"}, id="other-prompt"),
         ],
     )
-    def test_it_belongs_to_one_request(self, changed):
-        """
-        Changed, or with another request, it is refused.
-        """
+    def test_state_is_bound_to_its_request(self, changed):
+        """A changed state, and a state of another request, are rejected."""
         error = self.retry(**changed)["error"]
 
         assert (error["code"], "requestState" in error["message"]) == (-32602, True)
@@ -440,10 +402,8 @@ class TestState:
     @given(st.text(st.characters(codec="utf-8")))
     @example("v1." + "9" * 100_000)
     @example("{}")
-    def test_any_text_for_a_state(self, state):
-        """
-        Whatever a client makes up is refused, and the next request is served.
-        """
+    def test_arbitrary_state_is_rejected(self, state):
+        """A state that the client made up is rejected, and the next request is served."""
         client = client_of(MODERN)
         params = {"name": "review", "arguments": {"diff": "x"}, "requestState": state}
 
@@ -452,57 +412,47 @@ class TestState:
 
     @pytest.mark.requirement("mrtr/hostile-state")
     @pytest.mark.parametrize("state", [None, 0, True, [], {}, ["v1"]], ids=str)
-    def test_a_state_is_text(self, state):
-        """
-        Any other JSON is refused before it is looked at.
-        """
+    def test_state_of_another_type_is_rejected(self, state):
+        """A state that is not a string is rejected."""
         error = self.retry(requestState=state)["error"]
 
         assert (error["code"], "requestState" in error["message"]) == (-32602, True)
 
     @pytest.mark.requirement("mrtr/state-integrity", "mrtr/state-rejected")
-    def test_every_character_counts(self):
-        """
-        With one character replaced the state is refused, whichever it is, and nothing is asked.
-        """
-        asked = Asked(client_of(MODERN), diff="x")
-        state = asked.found["result"]["requestState"]
+    def test_altered_character_is_rejected(self):
+        """A state with any one character replaced is rejected, and nothing is asked."""
+        elicited = Elicited(client_of(MODERN), diff="x")
+        state = elicited.reply["result"]["requestState"]
         changed = [state[:i] + ("1" if state[i] == "0" else "0") + state[i + 1 :] for i in range(len(state))]
 
-        retries = [{**asked.params, "requestState": each} for each in changed]
-        replies = [asked.client.ask("prompts/get", retry) for retry in retries]
+        retries = [{**elicited.params, "requestState": each} for each in changed]
+        replies = [elicited.client.ask("prompts/get", retry) for retry in retries]
 
         assert [reply.get("error", {}).get("code") for reply in replies] == [-32602] * len(state)
 
     @pytest.mark.requirement("mrtr/state-integrity")
-    def test_another_server_takes_none(self):
-        """
-        A state that was sealed with another key is refused.
-        """
-        state = Asked(client_of(MODERN), diff="x").found["result"]["requestState"]
+    def test_state_of_another_server_is_rejected(self):
+        """A state that was signed with another key is rejected."""
+        state = Elicited(client_of(MODERN), diff="x").reply["result"]["requestState"]
 
         assert self.retry(requestState=state)["error"]["message"].startswith("requestState was changed")
 
     @pytest.mark.requirement("mrtr/state-expiry")
-    @pytest.mark.parametrize(("later", "taken"), [(899, True), (902, False)])
-    def test_it_lasts_for_a_quarter_of_an_hour(self, later, taken, monkeypatch):
-        """
-        After that it does not count, nor does the answer that comes with it: the question is asked again.
-        """
+    @pytest.mark.parametrize(("later", "accepted"), [(899, True), (902, False)])
+    def test_state_expires_after_15_minutes(self, later, accepted, monkeypatch):
+        """An expired state and its answer are ignored: the question is asked again."""
         now = [1_790_000_000.0]
         signer = partial(key_ring.RequestStateSigner, clock=lambda: now[0])
         monkeypatch.setattr("promptkit.server.elicitation.RequestStateSigner", signer)
-        asked = Asked(client_of(MODERN), diff="x")
+        elicited = Elicited(client_of(MODERN), diff="x")
 
         now[0] += later
-        reply = asked.accept(tone="calm", depth=1)
+        reply = elicited.accept(tone="calm", depth=1)
 
-        assert reply["result"]["resultType"] == ("complete" if taken else "input_required")
+        assert reply["result"]["resultType"] == ("complete" if accepted else "input_required")
 
-    def test_a_state_nobody_needs_is_checked_all_the_same(self):
-        """
-        A prompt that asks for nothing refuses a state that is not from here.
-        """
+    def test_unneeded_state_is_checked(self):
+        """A prompt without missing arguments rejects an invalid state."""
         params = {"name": "plain", "arguments": {"diff": "x"}, "requestState": "v1.x"}
 
         assert client_of(MODERN).ask("prompts/get", params)["error"]["code"] == -32602
@@ -511,9 +461,7 @@ class TestState:
         "answer", [{"action": "cancel"}, {"action": "accept", "content": {"tone": "calm"}}]
     )
     def test_answers_without_a_state(self, answer):
-        """
-        Answers to a question that was never asked do not count: it is asked now.
-        """
+        """Answers to a question that was never asked are ignored: the question is asked."""
         params = {"name": "review", "arguments": {"diff": "x"}, "inputResponses": {"arguments": answer}}
 
         result = client_of(MODERN).ask("prompts/get", params)["result"]
@@ -521,10 +469,8 @@ class TestState:
         assert result["resultType"] == "input_required"
         assert "requestState" in result
 
-    def test_answers_without_a_state_to_a_client_that_shows_no_forms(self):
-        """
-        It is told what is missing, as ever.
-        """
+    def test_answers_without_a_state_from_a_client_without_forms(self):
+        """A client without forms gets the missing arguments as an error."""
         params = {"name": "review", "inputResponses": {"arguments": {"action": "accept"}}}
 
         error = client_of(MODERN).ask("prompts/get", params, capabilities={})["error"]
@@ -533,47 +479,39 @@ class TestState:
 
     @pytest.mark.requirement("mrtr/asked-again")
     @pytest.mark.parametrize("responses", [{}, {"other": {"action": "accept", "content": {}}}], ids=str)
-    def test_no_answer_is_asked_for_again(self, responses):
-        """
-        A retry without the answer gets the question once more; unknown keys are ignored.
-        """
+    def test_retry_without_the_answer_asks_again(self, responses):
+        """A retry without the answer gets the question again; unknown keys are ignored."""
         assert self.retry(inputResponses=responses)["result"]["resultType"] == "input_required"
 
     @pytest.mark.parametrize(
         "changed", [{}, {"inputResponses": {}}, {"inputResponses": {"other": 1}}], ids=str
     )
-    def test_a_client_that_never_answers(self, changed):
-        """
-        A state says how often was asked: who comes back again and again without an answer is refused.
-        """
-        asked = Asked(client_of(MODERN), diff="x")
+    def test_client_that_never_answers(self, changed):
+        """The state counts the questions, so repeated retries without an answer end in an error."""
+        elicited = Elicited(client_of(MODERN), diff="x")
         states = []
-        while asked.question is not None:
-            states.append(asked.found["result"]["requestState"])
-            retry = {**asked.params, "requestState": states[-1], **changed}
-            asked.note(asked.client.ask("prompts/get", retry))
+        while elicited.question is not None:
+            states.append(elicited.reply["result"]["requestState"])
+            retry = {**elicited.params, "requestState": states[-1], **changed}
+            elicited.record(elicited.client.ask("prompts/get", retry))
 
-        assert (len(states), asked.found["error"]["code"]) == (2, -32602)
-        assert "'tone' is missing" in asked.found["error"]["message"]
+        assert (len(states), elicited.reply["error"]["code"]) == (2, -32602)
+        assert "'tone' is missing" in elicited.reply["error"]["message"]
 
     @pytest.mark.parametrize("count", ["0", "1", "3", "10", "-1", "01", " 2", "٢", ""])
-    def test_a_state_that_counts_otherwise(self, count):
-        """
-        A client cannot make a state say that it was asked less often.
-        """
-        asked = Asked(client_of(MODERN), diff="x")
-        asked.accept()
-        _, _, token = asked.found["result"]["requestState"].partition(".")
+    def test_changed_count_is_rejected(self, count):
+        """A client cannot change the number of questions in the state."""
+        elicited = Elicited(client_of(MODERN), diff="x")
+        elicited.accept()
+        _, _, token = elicited.reply["result"]["requestState"].partition(".")
 
         for state in (f"{count}.{token}", token):
-            error = asked.client.ask("prompts/get", {**asked.params, "requestState": state})["error"]
+            error = elicited.client.ask("prompts/get", {**elicited.params, "requestState": state})["error"]
             assert (error["code"], "requestState" in error["message"]) == (-32602, True)
 
     @pytest.mark.requirement("mrtr/unexpected")
-    def test_answers_to_what_was_not_asked(self):
-        """
-        Beside the answer they are ignored, whatever they are.
-        """
+    def test_unexpected_answers_are_ignored(self):
+        """Unexpected answers next to the expected one are ignored, whatever they are."""
         accepted = {"action": "accept", "content": {"tone": "calm", "depth": 1, "x": [1]}, "more": {}}
         answers = {"arguments": accepted, "other": {"action": "perhaps"}, "": 3}
 
@@ -581,133 +519,110 @@ class TestState:
 
     @pytest.mark.requirement("mrtr/valid-responses", "mrtr/protocol-errors")
     @pytest.mark.parametrize("answers", [None, [], [{}], "accept", 3, True], ids=str)
-    def test_answers_that_are_no_object(self, answers):
-        """
-        Answers come by their keys; anything else is an error, and no question.
-        """
+    def test_answers_that_are_not_an_object(self, answers):
+        """Answers that are not an object are an error, and no question is asked."""
         error = self.retry(inputResponses=answers)["error"]
 
         assert (error["code"], "inputResponses" in error["message"]) == (-32602, True)
 
-    def test_a_client_that_does_not_show_forms_any_more(self):
-        """
-        If the retry lacks the capability, the error names it.
-        """
-        asked = Asked(client_of(MODERN), diff="x")
-        retry = {**asked.params, "requestState": asked.found["result"]["requestState"]}
+    def test_retry_without_the_capability(self):
+        """If the retry lacks the capability, the error names it."""
+        elicited = Elicited(client_of(MODERN), diff="x")
+        retry = {**elicited.params, "requestState": elicited.reply["result"]["requestState"]}
 
-        error = asked.client.ask("prompts/get", retry, capabilities={})["error"]
+        error = elicited.client.ask("prompts/get", retry, capabilities={})["error"]
 
         assert (error["code"], error["data"]) == (
             -32021,
             {"requiredCapabilities": {"elicitation": {"form": {}}}},
         )
 
-    def test_a_session_has_no_states(self):
-        """
-        In a session these members mean nothing.
-        """
+    def test_sessions_ignore_state(self):
+        """In a session these members have no meaning."""
         params = {"name": "plain", "arguments": {"diff": "x"}, "requestState": "v1.x", "inputResponses": {}}
 
         assert text(client_of("2025-11-25").ask("prompts/get", params)) == "x"
 
     @pytest.mark.requirement("mrtr/undeclared")
-    def test_every_request_speaks_for_itself(self):
-        """
-        What one request declares is not remembered for the next.
-        """
-        asked = Asked(client_of(MODERN), diff="x")
+    def test_capabilities_are_per_request(self):
+        """The capabilities of one request are not remembered for the next."""
+        elicited = Elicited(client_of(MODERN), diff="x")
 
-        assert asked.client.ask("prompts/get", asked.params, capabilities={})["error"]["code"] == -32602
+        assert elicited.client.ask("prompts/get", elicited.params, capabilities={})["error"]["code"] == -32602
 
 
 class TestSessions:
-    def test_others_are_served_while_a_person_thinks(self):
-        """
-        Nothing waits for the answer but the request that needs it, and its id is in use.
-        """
-        asked = Asked(client_of("2025-06-18"), diff="x")
-        client = asked.client
+    def test_other_requests_are_served_before_the_answer(self):
+        """Only the request that needs the answer waits for it, and its id stays in use."""
+        elicited = Elicited(client_of("2025-06-18"), diff="x")
+        client = elicited.client
 
         assert text(client.get("plain", diff="y")) == "y"
-        assert client.ask("prompts/get", asked.params, 5)["error"]["code"] == -32600
-        assert text(asked.accept(tone="calm", depth=1)) == "x|calm|2|en"
+        assert client.ask("prompts/get", elicited.params, 5)["error"]["code"] == -32600
+        assert text(elicited.accept(tone="calm", depth=1)) == "x|calm|2|en"
         assert "result" in client.ask("prompts/list", {}, 5)
 
-    def test_a_cancelled_request_takes_its_question_back(self):
-        """
-        The client is notified; an answer that comes all the same is ignored.
-        """
-        asked = Asked(client_of("2025-06-18"), diff="x")
-        number = asked.found["id"]
+    def test_cancelled_request_cancels_its_question(self):
+        """The client is notified; a later answer is ignored."""
+        elicited = Elicited(client_of("2025-06-18"), diff="x")
+        number = elicited.reply["id"]
 
-        told = asked.client.send(line(notification("notifications/cancelled", {"requestId": 5})))
+        messages = elicited.client.send(line(notification("notifications/cancelled", {"requestId": 5})))
 
-        assert told == [notification("notifications/cancelled", {"requestId": number})]
-        assert asked.client.answer(number, {"action": "cancel"}) == []
-        assert "result" in asked.client.ask("prompts/list", {}, 5)
+        assert messages == [notification("notifications/cancelled", {"requestId": number})]
+        assert elicited.client.answer(number, {"action": "cancel"}) == []
+        assert "result" in elicited.client.ask("prompts/list", {}, 5)
 
-    def test_an_error_for_an_answer(self):
-        """
-        A client that fails to ask leaves the request with what was missing.
-        """
-        asked = Asked(client_of("2025-11-25"), diff="x")
-        refusal = {"jsonrpc": "2.0", "id": asked.found["id"], "error": {"code": -1, "message": "no"}}
+    def test_error_as_an_answer(self):
+        """If the client answers with an error, the request fails with the missing arguments."""
+        elicited = Elicited(client_of("2025-11-25"), diff="x")
+        refusal = {"jsonrpc": "2.0", "id": elicited.reply["id"], "error": {"code": -1, "message": "no"}}
 
-        (reply,) = asked.client.send(line(refusal))
+        (reply,) = elicited.client.send(line(refusal))
 
         assert (reply["id"], reply["error"]["code"]) == (5, -32602)
 
-    def test_the_end_answers_what_was_asked(self):
-        """
-        A request that waits for a person when the client hangs up is answered all the same, and
-        the question is taken back.
-        """
-        asked = Asked(client_of("2025-11-25"), diff="x")
-        asked.client.sent.clear()
+    def test_waiting_request_is_answered_at_the_end(self):
+        """At the end, a request that waits for an answer gets its error, and its question is cancelled."""
+        elicited = Elicited(client_of("2025-11-25"), diff="x")
+        elicited.client.sent.clear()
 
-        asked.client.server.close(0)
+        elicited.client.server.close(0)
 
-        reply, withdrawn = asked.client.replies()
+        reply, withdrawn = elicited.client.replies()
         assert (reply["id"], reply["error"]["code"]) == (5, -32602)
-        assert withdrawn == notification("notifications/cancelled", {"requestId": asked.found["id"]})
+        assert withdrawn == notification("notifications/cancelled", {"requestId": elicited.reply["id"]})
 
 
 class TestRounds:
     @pytest.mark.requirement(
         "mrtr/instead-of-requests", "mrtr/keys", "mrtr/kinds", "mrtr/state", "mrtr/something"
     )
-    def test_the_result_asks(self):
-        """
-        A modern client gets one question under one key, with a state; it is a request for
-        elicitation, without an id of its own.
-        """
+    def test_question_in_a_result(self):
+        """A modern client gets one question under one key, with a state; the question has no request id."""
         reply = client_of(MODERN).get("review", diff="x")
 
-        ((key, asked),) = reply["result"]["inputRequests"].items()
-        validate({key: asked}, MODERN, "InputRequests")
+        ((key, question),) = reply["result"]["inputRequests"].items()
+        validate({key: question}, MODERN, "InputRequests")
         assert (set(reply), reply["id"]) == ({"jsonrpc", "id", "result"}, 1)
-        assert (set(asked), asked["method"]) == ({"method", "params"}, "elicitation/create")
-        assert asked["params"]["requestedSchema"]["required"] == ["tone", "depth"]
+        assert (set(question), question["method"]) == ({"method", "params"}, "elicitation/create")
+        assert question["params"]["requestedSchema"]["required"] == ["tone", "depth"]
         assert isinstance(reply["result"]["requestState"], str)
 
     @pytest.mark.requirement("mrtr/instead-of-requests", "mrtr/something")
-    def test_no_request_is_ever_sent(self):
-        """
-        Through all rounds, and at the end, no line has a method: who gives a whole answer
-        gets a prompt, and all the others are asked in results that hold a question and a state.
-        """
-        asked = Asked(client_of(MODERN), diff="x")
+    def test_server_sends_no_requests(self):
+        """The server sends no requests: incomplete answers lead to results with a question and a state."""
+        elicited = Elicited(client_of(MODERN), diff="x")
         content = [{"depth": 1}, {"tone": "calm", "depth": 1}]
-        found = [asked.found, *[asked.accept(**entered) for entered in content]]
-        asked.client.sent.clear()
-        asked.client.server.close(0)
+        replies = [elicited.reply, *[elicited.accept(**entered) for entered in content]]
+        elicited.client.sent.clear()
+        elicited.client.server.close(0)
 
-        kinds = [reply["result"]["resultType"] for reply in found]
-        asking = [reply["result"] for reply in found[:-1]]
+        kinds = [reply["result"]["resultType"] for reply in replies]
+        questions = [reply["result"] for reply in replies[:-1]]
         assert kinds == ["input_required"] * 2 + ["complete"]
-        assert [bool(each["inputRequests"] and each["requestState"]) for each in asking] == [True] * 2
-        assert [reply for reply in found if "method" in reply] + asked.client.replies() == []
+        assert [bool(each["inputRequests"] and each["requestState"]) for each in questions] == [True] * 2
+        assert [reply for reply in replies if "method" in reply] + elicited.client.replies() == []
 
     @pytest.mark.requirement("mrtr/only-where-allowed")
     @pytest.mark.parametrize(
@@ -724,19 +639,15 @@ class TestRounds:
             ),
         ],
     )
-    def test_nothing_but_a_prompt_asks(self, method, params):
-        """
-        Other results are complete, though they are about a prompt that asks.
-        """
+    def test_only_prompts_ask(self, method, params):
+        """Other results about a prompt that asks are complete."""
         result = client_of(MODERN).ask(method, params)["result"]
 
         assert (result["resultType"], "inputRequests" in result) == ("complete", False)
 
     @pytest.mark.requirement("mrtr/only-where-allowed")
-    def test_a_stream_does_not_ask(self):
-        """
-        Nor does what opens and ends a stream of notifications.
-        """
+    def test_stream_does_not_ask(self):
+        """The messages that open and end a stream of notifications contain no question."""
         client = client_of(MODERN)
         (opened,) = client.post("subscriptions/listen", {"notifications": {"promptsListChanged": True}})
         client.sent.clear()
@@ -746,13 +657,10 @@ class TestRounds:
         assert client.replies()[0]["result"]["resultType"] == "complete"
 
     @pytest.mark.requirement("elicitation/may-fail", "mrtr/no-retry")
-    def test_nobody_has_to_come_back(self):
-        """
-        A client that never answers leaves nothing behind: neither a thread nor an id in use, and
-        nothing that is said at the end. Its next request is served with what it brings.
-        """
+    def test_client_that_never_retries(self):
+        """A question without a retry leaves no thread, no id in use and no message at the end."""
         client = client_of(MODERN)
-        threads = set(threading.enumerate())  # those of other tests may end meanwhile
+        threads = set(threading.enumerate())  # threads of other tests can end meanwhile
         for _ in range(20):
             assert client.get("review")["result"]["resultType"] == "input_required"
 
@@ -763,58 +671,53 @@ class TestRounds:
         assert client.replies() == []
 
 
-def held(thing):
-    """All text that *thing* holds on to, however deep, but for what modules hold."""
-    found, todo = {}, [thing]
+def reachable_text(thing):
+    """Return all text that is reachable from *thing*, except through modules."""
+    visited, todo = {}, [thing]
     while todo:
         current = todo.pop()
-        if id(current) in found or isinstance(current, type | ModuleType):
+        if id(current) in visited or isinstance(current, type | ModuleType):
             continue
-        found[id(current)] = current
+        visited[id(current)] = current
         if isinstance(current, msgspec.Struct):
             todo += msgspec.structs.astuple(current)
         elif isinstance(current, FunctionType):
             todo += [cell.cell_contents for cell in current.__closure__ or ()]
-        elif not isinstance(current, BuiltinFunctionType):  # where the client keeps what it was sent
+        elif not isinstance(current, BuiltinFunctionType):  # the client's list of received messages
             todo += gc.get_referents(current)
     return " ".join(
         value if isinstance(value, str) else value.decode(errors="replace")
-        for value in found.values()
+        for value in visited.values()
         if isinstance(value, str | bytes)
     )
 
 
 class TestMemory:
     @pytest.mark.requirement("elicitation/stored-state", "elicitation/may-fail", "mrtr/no-retry")
-    def test_between_question_and_answer(self):
-        """
-        Nothing of a modern request is kept while its person thinks.
-        """
-        asked = Asked(client_of(MODERN), diff="given by somebody")
-        found = held(asked.client.server)
+    def test_modern_request_is_not_stored(self):
+        """The server stores nothing of a modern request before its answer."""
+        elicited = Elicited(client_of(MODERN), diff="given by the client")
+        server_text = reachable_text(elicited.client.server)
 
-        assert ("How deep to look" in found, "given by somebody" in found) == (True, False)
+        assert ("How deep to look" in server_text, "given by the client" in server_text) == (True, False)
 
     @pytest.mark.requirement("elicitation/stored-state")
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize("action", ["accept", "decline"])
-    def test_after_the_answer(self, revision, action):
-        """
-        What was given and what was entered is forgotten once the request is answered; in a
-        session the request is all that is kept until then.
-        """
-        asked = Asked(client_of(revision), diff="given by somebody")
-        before = "given by somebody" in held(asked.client.server)
-        entered = {"tone": "entered by somebody", "depth": 1}
-        asked.answer({"action": action, "content": entered})
-        found = held(asked.client.server)
+    def test_answered_request_is_not_stored(self, revision, action):
+        """Arguments and answers are freed once the request is answered; only sessions store them before."""
+        elicited = Elicited(client_of(revision), diff="given by the client")
+        before = "given by the client" in reachable_text(elicited.client.server)
+        entered = {"tone": "entered by the person", "depth": 1}
+        elicited.answer({"action": action, "content": entered})
+        server_text = reachable_text(elicited.client.server)
 
         assert before is (revision in SESSIONS)
-        assert ("given by" in found, "entered by" in found) == (False, False)
+        assert ("given by" in server_text, "entered by" in server_text) == (False, False)
 
 
-def at_once(*calls):
-    """Call each of these on a thread of its own, all at the same moment."""
+def run_concurrently(*calls):
+    """Call each function on a separate thread, all at the same moment."""
     ready = threading.Barrier(len(calls))
     threads = [threading.Thread(target=lambda call=call: (ready.wait(), call())) for call in calls]
     for thread in threads:
@@ -823,15 +726,15 @@ def at_once(*calls):
         thread.join()
 
 
-class TestPatience:
+class TestTimeouts:
     def after(self, client, seconds):
-        """What is sent when so many seconds have passed."""
+        """Return the messages that are sent when this many seconds have passed."""
         client.sent.clear()
         client.server._dispatcher._expire(time.monotonic() + seconds)
         return client.replies()
 
     def next(self, client):
-        """The next messages of a server that answers on its own threads."""
+        """Return the next messages of a server that answers on background threads."""
         deadline = time.monotonic() + 20
         while not client.sent and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -839,25 +742,21 @@ class TestPatience:
 
     @pytest.mark.requirement("lifecycle/timeouts/sent")
     @pytest.mark.parametrize("revision", SESSIONS)
-    def test_every_question_has_a_limit(self, revision):
-        """
-        Whatever is sent that wants an answer is waited for for a quarter of an hour.
-        """
-        client = Asked(client_of(revision), diff="x").client
+    def test_questions_time_out(self, revision):
+        """A question times out after 15 minutes."""
+        client = Elicited(client_of(revision), diff="x").client
 
         assert (self.after(client, 899), len(self.after(client, 901))) == ([], 2)
 
     @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
     @pytest.mark.parametrize("revision", SESSIONS)
-    def test_a_question_that_nobody_answers(self, revision):
-        """
-        Its request is answered with what was missing, and it is taken back.
-        """
-        asked = Asked(client_of(revision), diff="x")
+    def test_unanswered_question(self, revision):
+        """The request fails with the missing arguments, and the question is cancelled."""
+        elicited = Elicited(client_of(revision), diff="x")
 
-        reply, withdrawn = self.after(asked.client, 901)
+        reply, withdrawn = self.after(elicited.client, 901)
 
-        assert withdrawn == notification("notifications/cancelled", {"requestId": asked.found["id"]})
+        assert withdrawn == notification("notifications/cancelled", {"requestId": elicited.reply["id"]})
         assert (reply["id"], reply["error"]["code"], reply["error"]["message"]) == (
             5,
             -32602,
@@ -865,15 +764,13 @@ class TestPatience:
         )
 
     @pytest.mark.parametrize("revision", SESSIONS)
-    def test_what_comes_too_late(self, revision):
-        """
-        An answer, and a cancellation, that come after that are ignored, and the id is free.
-        """
-        asked = Asked(client_of(revision), diff="x")
-        client = asked.client
+    def test_messages_after_the_timeout_are_ignored(self, revision):
+        """After the timeout, an answer and a cancellation are ignored, and the id is free."""
+        elicited = Elicited(client_of(revision), diff="x")
+        client = elicited.client
         self.after(client, 901)
 
-        assert client.answer(asked.found["id"], {"action": "cancel"}) == []
+        assert client.answer(elicited.reply["id"], {"action": "cancel"}) == []
         assert client.send(line(notification("notifications/cancelled", {"requestId": 5}))) == []
         assert "result" in client.ask("prompts/list", {}, 5)
         assert self.after(client, 901) == []
@@ -888,11 +785,9 @@ class TestPatience:
         ],
         ids=["answer", "error", "cancelled"],
     )
-    def test_a_question_that_is_open_no_longer(self, revision, message):
-        """
-        Once it is answered or taken back nothing waits for it.
-        """
-        client = Asked(client_of(revision), diff="x").client
+    def test_settled_question_does_not_time_out(self, revision, message):
+        """An answered or cancelled question does not time out."""
+        client = Elicited(client_of(revision), diff="x").client
         client.send(line({"jsonrpc": "2.0", **message}))
 
         assert self.after(client, 901) == []
@@ -905,68 +800,59 @@ class TestPatience:
         ],
         ids=["answer", "cancelled"],
     )
-    def test_at_the_same_moment(self, message):
-        """
-        Whichever thread comes first, the request is answered once, or, cancelled, at most once.
-        """
+    def test_timeout_and_message_at_the_same_time(self, message):
+        """Whichever thread comes first, the request is answered once, or at most once if it is cancelled."""
         for _ in range(60):
-            client = Asked(client_of("2025-11-25"), diff="x").client
+            client = Elicited(client_of("2025-11-25"), diff="x").client
             client.sent.clear()
             received = partial(client.server.receive_data, line({"jsonrpc": "2.0", **message}))
-            at_once(partial(client.server._dispatcher._expire, time.monotonic() + 901), received)
+            run_concurrently(partial(client.server._dispatcher._expire, time.monotonic() + 901), received)
 
-            replies = [found for found in client.replies() if "method" not in found]
+            replies = [reply for reply in client.replies() if "method" not in reply]
             assert len(replies) == 1 if "result" in message else len(replies) <= 1
             assert "result" in client.ask("prompts/list", {}, 5)
 
     @pytest.mark.parametrize("revision", SESSIONS)
-    def test_an_answer_while_the_request_is_being_refused(self, revision):
-        """
-        It is ignored, also before the client learns that the request has ended.
-        """
-        asked = Asked(client_of(revision), diff="x")
-        server, result = asked.client.server, {"action": "accept", "content": {"tone": "calm", "depth": 1}}
-        late = line({"jsonrpc": "2.0", "id": asked.found["id"], "result": result})
+    def test_answer_while_the_error_is_sent(self, revision):
+        """An answer is ignored even before the client has received the error."""
+        elicited = Elicited(client_of(revision), diff="x")
+        server, result = elicited.client.server, {"action": "accept", "content": {"tone": "calm", "depth": 1}}
+        late = line({"jsonrpc": "2.0", "id": elicited.reply["id"], "result": result})
 
         def answer_at_once(data):
-            asked.client.sent.append(data)
+            elicited.client.sent.append(data)
             if b"error" in data:
                 server.receive_data(late)
 
         server._dispatcher._send = answer_at_once
-        replies = [found for found in self.after(asked.client, 901) if "method" not in found]
+        replies = [message for message in self.after(elicited.client, 901) if "method" not in message]
 
         assert [(reply["id"], "error" in reply) for reply in replies] == [(5, True)]
 
     @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
     @pytest.mark.parametrize("revision", SESSIONS)
-    def test_the_server_looks_at_the_clock(self, revision, monkeypatch):
-        """
-        Nothing has to arrive for a question to be given up when its time is over: it is taken back, or not
-        asked at all if its time was over before.
-        """
+    def test_timeout_needs_no_message(self, revision, monkeypatch):
+        """A question times out without further input; it is not asked if its time is already over."""
         monkeypatch.setattr("promptkit.server.server.Elicitation", partial(Elicitation, answer_within=0.01))
-        told = Queue()
-        server = Server(compile(Recipes(prompts=(review,))), told.put)
+        output = Queue()
+        server = Server(compile(Recipes(prompts=(review,))), output.put)
         opening = [initialize(revision, capabilities=FORM), notification("notifications/initialized")]
         server.receive_data(b"".join(map(line, opening)))
-        told.get(timeout=10)
+        output.get(timeout=10)
 
         server.receive_data(line(request(5, "prompts/get", {"name": "review"})))
 
-        wanted = ["elicitation/create", 5, "notifications/cancelled"]
+        expected = ["elicitation/create", 5, "notifications/cancelled"]
         sent = []
-        while sent not in ([5], wanted):
-            for text in told.get(timeout=50).splitlines():
-                found = json.loads(text)
-                sent.append(found.get("method", found.get("id")))
-        assert told.empty()
+        while sent not in ([5], expected):
+            for text in output.get(timeout=50).splitlines():
+                message = json.loads(text)
+                sent.append(message.get("method", message.get("id")))
+        assert output.empty()
 
     @pytest.mark.parametrize("revision", SESSIONS)
-    def test_the_limit_after_a_late_answer(self, revision):
-        """
-        Once the person has answered, the prompt has its whole time limit, and no more.
-        """
+    def test_prompt_timeout_starts_after_the_answer(self, revision):
+        """Once the person has answered, the prompt has its whole time limit, and no more."""
         release = threading.Event()
 
         @prompt(elicit=True)
@@ -978,9 +864,9 @@ class TestPatience:
         limits = Limits(timeout=0.5)
         client = Client(catalog, revision, capabilities=FORM, threads=True, limits=limits)
         client.post("prompts/get", {"name": "hangs"}, 5)
-        (asked,) = self.next(client)
+        (elicited,) = self.next(client)
         time.sleep(0.7)
-        client.answer(asked["id"], {"action": "accept", "content": {"name": "Ada"}})
+        client.answer(elicited["id"], {"action": "accept", "content": {"name": "Ada"}})
         (reply,) = self.next(client)
         release.set()
 
@@ -988,10 +874,8 @@ class TestPatience:
 
     @pytest.mark.parametrize("revision", SESSIONS)
     @pytest.mark.parametrize("moment", ["held", "expected", "sent"])
-    def test_a_request_that_is_over_while_it_is_being_asked_for(self, revision, moment, monkeypatch):
-        """
-        Whenever its time is over, a question that is asked is taken back, after it was asked; none is left.
-        """
+    def test_timeout_while_the_question_is_sent(self, revision, moment, monkeypatch):
+        """A request that times out while its question is sent gets one reply; the question is cancelled."""
         client = client_of(revision)
         server = client.server
         elicitation, dispatcher = server._elicitation, server._dispatcher
@@ -1001,23 +885,27 @@ class TestPatience:
             "sent": (elicitation, "_send"),
         }[moment]
         original = getattr(owner, name)
-        others = []
+        expirations = []
 
-        def over_then(*args):
+        def call_and_expire(*args):
             result = original(*args)
-            if not others:
+            if not expirations:
                 later = (time.monotonic() + 901,)
-                others.append(threading.Thread(target=dispatcher._expire, args=later, daemon=True))
-                others[0].start()
-                others[0].join(0.1)  # it may have to wait for what is done here
+                expirations.append(threading.Thread(target=dispatcher._expire, args=later, daemon=True))
+                expirations[0].start()
+                expirations[0].join(0.1)  # it can block until this call returns
             return result
 
-        monkeypatch.setattr(owner, name, over_then)
+        monkeypatch.setattr(owner, name, call_and_expire)
         client.send(line(request(5, "prompts/get", {"name": "review", "arguments": {"diff": "x"}})))
-        others[0].join(20)
+        expirations[0].join(20)
 
-        told = [found.get("method", found.get("id")) for found in client.replies()]
-        asked = told.count("elicitation/create")
-        assert (told.count(5), told.count("notifications/cancelled"), len(told)) == (1, asked, 1 + 2 * asked)
-        assert not asked or told.index("elicitation/create") < told.index("notifications/cancelled")
+        sent = [message.get("method", message.get("id")) for message in client.replies()]
+        questions = sent.count("elicitation/create")
+        assert (sent.count(5), sent.count("notifications/cancelled"), len(sent)) == (
+            1,
+            questions,
+            1 + 2 * questions,
+        )
+        assert not questions or sent.index("elicitation/create") < sent.index("notifications/cancelled")
         assert (elicitation._open, server._connection._expected) == ({}, set())

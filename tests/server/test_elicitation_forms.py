@@ -23,13 +23,13 @@ from tests.wire import validate
 
 
 class Address(str):
-    """An address for e-mail."""
+    """An email address."""
 
     __slots__ = ()
 
 
 class Shade:
-    """A type whose author's schema promises more than its text."""
+    """A type with a schema that its text form does not have."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -47,7 +47,7 @@ Few = Annotated[list[Literal["b", "a"]], Meta(min_length=1, max_length=2)]
 TEXT = {"type": "string"}
 ENTERED = {"type": "string", "minLength": 1}
 
-#: A type, and the field for it.
+#: Types and their fields.
 FIELDS = [
     (str, TEXT),
     (Words, TEXT),
@@ -104,24 +104,24 @@ FIELDS = [
     (Point, ENTERED),
 ]
 
-#: The same for those that several choices answer.
+#: Types with several choices and their fields.
 SEVERAL = [
     (list[Tone], {"items": {"type": "string", "enum": ["warm", "Cold"]}}),
     (list[Tone] | None, {"items": {"type": "string", "enum": ["warm", "Cold"]}}),
-    # Letters of its own: `typing` takes two unions for one whose choices differ in their order alone.
+    # Different letters: `typing` treats unions that differ only in their order as equal.
     (list[Literal["d", "c"] | None], {"items": {"type": "string", "enum": ["d", "c"]}}),
     (set[Level], {"items": {"type": "string", "enum": ["1", "2"]}}),
     (frozenset[Corner], {"items": {"type": "string", "enum": ["LEFT", "RIGHT"]}}),
     (tuple[Literal["a"], ...], {"items": {"type": "string", "enum": ["a"]}}),
     (Few, {"items": {"type": "string", "enum": ["b", "a"]}, "minItems": 1, "maxItems": 2}),
 ]
-ASKED = [annotation for annotation, _ in FIELDS + SEVERAL]
+ANNOTATIONS = [annotation for annotation, _ in FIELDS + SEVERAL]
 
 ASKING = [revision for revision in REVISIONS.values() if revision.elicitation]
 
 
-def taking(annotation, arg=None, **options):
-    """A compiled prompt with one required parameter of a type, which asks for it."""
+def prompt_with(annotation, arg=None, **options):
+    """Return a compiled prompt that asks for its one required parameter of a type."""
 
     def typed(value) -> str:
         return str(value)
@@ -131,42 +131,36 @@ def taking(annotation, arg=None, **options):
 
 
 def argument(annotation):
-    """The argument of a type."""
-    return taking(annotation).arguments.by_name["value"]
+    """Return the argument of a type."""
+    return prompt_with(annotation).arguments.by_name["value"]
 
 
 def field(annotation, arg=None, *, multi_select=True) -> dict:
-    """The field for one type."""
-    asked = taking(annotation, arg).arguments.ordered
-    return elicitation_forms.requested_schema(asked, multi_select=multi_select)["properties"]["value"]
+    """Return the form field for a type."""
+    arguments = prompt_with(annotation, arg).arguments.ordered
+    return elicitation_forms.requested_schema(arguments, multi_select=multi_select)["properties"]["value"]
 
 
 def bare(schema: dict) -> dict:
-    """A field without its title and description."""
+    """Return a field without its title and description."""
     return {key: value for key, value in schema.items() if key not in {"title", "description"}}
 
 
 class TestFields:
     @pytest.mark.parametrize("multi_select", [True, False], ids=["several", "single"])
     @pytest.mark.parametrize(("annotation", "expected"), FIELDS, ids=str)
-    def test_a_type_has_a_field(self, annotation, expected, multi_select):
-        """
-        Each type becomes the field that holds its values best, with the bounds that forms know.
-        """
+    def test_field_of_a_type(self, annotation, expected, multi_select):
+        """Each type has the field that fits its values best, with the bounds that forms support."""
         assert bare(field(annotation, multi_select=multi_select)) == expected
 
     @pytest.mark.parametrize(("annotation", "expected"), SEVERAL, ids=str)
-    def test_several_choices(self, annotation, expected):
-        """
-        A list of choices is a field to choose several in, where forms have one, and else text.
-        """
+    def test_multiple_choice(self, annotation, expected):
+        """A list of choices is a multiple-choice field where forms have one, and a text field otherwise."""
         assert field(annotation) == {"type": "array"} | expected
         assert bare(field(annotation, multi_select=False)) == ENTERED
 
     def test_every_field_is_required(self):
-        """
-        The form is an object with a field for each argument, in their order, and asks for all.
-        """
+        """The form is an object with a required field for each argument, in order."""
 
         @prompt
         def review(diff: str, depth: int, tone: Tone = Tone.WARM) -> str:
@@ -185,47 +179,41 @@ class TestFields:
     @pytest.mark.parametrize(
         ("annotation", "description"),
         [
-            (str, "What it is (for example a)"),
-            (int, "What it is (a whole number; for example a)"),
+            (str, "The value (for example a)"),
+            (int, "The value (a whole number; for example a)"),
             (
                 Slug,
                 (
-                    "What it is (text of at least 2 and at most 9 characters that matches ^[a-z]+$; "
+                    "The value (text of at least 2 and at most 9 characters that matches ^[a-z]+$; "
                     "for example a)"
                 ),
             ),
-            (dt.timedelta, "What it is (a duration, as in 1h 30m; for example a)"),
+            (dt.timedelta, "The value (a duration, as in 1h 30m; for example a)"),
             (
                 Annotated[int, Meta(multiple_of=5)],
-                "What it is (a whole number that is a multiple of 5; for example a)",
+                "The value (a whole number that is a multiple of 5; for example a)",
             ),
-            (Point, 'What it is (JSON, for example {"x":1}; for example a)'),
-            (bool, "What it is"),
-            (Tone, "What it is"),
-            (list[Tone], "What it is"),
+            (Point, 'The value (JSON, for example {"x":1}; for example a)'),
+            (bool, "The value"),
+            (Tone, "The value"),
+            (list[Tone], "The value"),
         ],
         ids=str,
     )
-    def test_what_is_said_of_a_field(self, annotation, description):
-        """
-        A field has the argument's title and description, and how to write a value.
-        """
-        made = field(annotation, Arg("What it is", title="Value", examples=["a"]))
+    def test_title_and_description(self, annotation, description):
+        """A field has the argument's title and description, and the format of its value."""
+        schema = field(annotation, Arg("The value", title="Value", examples=["a"]))
 
-        assert (made["title"], made["description"]) == ("Value", description)
+        assert (schema["title"], schema["description"]) == ("Value", description)
 
-    def test_several_choices_as_text_say_how_they_are_written(self):
-        """
-        Where nothing can be chosen the choices are in the description.
-        """
-        made = field(list[Tone], multi_select=False)
+    def test_text_field_describes_multiple_choices(self):
+        """A text field for several choices lists them in its description."""
+        schema = field(list[Tone], multi_select=False)
 
-        assert made["description"] == "several, separated by commas; each one of warm, Cold"
+        assert schema["description"] == "several, separated by commas; each one of warm, Cold"
 
-    def test_nothing_is_made_up(self):
-        """
-        An argument without a title and a description gives a field without them.
-        """
+    def test_no_title_and_description(self):
+        """An argument without a title and a description has a field without them."""
         assert field(str) == {"type": "string"}
         assert field(Tone).keys() == {"type", "enum"}
 
@@ -233,95 +221,84 @@ class TestFields:
 class TestPublishedSchemas:
     @pytest.mark.requirement("elicitation/flat-schema", "elicitation/form")
     @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
-    def test_a_form_is_one_of_the_revision(self, revision):
-        """
-        A form with a field of every kind is what the revision's schema defines.
-        """
+    def test_form_is_valid(self, revision):
+        """A form with a field of every kind is valid in the revision's schema."""
         several = revision.elicitation_modes
-        every = [structs.replace(argument(each), name=f"field{i}", title="A") for i, each in enumerate(ASKED)]
+        arguments = [
+            structs.replace(argument(each), name=f"field{i}", title="A") for i, each in enumerate(ANNOTATIONS)
+        ]
 
-        params = elicitation_forms.elicitation(taking(str), every, modes=several)
+        params = elicitation_forms.elicitation(prompt_with(str), arguments, modes=several)
 
         request = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params}
         validate(request, revision.date, "ElicitRequest")
-        assert len(params["requestedSchema"]["properties"]) == len(ASKED)
+        assert len(params["requestedSchema"]["properties"]) == len(ANNOTATIONS)
 
     @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
-    def test_a_field_has_no_members_of_its_own(self, revision):
-        """
-        The published definitions are open; no field has a member that they do not name.
-        """
+    def test_fields_have_only_published_members(self, revision):
+        """The published definitions allow additional members, but no field has any."""
         schema = published(revision.date)
         kinds = [d for name, d in schema.get("$defs", schema.get("definitions")).items() if "Schema" in name]
         named = {kind: set() for kind in ("string", "number", "integer", "boolean", "array")}
         for kind in (kind for kind in kinds if "type" in kind.get("properties", {})):
             types = kind["properties"]["type"]
-            for of in types.get("enum", [types.get("const")]):
-                named[of] |= kind["properties"].keys()
+            for type_name in types.get("enum", [types.get("const")]):
+                named[type_name] |= kind["properties"].keys()
 
-        fields = [field(annotation, multi_select=revision.elicitation_modes) for annotation in ASKED]
+        fields = [field(annotation, multi_select=revision.elicitation_modes) for annotation in ANNOTATIONS]
 
-        assert [made for made in fields if not made.keys() <= named[made["type"]]] == []
+        assert [schema for schema in fields if not schema.keys() <= named[schema["type"]]] == []
 
     @pytest.mark.requirement("elicitation/flat-schema")
     @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
-    def test_no_field_is_nested(self, revision):
-        """
-        A field is text, a number, yes or no, or, where forms offer several choices, a list of
-        those; whatever is nested in an argument is asked for as text.
-        """
+    def test_fields_are_flat(self, revision):
+        """A field is text, a number, a boolean or a multiple choice; nested values are text fields."""
         several = revision.elicitation_modes
-        fields = [field(annotation, multi_select=several) for annotation in ASKED]
+        fields = [field(annotation, multi_select=several) for annotation in ANNOTATIONS]
 
         plain = {"string", "number", "integer", "boolean"}
-        lists = [made for made in fields if made["type"] not in plain]
-        assert {made["type"] for made in lists} == ({"array"} if several else set())
-        assert [made for made in lists if made["items"].keys() != {"type", "enum"}] == []
-        assert [made for made in fields if made.keys() & {"properties", "anyOf", "oneOf", "$ref"}] == []
+        lists = [schema for schema in fields if schema["type"] not in plain]
+        assert {schema["type"] for schema in lists} == ({"array"} if several else set())
+        assert [schema for schema in lists if schema["items"].keys() != {"type", "enum"}] == []
+        assert [schema for schema in fields if schema.keys() & {"properties", "anyOf", "oneOf", "$ref"}] == []
 
     @pytest.mark.requirement("elicitation/plain-words")
     @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
-    def test_no_address_is_added(self, revision):
-        """
-        The texts of a form and of its fields hold no URL.
-        """
+    def test_forms_contain_no_url(self, revision):
+        """The texts of a form and of its fields contain no URL."""
         several = revision.elicitation_modes
-        every = [structs.replace(argument(each), name=f"field{i}") for i, each in enumerate(ASKED)]
+        arguments = [structs.replace(argument(each), name=f"field{i}") for i, each in enumerate(ANNOTATIONS)]
 
-        asked = json.dumps(elicitation_forms.elicitation(taking(str), every, modes=several))
+        form = json.dumps(elicitation_forms.elicitation(prompt_with(str), arguments, modes=several))
 
-        assert re.findall(r"[a-z]+://|www\.", asked) == []
+        assert re.findall(r"[a-z]+://|www\.", form) == []
 
-    def test_it_fits_into_a_result_that_asks(self):
-        """
-        The params are those of a request among the ``inputRequests`` of a result.
-        """
-        asked = taking(Few)
-        params = elicitation_forms.elicitation(asked, asked.arguments.ordered, modes=True)
+    def test_params_fit_an_input_request(self):
+        """The params are valid in the `inputRequests` of a result."""
+        compiled = prompt_with(Few)
+        params = elicitation_forms.elicitation(compiled, compiled.arguments.ordered, modes=True)
         inputs = {"arguments": {"method": "elicitation/create", "params": params}}
 
         validate(
             {"resultType": "input_required", "inputRequests": inputs}, ASKING[-1].date, "InputRequiredResult"
         )
 
-    def test_modes(self):
-        """
-        Only where a revision has modes does the question say that it is a form.
-        """
-        asked = taking(int, title="Count")
-        older = elicitation_forms.elicitation(asked, asked.arguments.ordered, modes=False)
-        newer = elicitation_forms.elicitation(asked, asked.arguments.ordered, modes=True)
+    def test_mode(self):
+        """The params name the form mode only in revisions that have modes."""
+        compiled = prompt_with(int, title="Count")
+        older = elicitation_forms.elicitation(compiled, compiled.arguments.ordered, modes=False)
+        newer = elicitation_forms.elicitation(compiled, compiled.arguments.ordered, modes=True)
 
         assert older == {
             "message": "The prompt 'Count' needs value.",
             "requestedSchema": elicitation_forms.requested_schema(
-                asked.arguments.ordered, multi_select=False
+                compiled.arguments.ordered, multi_select=False
             ),
         }
         assert newer == {"mode": "form", **older}
 
 
-#: What people may enter where a field says in words how it is written.
+#: Valid texts for the fields whose format is described in words.
 WRITTEN = [
     (Optional[str], ["a", " "]),  # noqa: UP045 (people write it)
     (Slug, ["ab", "abcdefghi"]),
@@ -351,7 +328,7 @@ WRITTEN = [
     (Point, ['{"x": 1}']),
 ]
 
-#: What a validator makes of a field's format.
+#: Valid values by format.
 FORMATS = {
     "date": st.dates().map(dt.date.isoformat),
     "date-time": st.datetimes(
@@ -360,19 +337,19 @@ FORMATS = {
 }
 
 
-def chosen_or_bounded(schema) -> bool:
-    """Whether a field says to machines all that there is to say."""
+def is_fully_described(schema) -> bool:
+    """Whether the schema of a field describes its values completely."""
     return schema["type"] != "string" or "enum" in schema or schema.get("format") in FORMATS
 
 
-def entered(schema) -> st.SearchStrategy[Any]:
-    """Whatever a field may hold."""
+def valid_values(schema) -> st.SearchStrategy[Any]:
+    """Return a strategy for the values that a field allows."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     if schema["type"] == "array":
         limits = {"min_size": schema.get("minItems", 0), "max_size": schema.get("maxItems")}
-        return st.lists(entered(schema["items"]), unique=True, **limits)
+        return st.lists(valid_values(schema["items"]), unique=True, **limits)
     if schema["type"] == "integer":
         return st.integers(low, high) | st.integers(low or -9, high or 9).map(float)
     if schema["type"] == "number":
@@ -381,69 +358,59 @@ def entered(schema) -> st.SearchStrategy[Any]:
 
 
 def is_valid(value, schema) -> bool:
-    """Whether a client lets *value* pass."""
+    """Whether a client accepts *value* in a field."""
     checker = jsonschema.FormatChecker(["date", "date-time", "email"])
     return jsonschema.Draft202012Validator(schema, format_checker=checker).is_valid(value)
 
 
-class TestReading:
+class TestParsing:
     @pytest.mark.parametrize(
-        "annotation", [each for each in ASKED if chosen_or_bounded(field(each))], ids=str
+        "annotation", [each for each in ANNOTATIONS if is_fully_described(field(each))], ids=str
     )
     @settings(deadline=None, max_examples=60)
     @given(st.data())
-    def test_what_a_field_may_hold_is_read(self, annotation, data):
-        """
-        Every choice, number and date that a field allows is a value of its argument.
-        """
+    def test_allowed_values_are_accepted(self, annotation, data):
+        """Every choice, number and date that a field allows is a valid argument."""
         schema = field(annotation)
-        value = data.draw(entered(schema))
+        value = data.draw(valid_values(schema))
         assume(is_valid(value, schema))
 
-        assert taking(annotation).arguments.read({"value": value}).keys() == {"value"}
+        assert prompt_with(annotation).arguments.read({"value": value}).keys() == {"value"}
 
     @pytest.mark.parametrize("bound", [0, 1, -1.5, 1e300, -1e-300])
-    def test_a_bound_that_must_not_be_reached_is_exact(self, bound):
-        """
-        A field's bound is the very next number, so that it neither allows nor forbids too much.
-        """
+    def test_exclusive_bound_is_exact(self, bound):
+        """The inclusive bound of a field is the next representable number."""
         above = field(Annotated[float, Meta(gt=bound)])
         below = field(Annotated[float, Meta(lt=bound)])
 
         assert not is_valid(bound, above)
         assert not is_valid(bound, below)
-        assert taking(Annotated[float, Meta(gt=bound)]).arguments.read({"value": above["minimum"]})
-        assert taking(Annotated[float, Meta(lt=bound)]).arguments.read({"value": below["maximum"]})
+        assert prompt_with(Annotated[float, Meta(gt=bound)]).arguments.read({"value": above["minimum"]})
+        assert prompt_with(Annotated[float, Meta(lt=bound)]).arguments.read({"value": below["maximum"]})
 
     @given(st.text(max_size=12))
-    def test_any_text_that_a_field_lets_pass_is_read(self, text):
-        """
-        Text of the length that a field asks for is a value of its argument.
-        """
+    def test_text_of_a_valid_length_is_accepted(self, text):
+        """Text of the length that a field requires is a valid argument."""
         annotation = Annotated[str, Meta(min_length=2, max_length=9)]
         assume(is_valid(text, field(annotation)))
 
-        assert taking(annotation).arguments.read({"value": text}) == {"value": text}
+        assert prompt_with(annotation).arguments.read({"value": text}) == {"value": text}
 
     @pytest.mark.parametrize(
         ("annotation", "text"),
         [(annotation, text) for annotation, texts in WRITTEN for text in texts],
         ids=str,
     )
-    def test_what_people_write_passes_and_is_read(self, annotation, text):
-        """
-        A field lets pass what its argument reads, however it is written.
-        """
+    def test_written_values_are_accepted(self, annotation, text):
+        """A text field accepts the values that its argument parses, in each notation."""
         assert is_valid(text, field(annotation, multi_select=False))
-        assert taking(annotation).arguments.read({"value": text}).keys() == {"value"}
+        assert prompt_with(annotation).arguments.read({"value": text}).keys() == {"value"}
 
     @pytest.mark.parametrize(
-        "annotation", [each for each in ASKED if not argument(each).blank_is_value], ids=str
+        "annotation", [each for each in ANNOTATIONS if not argument(each).blank_is_value], ids=str
     )
-    def test_a_field_left_empty_is_not_sent(self, annotation):
-        """
-        Where "" means nothing the client refuses it, so the question is not asked again.
-        """
+    def test_empty_field_is_invalid(self, annotation):
+        """Where "" means missing, the client rejects it, so that the question is not asked again."""
         assert not is_valid("", field(annotation, multi_select=False))
 
 
@@ -458,24 +425,24 @@ def review(
     return diff
 
 
-GIVEN = {"diff": "a", "depth": "1", "point": '{"x": 1}', "pin": "7"}
+ARGUMENTS = {"diff": "a", "depth": "1", "point": '{"x": 1}', "pin": "7"}
 
 
-def asked_for(given, made=review) -> list[str]:
-    """The names of the arguments that a form would ask for."""
+def requested(arguments, declared=review) -> list[str]:
+    """Return the names of the arguments that a form would request."""
     with pytest.raises(ArgumentsError) as caught:
-        made.compiled.arguments.read(given)
-    return [argument.name for argument in askable(made.compiled, caught.value)]
+        declared.compiled.arguments.read(arguments)
+    return [argument.name for argument in askable(declared.compiled, caught.value)]
 
 
 def without(*names, **changed) -> dict:
-    """What a client sends, without some of it."""
-    return {name: text for name, text in {**GIVEN, **changed}.items() if name not in names}
+    """Return valid arguments except *names*, with *changed* values."""
+    return {name: text for name, text in {**ARGUMENTS, **changed}.items() if name not in names}
 
 
 class TestAskable:
     @pytest.mark.parametrize(
-        ("given", "names"),
+        ("arguments", "names"),
         [
             (without("diff"), ["diff"]),
             (without("depth", "diff"), ["diff", "depth"]),
@@ -485,14 +452,12 @@ class TestAskable:
         ],
         ids=["text", "two", "empty", "null", "parts"],
     )
-    def test_what_is_missing_is_asked_for(self, given, names):
-        """
-        Required arguments that are missing are asked for, in the signature's order.
-        """
-        assert names == asked_for(given)
+    def test_missing_arguments_are_requested(self, arguments, names):
+        """Missing required arguments are requested in the signature's order."""
+        assert names == requested(arguments)
 
     @pytest.mark.parametrize(
-        "given",
+        "arguments",
         [
             without("diff", depth="many"),
             without("diff", more="x"),
@@ -507,37 +472,29 @@ class TestAskable:
         ],
         ids=str,
     )
-    def test_nothing_is_asked_for_if_more_is_wrong(self, given):
-        """
-        An invalid, unknown or secret argument is an error as ever.
-        """
-        assert asked_for(given) == []
+    def test_other_errors_prevent_a_form(self, arguments):
+        """An invalid, unknown or secret argument is an error, and nothing is requested."""
+        assert requested(arguments) == []
 
-    def test_a_prompt_that_does_not_ask(self):
-        """
-        Nothing is asked for unless the author says so.
-        """
+    def test_prompt_without_elicit(self):
+        """Nothing is requested unless the prompt declares `elicit`."""
 
         @prompt
         def quiet(diff: str) -> str:
             return diff
 
-        assert asked_for({}, quiet) == []
+        assert requested({}, quiet) == []
 
-    def test_no_faults(self):
-        """
-        Where nothing is wrong there is nothing to ask for.
-        """
+    def test_no_errors(self):
+        """Without errors there is nothing to request."""
         assert askable(review.compiled, ArgumentsError("review", ())) == ()
 
 
 @pytest.mark.parametrize(
     ("count", "needed"), [(1, "Diff"), (2, "Diff and depth"), (3, "Diff, depth and point")]
 )
-def test_the_question_names_the_prompt_and_what_it_needs(count, needed):
-    """
-    People read one sentence, with titles where there are any.
-    """
+def test_message_names_the_prompt_and_the_arguments(count, needed):
+    """The message is one sentence, with titles where there are any."""
     arguments = review.compiled.arguments.ordered[:count]
 
     assert (
@@ -546,13 +503,13 @@ def test_the_question_names_the_prompt_and_what_it_needs(count, needed):
     )
 
 
-def test_a_question_of_a_prompt_without_a_title():
-    """
-    Without a title the prompt goes by its name.
-    """
-    made = taking(int)
+def test_message_of_a_prompt_without_a_title():
+    """Without a title, the message has the name of the prompt."""
+    compiled = prompt_with(int)
 
-    assert elicitation_forms.message(made, made.arguments.ordered) == "The prompt 'typed' needs value."
+    assert (
+        elicitation_forms.message(compiled, compiled.arguments.ordered) == "The prompt 'typed' needs value."
+    )
 
 
 class TestAnswers:
@@ -572,14 +529,12 @@ class TestAnswers:
         ],
         ids=str,
     )
-    def test_what_was_entered(self, response, expected):
-        """
-        What was accepted and asked for comes back, None where the form was turned down.
-        """
+    def test_accepted_values(self, response, expected):
+        """The requested values of an accepted form are returned, and None for a declined form."""
         assert elicitation_forms.answers(response, {"a", "b"}) == expected
 
     @pytest.mark.parametrize(
-        ("response", "says"),
+        ("response", "message"),
         [
             (None, "Expected `object`, got `null`"),
             ([], "Expected `object`, got `array`"),
@@ -591,14 +546,12 @@ class TestAnswers:
         ],
         ids=str,
     )
-    def test_a_malformed_answer(self, response, says):
-        """
-        It is refused, and the error says where it is wrong.
-        """
-        with pytest.raises(InvalidParams) as refused:
+    def test_malformed_answer(self, response, message):
+        """A malformed answer is rejected, and the error names the location."""
+        with pytest.raises(InvalidParams) as error:
             elicitation_forms.answers(response, {"a"})
 
-        assert str(refused.value) == f"the answer to a form is invalid: {says}"
+        assert str(error.value) == f"the answer to a form is invalid: {message}"
 
     @given(
         st.recursive(
@@ -610,13 +563,11 @@ class TestAnswers:
             max_leaves=6,
         )
     )
-    def test_any_json_is_an_answer_or_is_refused(self, response):
-        """
-        Whatever a client sends is read or refused in words, never with another exception.
-        """
+    def test_arbitrary_json(self, response):
+        """Any JSON value is either accepted or rejected with InvalidParams."""
         try:
-            found = elicitation_forms.answers(response, {"a"})
+            values = elicitation_forms.answers(response, {"a"})
         except InvalidParams:
             return
 
-        assert found is None or found.keys() <= {"a"}
+        assert values is None or values.keys() <= {"a"}

@@ -1,4 +1,4 @@
-"""The event loop of asynchronous prompts: that it ends, and that nothing is left behind."""
+"""The event loop of asynchronous prompts: its end, its cleanup and its errors."""
 
 import asyncio
 import sys
@@ -10,17 +10,17 @@ import pytest
 
 from promptkit.server.event_loop import EventLoopThread
 
-LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
+linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
 
 
 class Pending:
-    """A request that is answered later."""
+    """A pending request."""
 
     is_answered = False
 
 
 class Work:
-    """A coroutine on a loop for a request of its own, and what came of it."""
+    """A coroutine that runs on a loop for a request, and its result."""
 
     def __init__(self, loop, coroutine):
         self.pending = Pending()
@@ -28,7 +28,7 @@ class Work:
         self._loop, self._coroutine, self._task = loop, coroutine, None
 
     def start(self):
-        """Begin it."""
+        """Start the coroutine."""
         self._loop.start(self.pending, self._coroutine, self._end)
         return self
 
@@ -37,71 +37,65 @@ class Work:
         self.ended.set()
 
     def result(self):
-        """What it returned, once it has."""
+        """Wait for the coroutine, and return its result."""
         assert self.ended.wait(20)
         return self._task.result()
 
 
 @pytest.fixture
 def loop():
-    """A loop on a thread of its own, which is ended afterwards."""
-    made = EventLoopThread()
-    yield made
-    made.end()
+    """Return a loop on a separate thread, and end it after the test."""
+    thread = EventLoopThread()
+    yield thread
+    thread.end()
 
 
 def has_ended(loop):
-    """Whether a loop is closed within some seconds."""
+    """Whether a loop is closed within 20 seconds."""
     deadline = time.monotonic() + 20
     while not loop._loop.is_closed() and time.monotonic() < deadline:
         time.sleep(0.01)
     return loop._loop.is_closed()
 
 
-@LINUX
-def test_many_asynchronous_prompts_leave_nothing(start):
-    """
-    After many that wait, block and take their time there are no more threads and descriptors than before.
-    """
+@linux_only
+def test_many_asynchronous_prompts_leak_nothing(start):
+    """After many prompts that wait and block, the process has no more threads and descriptors than before."""
     client = start("--no-watch")
 
     def get(number, name, seconds):
         client.ask(number, "prompts/get", {"name": name, "arguments": {"seconds": str(seconds)}})
 
-    def use():
+    def count_resources():
         folder = Path(f"/proc/{client.process.pid}")
         return len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir()))
 
     get(1, "awaits", 0.01)
     client.wait_for(1)
-    threads, descriptors = use()
+    threads, descriptors = count_resources()
     numbers = range(100, 120)
     for number in numbers:
         get(number, "blocks" if number % 2 else "awaits", 0.02)
-    assert {client.came.get(timeout=50)[1]["id"] for _ in numbers} == set(numbers)
-    after = use()
+    assert {client.received.get(timeout=50)[1]["id"] for _ in numbers} == set(numbers)
+    counts = count_resources()
 
-    assert after[0] <= threads + 1
-    assert after[1] <= descriptors
+    assert counts[0] <= threads + 1
+    assert counts[1] <= descriptors
 
 
-def test_a_prompt_that_blocks_the_loop_delays_others_and_no_more(start):
-    """
-    Other asynchronous prompts wait for it; anything else is answered at once.
-    """
+def test_blocked_loop_delays_only_asynchronous_prompts(start):
+    """Other asynchronous prompts wait for a prompt that blocks the loop; all other requests are served."""
     client = start()
     client.ask(1, "prompts/get", {"name": "blocks", "arguments": {"seconds": "0.5"}})
     client.ask(2, "prompts/get", {"name": "awaits", "arguments": {"seconds": "0.01"}})
     client.ask(3, "prompts/get", {"name": "quick"})
-    order = [client.came.get(timeout=50)[1]["id"] for _ in range(3)]
+    order = [client.received.get(timeout=50)[1]["id"] for _ in range(3)]
 
     assert order == [3, 1, 2]
 
 
-def test_a_loop_ends_after_what_runs_there(loop):
-    """
-    What was begun is finished; what was left behind is cancelled, and asynchronous generators are closed.
-    """
+def test_loop_ends_after_its_coroutines(loop):
+    """Running coroutines finish, leftover tasks are cancelled, and asynchronous generators are closed."""
     release, closed, tasks = threading.Event(), threading.Event(), []
 
     async def numbers():
@@ -111,48 +105,44 @@ def test_a_loop_ends_after_what_runs_there(loop):
         finally:
             closed.set()
 
-    kept = numbers()
+    generator = numbers()
 
     async def work():
-        await anext(kept)
+        await anext(generator)
         tasks.append(asyncio.create_task(asyncio.sleep(3600)))
         await asyncio.get_running_loop().run_in_executor(None, release.wait, 20)
         return "done"
 
-    begun = Work(loop, work()).start()
+    running = Work(loop, work()).start()
     loop.end()
     time.sleep(0.05)
     assert not loop._loop.is_closed()
     release.set()
 
-    assert begun.result() == "done"
+    assert running.result() == "done"
     assert has_ended(loop)
     assert closed.is_set()
     assert tasks[0].cancelled()
 
 
-def test_requests_share_no_context(loop):
-    """
-    What the thread that starts a coroutine has set for itself is not seen there.
-    """
+def test_coroutines_do_not_inherit_the_context(loop):
+    """A coroutine sees no context variables of the thread that starts it, or of other coroutines."""
     from contextvars import ContextVar
 
     secret = ContextVar("secret", default="nothing")
     secret.set("a secret")
 
     async def look():
-        found = secret.get()
+        value = secret.get()
         secret.set("another")
-        return found
+        return value
 
     assert [Work(loop, look()).start().result() for _ in range(2)] == ["nothing", "nothing"]
 
 
 @pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit])
-def test_what_would_end_a_loop_is_an_error(loop, ending):
-    """
-    Whatever a coroutine raises, the loop goes on.
-    """
+def test_exit_exception_does_not_end_the_loop(loop, ending):
+    """Whatever a coroutine raises, the loop continues."""
 
     async def end():
         raise ending
@@ -165,10 +155,8 @@ def test_what_would_end_a_loop_is_an_error(loop, ending):
     assert Work(loop, work()).start().result() == "done"
 
 
-def test_a_task_that_is_left_behind_and_exits_ends_nothing(loop):
-    """
-    The loop goes on without it.
-    """
+def test_exit_of_a_leftover_task_does_not_end_the_loop(loop):
+    """The loop continues after a leftover task raises SystemExit."""
 
     async def leave():
         async def end():
@@ -185,38 +173,34 @@ def test_a_task_that_is_left_behind_and_exits_ends_nothing(loop):
     assert Work(loop, work()).start().result() == "done"
 
 
-def test_what_is_answered_before_it_begins_never_begins(loop):
-    """
-    Nor is it complained of.
-    """
-    begun = []
+def test_answered_request_never_starts(loop):
+    """The coroutine of an answered request does not start, and no warning is printed."""
+    starts = []
 
     async def work():
-        begun.append(1)
+        starts.append(1)
 
     late = Work(loop, work())
     late.pending.is_answered = True
     late.start()
 
     assert late.ended.wait(20)
-    assert begun == []
+    assert starts == []
 
 
-def test_what_is_cancelled_cleans_up(loop, capfd):
-    """
-    It hears of it where it waits, and nothing is said of that.
-    """
-    begun, cleaned = threading.Event(), threading.Event()
+def test_cancelled_coroutine_cleans_up(loop, capfd):
+    """A cancelled coroutine can clean up where it awaits, and nothing is printed."""
+    started, cleaned = threading.Event(), threading.Event()
 
     async def wait():
-        begun.set()
+        started.set()
         try:
             await asyncio.sleep(3600)
         finally:
             cleaned.set()
 
     work = Work(loop, wait()).start()
-    assert begun.wait(20)
+    assert started.wait(20)
     work.pending.is_answered = True
     loop.cancel(work.pending)
 
@@ -224,10 +208,8 @@ def test_what_is_cancelled_cleans_up(loop, capfd):
     assert work.ended.wait(20)
 
 
-def test_what_fails_while_it_is_handed_over_harms_no_other_work(loop, capfd):
-    """
-    Standard error says so, and the loop goes on.
-    """
+def test_failing_callback(loop, capfd):
+    """The error of a callback is printed, and the loop continues."""
 
     async def work():
         return "done"

@@ -1,4 +1,4 @@
-"""Requests are answered whatever fails on a thread of the server's, or the log says why they are not."""
+"""Every request is answered whatever fails on a thread of the server, or the log explains why not."""
 
 import subprocess
 import sys
@@ -33,44 +33,44 @@ def asks(name: str):
     return name
 
 
-class Reading:
-    """A server that reads its input on threads of its own; its output is taken from `said`."""
+class ThreadedServer:
+    """A server that reads its input on background threads; its output is in `output`."""
 
     def __init__(self):
-        self.arrived, self.told, self.ended = Queue(), Queue(), threading.Event()
-        self.server = Server(compile(Recipes(prompts=(greet, asks))), self.told.put)
+        self.arrived, self.output, self.ended = Queue(), Queue(), threading.Event()
+        self.server = Server(compile(Recipes(prompts=(greet, asks))), self.output.put)
         self.connection = self.server._connection
 
     def start(self):
-        """Let the server read."""
+        """Start reading."""
         self.server.read_from(self._read, self.ended.set)
 
     def _read(self):
-        found = self.arrived.get()
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        item = self.arrived.get()
+        if isinstance(item, BaseException):
+            raise item
+        return item
 
     def ask(self, *messages):
-        """Let lines arrive in one piece; return the next line that is sent."""
+        """Send lines in one write, and return the next line of the output."""
         self.arrived.put(b"".join(map(line, messages)))
-        return self.told.get(timeout=50)
+        return self.output.get(timeout=50)
 
 
 @pytest.fixture
-def reading():
-    """A server of two prompts that reads."""
-    made = Reading()
-    made.start()
-    assert b'"result"' in made.ask(initialize("2025-11-25", capabilities={"elicitation": {}}))
-    made.arrived.put(line(notification("notifications/initialized")))
-    yield made
-    made.arrived.put(b"")
-    assert made.ended.wait(50)
+def threaded():
+    """Return a running server of two prompts."""
+    server = ThreadedServer()
+    server.start()
+    assert b'"result"' in server.ask(initialize("2025-11-25", capabilities={"elicitation": {}}))
+    server.arrived.put(line(notification("notifications/initialized")))
+    yield server
+    server.arrived.put(b"")
+    assert server.ended.wait(50)
 
 
 def failing_once(function, error, when=lambda *_: True):
-    """Return what raises *error* the first time that it is called as *when* says."""
+    """Return *function*, replaced by *error* in the first call that matches *when*."""
     failed = []
 
     def call(*args):
@@ -87,26 +87,22 @@ ENDINGS = [SystemExit(), KeyboardInterrupt(), GeneratorExit()]
 
 
 @pytest.mark.parametrize("error", [*ERRORS, *ENDINGS], ids=repr)
-def test_reading_that_fails(reading, error, capsys):
-    """
-    What reads is called again, and the next line is served.
-    """
-    reading.arrived.put(error)
+def test_failing_read(threaded, error, capsys):
+    """A failed read is retried, and the next line is served."""
+    threaded.arrived.put(error)
 
-    assert b'"id":1,"result":{}' in reading.ask(request(1, "ping"))
+    assert b'"id":1,"result":{}' in threaded.ask(request(1, "ping"))
     assert f"a message of a client could not be read: {error!r}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_a_line_that_cannot_be_read(reading, monkeypatch, error):
-    """
-    It is answered with an error that bears its id; those before and behind it are served.
-    """
-    receive = reading.connection._receive_request
+def test_unreadable_line(threaded, monkeypatch, error):
+    """The line gets an error with its id, and the lines before and after it are served."""
+    receive = threaded.connection._receive_request
     failing = failing_once(receive, error, lambda _, request_id, __: request_id == 2)
-    monkeypatch.setattr(reading.connection, "_receive_request", failing)
+    monkeypatch.setattr(threaded.connection, "_receive_request", failing)
 
-    first, second, third = reading.ask(*(request(number, "ping") for number in (1, 2, 3))).splitlines()
+    first, second, third = threaded.ask(*(request(number, "ping") for number in (1, 2, 3))).splitlines()
     assert b'"result":{}' in first
     reason = "the message is not read: there is not enough memory for it"
     if not isinstance(error, MemoryError):
@@ -116,63 +112,55 @@ def test_a_line_that_cannot_be_read(reading, monkeypatch, error):
 
 
 @pytest.mark.parametrize("error", [*ERRORS, *ENDINGS], ids=repr)
-@pytest.mark.parametrize("place", ["serve", "question"])
-def test_a_request_that_cannot_be_worked_off(reading, monkeypatch, error, place):
-    """
-    Whatever is raised outside of authors' code, its request is answered, and the next one is served.
-    """
+@pytest.mark.parametrize("stage", ["serve", "question"])
+def test_failing_request(threaded, monkeypatch, error, stage):
+    """An exception outside of authors' code gets an error reply, and the next request is served."""
     failing = failing_once(reply_to, error)
-    if place == "serve":
+    if stage == "serve":
         monkeypatch.setattr("promptkit.server.dispatch.reply_to", failing)
-        reply = reading.ask(request(1, "prompts/get", {"name": "greet"}))
+        reply = threaded.ask(request(1, "prompts/get", {"name": "greet"}))
     else:
-        assert b"elicitation/create" in reading.ask(request(1, "prompts/get", {"name": "asks"}))
+        assert b"elicitation/create" in threaded.ask(request(1, "prompts/get", {"name": "asks"}))
         monkeypatch.setattr("promptkit.server.dispatch.reply_to", failing)
         content = {"action": "accept", "content": {"name": "Ada"}}
-        reply = reading.ask({"jsonrpc": "2.0", "id": "promptkit-1", "result": content})
+        reply = threaded.ask({"jsonrpc": "2.0", "id": "promptkit-1", "result": content})
 
     assert b'"id":1,"error":{"code":-32603,"message":"prompts/get failed"}' in reply
-    assert b"Hello." in reading.ask(request(2, "prompts/get", {"name": "greet"}))
+    assert b"Hello." in threaded.ask(request(2, "prompts/get", {"name": "greet"}))
 
 
 @pytest.mark.parametrize("error", [*ERRORS, *ENDINGS], ids=repr)
 @pytest.mark.parametrize("late", ["question", "stream"])
-def test_a_request_that_fails_once_it_is_answered_later(reading, monkeypatch, error, late):
-    """
-    It gets one reply, the error, also at the end.
-    """
-    server = reading.server
-    place = server._elicitation if late == "question" else server._notifier
+def test_failing_deferred_request(threaded, monkeypatch, error, late):
+    """A request that fails while its reply is deferred gets one reply, the error."""
+    server = threaded.server
+    sender = server._elicitation if late == "question" else server._notifier
     if late == "question":
-        asked = request(1, "prompts/get", {"name": "asks"})
+        message = request(1, "prompts/get", {"name": "asks"})
     else:
-        asked = modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
-    monkeypatch.setattr(place, "_send", failing_once(place._send, error))
-    said = [reading.ask(asked)]
-    reading.arrived.put(line(request(2, "ping")))
-    while not all(any(number in text for text in said) for number in (b'"id":1,', b'"id":2,')):
-        said.append(reading.told.get(timeout=50))
-    reading.server.close(0)
+        message = modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
+    monkeypatch.setattr(sender, "_send", failing_once(sender._send, error))
+    lines = [threaded.ask(message)]
+    threaded.arrived.put(line(request(2, "ping")))
+    while not all(any(number in text for text in lines) for number in (b'"id":1,', b'"id":2,')):
+        lines.append(threaded.output.get(timeout=50))
+    threaded.server.close(0)
 
-    (reply,) = (text for text in said if b'"id":1,' in text)
+    (reply,) = (text for text in lines if b'"id":1,' in text)
     assert b'"error"' in reply
-    assert reading.told.empty()
+    assert threaded.output.empty()
 
 
-def test_an_answer_for_a_request_that_was_withdrawn(reading):
-    """
-    An answer that comes too late is dropped, and reading goes on.
-    """
-    reading.server._dispatcher._events.append(ClientResponse("nobody", None))
+def test_answer_to_a_cancelled_request(threaded):
+    """A late answer is dropped, and reading continues."""
+    threaded.server._dispatcher._events.append(ClientResponse("nobody", None))
 
-    assert b'"result":{}' in reading.ask(request(1, "ping"))
+    assert b'"result":{}' in threaded.ask(request(1, "ping"))
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_a_reply_that_cannot_be_noted(reading, monkeypatch, error):
-    """
-    What an audit raises keeps no reply back.
-    """
+def test_failing_observer(threaded, monkeypatch, error):
+    """An exception of an observer does not prevent the reply."""
 
     class Failing:
         def begin(self, *_):
@@ -181,15 +169,13 @@ def test_a_reply_that_cannot_be_noted(reading, monkeypatch, error):
 
             return note
 
-    monkeypatch.setattr(reading.server, "_observers", [Failing()])
+    monkeypatch.setattr(threaded.server, "_observers", [Failing()])
 
-    assert b"Hello." in reading.ask(request(1, "prompts/get", {"name": "greet"}))
+    assert b"Hello." in threaded.ask(request(1, "prompts/get", {"name": "greet"}))
 
 
-def test_threads_that_cannot_be_started(recipes, tmp_path):
-    """
-    Where there can be no more threads every request is answered, with an error if need be.
-    """
+def test_no_threads_can_be_started(recipes, tmp_path):
+    """Without new threads every request is still answered, if necessary with an error."""
     source = """
         import asyncio, threading, time
         from promptkit import prompt
@@ -222,13 +208,13 @@ def test_threads_that_cannot_be_started(recipes, tmp_path):
     client = Process(recipes(recipe=source), "--no-watch")
     client.ask(1, "prompts/get", {"name": "exhaust"})
     client.wait_for(1)
-    asked = [2, 3, 4, 5, 6]
-    for number, name in zip(asked, ["sleeps", "awaits", "sleeps", "awaits", "recover"], strict=True):
+    numbers = [2, 3, 4, 5, 6]
+    for number, name in zip(numbers, ["sleeps", "awaits", "sleeps", "awaits", "recover"], strict=True):
         client.ask(number, "prompts/get", {"name": name})
-    answered = [client.came.get(timeout=50)[1]["id"] for _ in asked]
+    answered = [client.received.get(timeout=50)[1]["id"] for _ in numbers]
     client.ask(7, "prompts/get", {"name": "awaits"})
 
-    assert sorted(answered) == asked
+    assert sorted(answered) == numbers
     assert "result" in client.wait_for(7)
     assert client.end()[1] == 0
     assert "can't start new thread" in client.process.stderr.read().decode()
@@ -236,7 +222,7 @@ def test_threads_that_cannot_be_started(recipes, tmp_path):
     client.process.stderr.close()
 
 
-#: A server that can read nothing after the first time.
+#: A server whose input cannot be read after the first time.
 BROKEN = """
 import sys
 from promptkit.cli import main
@@ -264,10 +250,8 @@ def sleeps():
 """
 
 
-def test_reading_that_cannot_go_on(recipes):
-    """
-    What is open is answered, standard error says why, and the exit code is not 0.
-    """
+def test_input_that_cannot_be_read(recipes):
+    """Pending requests are answered, standard error explains the problem, and the exit code is not 0."""
     process = subprocess.Popen(
         [sys.executable, "-c", BROKEN, "--grace", "0.2", str(recipes(recipe=SLOW))],
         stdin=subprocess.PIPE,
@@ -278,20 +262,18 @@ def test_reading_that_cannot_go_on(recipes):
         process.stdin.write(line(modern(1, "prompts/get", {"name": "sleeps"})))
         process.stdin.flush()
         code = process.wait(60)  # its input has not ended
-        replies, said = process.stdout.read(), process.stderr.read()
+        replies, stderr = process.stdout.read(), process.stderr.read()
 
     assert code == 1
     assert b'"id":1,"error"' in replies
-    assert b"a message of a client could not be read: MemoryError()" in said
+    assert b"a message of a client could not be read: MemoryError()" in stderr
 
 
 @needs_limits
 @pytest.mark.parametrize("spare", [30, 70, 110, 140])
 @pytest.mark.parametrize("revision", [REVISIONS[-1]])
-def test_a_line_that_does_not_fit_into_memory(recipes, revision, spare):
-    """
-    Under a limit of memory it is refused with its id, and the next request is served.
-    """
+def test_line_larger_than_memory(recipes, revision, spare):
+    """A line that exceeds the memory limit is rejected with its id, and the next request is served."""
     limits, used = pytest.importorskip("resource"), 190
     process = subprocess.Popen(
         [sys.executable, "-m", "promptkit", "serve", "--no-watch", str(recipes(recipe=SMALL))],
@@ -301,12 +283,12 @@ def test_a_line_that_does_not_fit_into_memory(recipes, revision, spare):
     )
     limits.prlimit(process.pid, limits.RLIMIT_AS, ((used + spare) << 20,) * 2)
     long = modern(1, "prompts/get", {"name": "echo", "arguments": {"text": "x" * (60 << 20)}})
-    replies, said = process.communicate(
+    replies, stderr = process.communicate(
         line(long) + line(modern(2, "prompts/get", {"name": "echo", "arguments": {"text": "y"}})), timeout=60
     )
 
     first, second = replies.splitlines()
-    assert b'"id":1,"error"' in first, said
+    assert b'"id":1,"error"' in first, stderr
     assert b'"id":2,"result"' in second
     assert process.returncode == 0
 

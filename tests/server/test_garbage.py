@@ -1,4 +1,4 @@
-"""Garbage: what a request takes is free once it is answered, and waits for no collection."""
+"""Reference cycles: the memory of a request is freed once it is answered, without the garbage collector."""
 
 import json
 
@@ -17,15 +17,15 @@ from promptkit import Arg, prompt, resource
 
 @prompt
 def collected():
-    '''The types of what only the collector has found, since this was asked for last.'''
+    '''The types of the objects that only the collector could free since the last call.'''
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()
     gc.set_debug(0)
-    found = Counter(type(thing).__qualname__ for thing in gc.garbage)
+    types = Counter(type(thing).__qualname__ for thing in gc.garbage)
     gc.garbage.clear()
     gc.collect()
-    return json.dumps(found)
+    return json.dumps(types)
 
 @prompt
 def plain(number: int = 1):
@@ -36,7 +36,7 @@ def fails():
     raise KeyError("x")
 
 @prompt(timeout=9)
-def beside():
+def limited():
     return "done"
 
 @prompt(timeout=0.01)
@@ -95,12 +95,12 @@ def broken() -> str:
     raise KeyError("x")
 """
 
-#: By name: a request, as a method and its params.
+#: Methods and params of the requests by name.
 REQUESTS = {
     **{
         name: ("prompts/get", {"name": name})
         for name in (
-            *("plain", "fails", "beside", "overdue", "awaits", "blocks", "delegates"),
+            *("plain", "fails", "limited", "overdue", "awaits", "blocks", "delegates"),
             *("awaits_and_fails", "exits", "cancels_itself", "late", "unknown"),
         )
     },
@@ -115,34 +115,36 @@ REQUESTS = {
     "reads and fails": ("resources/read", {"uri": "note://fails"}),
 }
 
-#: How many requests are sent at once, and how often: those that come last may be worked on still.
-AT_ONCE = 3
-TIMES = 5
+#: Number of requests per write, and of writes: the last requests can still be running.
+BATCH_SIZE = 3
+BATCHES = 5
 
 
-class Asking(Process):
-    """A client that shows forms, and fills in every one."""
+class FormClient(Process):
+    """A client that fills in every form."""
 
     def write(self, *messages):
-        """Write messages; a handshake says that there are forms."""
-        opening = [message.get("method") == "initialize" for message in messages]
+        """Send messages; a handshake declares the elicitation capability."""
+        is_handshake = [message.get("method") == "initialize" for message in messages]
         super().write(
             *(
-                initialize(self.revision, message["id"], {"elicitation": {}}) if opens else message
-                for message, opens in zip(messages, opening, strict=True)
+                initialize(self.revision, message["id"], {"elicitation": {}}) if is_opening else message
+                for message, is_opening in zip(messages, is_handshake, strict=True)
             )
         )
 
     def replies(self, numbers, method, params):
-        """Send as many requests as there are numbers in one piece; return what they are answered with."""
+        """Send one request per number in one write, and return the replies."""
         if self.revision == MODERN:
-            made = [modern(number, method, params, capabilities={"elicitation": {}}) for number in numbers]
+            requests = [
+                modern(number, method, params, capabilities={"elicitation": {}}) for number in numbers
+            ]
         else:
-            made = [request(number, method, params) for number in numbers]
-        self.write(*made)
+            requests = [request(number, method, params) for number in numbers]
+        self.write(*requests)
         answered = {}
         while answered.keys() != set(numbers):
-            _, message = self.came.get(timeout=50)
+            _, message = self.received.get(timeout=50)
             if message.get("method") == "elicitation/create":
                 result = {"action": "accept", "content": {"name": "done"}}
                 super().write({"jsonrpc": "2.0", "id": message["id"], "result": result})
@@ -151,30 +153,28 @@ class Asking(Process):
         return list(answered.values())
 
     def collected(self, number):
-        """The types of what only the collector has found."""
+        """Return the types of the objects that only the garbage collector could free."""
         (reply,) = self.replies([number], "prompts/get", {"name": "collected"})
         return json.loads(reply["result"]["messages"][0]["content"]["text"])
 
 
 @pytest.fixture
 def client(recipes, request):
-    """A client of a server with prompts that come to every end there is."""
-    made = Asking(recipes(recipe=SOURCE), "--no-watch", revision=request.param)
-    yield made
-    made.process.kill()
-    made.process.communicate()
+    """Return a client of a server with prompts that end in every possible way."""
+    form_client = FormClient(recipes(recipe=SOURCE), "--no-watch", revision=request.param)
+    yield form_client
+    form_client.process.kill()
+    form_client.process.communicate()
 
 
 @pytest.mark.parametrize("client", ["2025-11-25", MODERN], indirect=True)
 @pytest.mark.parametrize("name", REQUESTS)
-def test_a_request_leaves_no_garbage(client, name):
-    """
-    Whatever comes of a request, nothing of it waits for the collector, which may come late, or never.
-    """
+def test_request_leaves_no_garbage(client, name):
+    """Whatever the outcome of a request, none of its objects waits for the garbage collector."""
     method, params = REQUESTS[name]
-    client.replies(range(1, AT_ONCE + 1), method, params)
+    client.replies(range(1, BATCH_SIZE + 1), method, params)
     client.collected(10)
-    for number in range(100, 100 + TIMES * AT_ONCE, AT_ONCE):
-        client.replies(range(number, number + AT_ONCE), method, params)
+    for number in range(100, 100 + BATCHES * BATCH_SIZE, BATCH_SIZE):
+        client.replies(range(number, number + BATCH_SIZE), method, params)
 
     assert client.collected(11) == {}

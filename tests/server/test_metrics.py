@@ -1,4 +1,4 @@
-"""What is counted of requests, as Prometheus reads it."""
+"""The Prometheus metrics of requests."""
 
 import os
 import tempfile
@@ -30,48 +30,45 @@ def review(diff: str, key: Annotated[str, Arg(secret=True)] = "") -> str:
 
 @prompt(scopes=["oncall"])
 def page() -> str:
-    """Page somebody."""
+    """Page the operator."""
     return "Page them."
 
 
 CATALOG = compile(Recipes(prompts=(review, page)))
 
 
-#: What holds the files that are mapped into memory: the library closes none by itself, and each that is lost
-#: is a warning.
-KEPT = []
+#: Keeps the memory-mapped files open: the library does not close them, and each lost file is a warning.
+INSTANCES = []
 
 
 @pytest.fixture
 def metrics(monkeypatch):
-    """What counts, for two workers; after the test nothing of it is left."""
+    """Return metrics for two workers, and remove them after the test."""
     monkeypatch.setattr(values, "ValueClass", values.ValueClass)
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
-    made = Metrics(2)
-    KEPT.append(made)
-    made.serve_as("0")
-    yield made
-    made.remove()
+    instance = Metrics(2)
+    INSTANCES.append(instance)
+    instance.serve_as("0")
+    yield instance
+    instance.remove()
 
 
 @pytest.fixture
 def client(metrics):
-    """A client of a server whose requests are counted."""
+    """Return a client of a server with metrics."""
     return Client(CATALOG, MODERN, observers=[metrics], tools=True)
 
 
-def read(metrics, faults=0):
-    """The value of each sample, by its name and the values of its labels."""
-    found = text_string_to_metric_families(metrics.text(faults).decode())
-    samples = [sample for family in found for sample in family.samples]
+def read_samples(metrics, faults=0):
+    """Return the value of each sample by its name and the values of its labels."""
+    families = text_string_to_metric_families(metrics.text(faults).decode())
+    samples = [sample for family in families for sample in family.samples]
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
 class TestRequests:
-    def test_by_method_and_outcome(self, metrics, client):
-        """
-        What came of each request is counted, an error with its code; what clients make up is counted as one.
-        """
+    def test_requests_by_method_and_outcome(self, metrics, client):
+        """Requests are counted by method and outcome, errors also by code, and unknown methods together."""
         client.ask("prompts/list")
         client.get("review", diff="x")
         client.get("review", diff="y")
@@ -80,8 +77,8 @@ class TestRequests:
         client.ask("no/such")
         client.ask("no/more")
 
-        found = read(metrics)
-        assert {key: value for key, value in found.items() if key[0] == "promptkit_requests_total"} == {
+        samples = read_samples(metrics)
+        assert {key: value for key, value in samples.items() if key[0] == "promptkit_requests_total"} == {
             ("promptkit_requests_total", "", "prompts/list", "ok"): 1,
             ("promptkit_requests_total", "", "prompts/get", "ok"): 2,
             ("promptkit_requests_total", "-32602", "prompts/get", "error"): 1,
@@ -89,60 +86,52 @@ class TestRequests:
             ("promptkit_requests_total", "-32601", "(other)", "error"): 2,
         }
 
-    def test_by_prompt(self, metrics, client, capsys):
-        """
-        A prompt counts as such and as a tool. One that needs scopes cannot be told from what is not there.
-        """
+    def test_requests_by_prompt(self, metrics, client, capsys):
+        """Prompts and their tools are counted together, and prompts that need scopes like unknown prompts."""
         client.get("review", diff="x")
         client.call("review", diff="x")
         client.get("review", diff="everything")
         client.get("page")
         client.get("guessed")
 
-        found = read(metrics)
-        assert {key: value for key, value in found.items() if key[0] == "promptkit_prompts_total"} == {
+        samples = read_samples(metrics)
+        assert {key: value for key, value in samples.items() if key[0] == "promptkit_prompts_total"} == {
             ("promptkit_prompts_total", "", "ok", "review"): 2,
             ("promptkit_prompts_total", "-32603", "error", "review"): 1,
             ("promptkit_prompts_total", "-32602", "error", "(other)"): 2,
         }
 
     def test_durations(self, metrics, client):
-        """
-        Each is in one bucket, and in all that are larger; their sum is there, too.
-        """
+        """Each duration is in its bucket and all larger buckets, and in the sum."""
         for _ in range(3):
             client.get("review", diff="x")
 
-        found = read(metrics)
+        samples = read_samples(metrics)
         name = "promptkit_prompt_duration_seconds"
-        buckets = {key[1]: value for key, value in found.items() if key[0] == f"{name}_bucket"}
-        assert (buckets["+Inf"], found[f"{name}_count", "review"]) == (3, 3)
+        buckets = {key[1]: value for key, value in samples.items() if key[0] == f"{name}_bucket"}
+        assert (buckets["+Inf"], samples[f"{name}_count", "review"]) == (3, 3)
         assert sorted(buckets.values()) == list(buckets.values())
-        assert 0 < found[f"{name}_sum", "review"] < 20
-        assert found["promptkit_request_duration_seconds_count", "prompts/get"] == 3
+        assert 0 < samples[f"{name}_sum", "review"] < 20
+        assert samples["promptkit_request_duration_seconds_count", "prompts/get"] == 3
 
-    def test_in_flight(self, metrics, client):
-        """
-        A request is in flight until it is answered, or cancelled, and a worker begins with none.
-        """
-        (asked,) = client.server._connection.receive_data(
+    def test_requests_in_flight(self, metrics, client):
+        """A request is in flight until it is answered or cancelled, and a new worker starts with none."""
+        (event,) = client.server._connection.receive_data(
             b'{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":'
             b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
             b'"io.modelcontextprotocol/clientCapabilities":{}}}}\n'
         )
-        ends = [metrics.begin(asked, lambda: CATALOG) for _ in range(3)]
-        begun = read(metrics)["promptkit_requests_in_flight",]
+        ends = [metrics.begin(event, lambda: CATALOG) for _ in range(3)]
+        pending = read_samples(metrics)["promptkit_requests_in_flight",]
         ends[0](CANCELLED)
-        cancelled = read(metrics)["promptkit_requests_in_flight",]
+        cancelled = read_samples(metrics)["promptkit_requests_in_flight",]
         metrics.serve_as("0")
 
-        assert (begun, cancelled, read(metrics)["promptkit_requests_in_flight",]) == (3, 2, 0)
-        assert read(metrics)["promptkit_requests_total", "", "prompts/list", "cancelled"] == 1
+        assert (pending, cancelled, read_samples(metrics)["promptkit_requests_in_flight",]) == (3, 2, 0)
+        assert read_samples(metrics)["promptkit_requests_total", "", "prompts/list", "cancelled"] == 1
 
-    def test_no_value_is_shown(self, metrics, client):
-        """
-        Neither arguments nor what clients make up is in the text.
-        """
+    def test_values_are_not_exposed(self, metrics, client):
+        """The text contains no arguments and no names that a client made up."""
         client.get("review", diff="hunter2", key="hunter2")
         client.get("hunter2", hunter2="hunter2")
         client.ask("hunter2")
@@ -151,41 +140,33 @@ class TestRequests:
 
 
 class TestWorkers:
-    def test_a_worker_goes_on_where_the_one_before_it_was(self, metrics, client):
-        """
-        Under one number, workers count on; those of several are added up. So no counter falls.
-        """
+    def test_worker_continues_the_counters_of_its_predecessor(self, metrics, client):
+        """A worker continues its predecessor's counters, and the counters of all workers are added."""
         for worker in ("0", "1", "parent", "0", "1"):
             metrics.serve_as(worker)
             client.get("review", diff="x")
 
-        assert read(metrics)["promptkit_prompts_total", "", "ok", "review"] == 5
+        assert read_samples(metrics)["promptkit_prompts_total", "", "ok", "review"] == 5
 
     def test_reloads_are_counted_once(self, metrics):
-        """
-        Each worker reloads by itself, so one of them counts.
-        """
+        """Each worker reloads, but only one of them counts."""
         for worker in ("0", "1"):
             metrics.serve_as(worker)
             metrics.reloaded()
 
-        assert read(metrics)["promptkit_reloads_total",] == 1
+        assert read_samples(metrics)["promptkit_reloads_total",] == 1
 
-    def test_faults_are_those_of_who_is_asked_last(self, metrics):
-        """
-        They go up and down, whoever has said what before.
-        """
-        found = []
+    def test_faulty_recipes_are_a_gauge(self, metrics):
+        """The number of faulty recipes is the latest one, whichever worker reports it."""
+        values = []
         for worker, faults in (("0", 3), ("1", 1), ("0", 0)):
             metrics.serve_as(worker)
-            found.append(read(metrics, faults)["promptkit_faulty_recipes",])
+            values.append(read_samples(metrics, faults)["promptkit_faulty_recipes",])
 
-        assert found == [3, 1, 0]
+        assert values == [3, 1, 0]
 
-    def test_the_folder(self, metrics):
-        """
-        Only its owner can read it, and it goes with the server.
-        """
+    def test_folder_is_private_and_temporary(self, metrics):
+        """The folder is readable only by its owner, and is removed with the server."""
         folder = os.environ["PROMETHEUS_MULTIPROC_DIR"]
         assert os.stat(folder).st_mode & 0o777 == 0o700  # noqa: PTH116 (the mode of a folder by its name)
 
@@ -193,10 +174,8 @@ class TestWorkers:
 
         assert not os.path.exists(folder)  # noqa: PTH110 (as above)
 
-    def test_no_folder(self, tmp_path, monkeypatch):
-        """
-        Where none can be made, the error says how to name another place.
-        """
+    def test_folder_cannot_be_created(self, tmp_path, monkeypatch):
+        """If the folder cannot be created, the error says how to choose another one."""
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
         with pytest.raises(ValueError, match="needs a folder for its files, which TMPDIR may name: No such"):
             metrics_of(parse(["serve", "--http", "0", "--metrics"]))

@@ -30,17 +30,15 @@ def client_of(*prompts, revision="2025-11-25", **options):
 @pytest.mark.requirement("progress/tokens", "progress/message", "progress/optional")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("token", [0, 7, "7", "", "ü"])
-def test_progress_is_told_to_who_asked(revision, token):
-    """
-    Reports bear the client's token and come before the reply.
-    """
+def test_progress_is_reported(revision, token):
+    """Progress notifications carry the client's token and precede the reply."""
     first, second, reply = client_of(steps, revision=revision).post(
         "prompts/get", {"name": "steps"}, progressToken=token
     )
 
-    says = {} if revision == "2024-11-05" else {"message": "reading"}
+    message = {} if revision == "2024-11-05" else {"message": "reading"}
     assert first == notification(
-        "notifications/progress", {"progressToken": token, "progress": 1, "total": 2, **says}
+        "notifications/progress", {"progressToken": token, "progress": 1, "total": 2, **message}
     )
     assert second == notification("notifications/progress", {"progressToken": token, "progress": 2.5})
     assert reply["result"]["messages"][0]["content"]["text"] == "done"
@@ -49,10 +47,8 @@ def test_progress_is_told_to_who_asked(revision, token):
 @pytest.mark.requirement("progress/tokens")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("token", [None, True, 0.5, [], {}], ids=str)
-def test_a_token_is_text_or_a_whole_number(revision, token):
-    """
-    With any other token the request is refused, and no progress is sent.
-    """
+def test_invalid_token(revision, token):
+    """A request with a token that is neither a string nor an integer is rejected."""
     (reply,) = client_of(steps, revision=revision).post("prompts/get", {"name": "steps"}, progressToken=token)
 
     assert (reply["error"]["code"], "progressToken" in reply["error"]["message"]) == (-32602, True)
@@ -60,19 +56,15 @@ def test_a_token_is_text_or_a_whole_number(revision, token):
 
 @pytest.mark.requirement("progress/active-tokens")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_nobody_is_told_who_did_not_ask(revision):
-    """
-    Without a token there is the reply and nothing else.
-    """
+def test_no_progress_without_a_token(revision):
+    """Without a token, the client gets only the reply."""
     assert len(client_of(steps, revision=revision).post("prompts/get", {"name": "steps"})) == 1
 
 
 @pytest.mark.requirement("progress/optional")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_prompt_need_not_report(revision):
-    """
-    Without reports the client gets the reply alone.
-    """
+def test_prompt_without_progress(revision):
+    """Without reports, the client gets only the reply."""
 
     @prompt
     def silent() -> str:
@@ -86,26 +78,22 @@ def test_a_prompt_need_not_report(revision):
 @pytest.mark.requirement("progress/fractions")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_fractions(revision):
-    """
-    Progress and its total are sent as the prompt reports them.
-    """
+    """Fractional progress and totals are sent unchanged."""
 
     @prompt
     def half(context: Context) -> str:
         context.report_progress(0.5, 1.25)
         return "done"
 
-    told, _ = client_of(half, revision=revision).post("prompts/get", {"name": "half"}, progressToken=1)
+    message, _ = client_of(half, revision=revision).post("prompts/get", {"name": "half"}, progressToken=1)
 
-    assert told["params"] == {"progressToken": 1, "progress": 0.5, "total": 1.25}
+    assert message["params"] == {"progressToken": 1, "progress": 0.5, "total": 1.25}
 
 
 @pytest.mark.requirement("progress/increases")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_what_has_not_risen_is_not_told(revision):
-    """
-    A report that does not rise is an error in the prompt, and is not sent.
-    """
+def test_progress_must_increase(revision):
+    """A report that does not increase is an error in the prompt, and is not sent."""
 
     @prompt
     def wavering(context: Context) -> str:
@@ -115,17 +103,15 @@ def test_what_has_not_risen_is_not_told(revision):
         return "done"
 
     client = client_of(wavering, revision=revision)
-    *told, _ = client.post("prompts/get", {"name": "wavering"}, progressToken=1)
+    *reports, _ = client.post("prompts/get", {"name": "wavering"}, progressToken=1)
 
-    assert [report["params"]["progress"] for report in told] == [1, 2]
+    assert [report["params"]["progress"] for report in reports] == [1, 2]
 
 
 @pytest.mark.requirement("progress/rate-limited")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_flood_is_thinned_out(revision, monkeypatch):
-    """
-    Twenty reports are sent at once, then twenty a second.
-    """
+def test_rate_limit(revision, monkeypatch):
+    """At most 20 reports are sent immediately, and then 20 per second."""
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
@@ -139,9 +125,9 @@ def test_a_flood_is_thinned_out(revision, monkeypatch):
         return "done"
 
     client = client_of(hasty, revision=revision)
-    *told, reply = client.post("prompts/get", {"name": "hasty"}, progressToken=1)
+    *reports, reply = client.post("prompts/get", {"name": "hasty"}, progressToken=1)
 
-    progress = [report["params"]["progress"] for report in told]
+    progress = [report["params"]["progress"] for report in reports]
     assert progress[:20] == list(range(20))
     assert (len(progress), sorted(set(progress))) == (20 + 200, progress)
     assert progress[-1] > 21_270
@@ -149,10 +135,8 @@ def test_a_flood_is_thinned_out(revision, monkeypatch):
 
 
 @pytest.mark.requirement("progress/rate-limited")
-def test_steps_at_a_leisurely_pace_are_all_told(monkeypatch):
-    """
-    Who reports fewer than twenty times a second is not thinned out, however long it takes.
-    """
+def test_slow_reports_are_all_sent(monkeypatch):
+    """Reports below the rate limit are all sent, however many they are."""
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
@@ -163,21 +147,19 @@ def test_steps_at_a_leisurely_pace_are_all_told(monkeypatch):
             context.report_progress(i)
         return "done"
 
-    *told, _ = client_of(leisurely).post("prompts/get", {"name": "leisurely"}, progressToken=1)
+    *reports, _ = client_of(leisurely).post("prompts/get", {"name": "leisurely"}, progressToken=1)
 
-    assert len(told) == 300
+    assert len(reports) == 300
 
 
-def test_outside_of_a_request_it_does_nothing():
-    """
-    A prompt that reports progress is called and tested as a plain function.
-    """
+def test_progress_outside_of_a_request_is_ignored():
+    """A prompt that reports progress can be called and tested as a plain function."""
     assert steps() == "done"
     assert str(steps.render()) == str(steps.render_wire())
 
 
 @pytest.mark.parametrize(
-    ("reports", "said"),
+    ("reports", "message"),
     [
         ([1, 1], "progress is 1 after 1: it has to rise with every report"),
         ([2, 1], "progress is 1 after 2: it has to rise with every report"),
@@ -186,24 +168,20 @@ def test_outside_of_a_request_it_does_nothing():
         ([10**400], f"progress is {10**400} of None: report finite numbers, or no total"),
     ],
 )
-def test_progress_that_is_none(reports, said):
-    """
-    An invalid report is an error in the prompt, also in its tests.
-    """
+def test_invalid_progress(reports, message):
+    """An invalid report is an error in the prompt, also in its tests."""
     context = Context()
 
     *before, last = reports
     for progress in before:
         context.report_progress(progress)
 
-    with pytest.raises(ValueError, match=f"^{said}$"):
+    with pytest.raises(ValueError, match=f"^{message}$"):
         context.report_progress(last)
 
 
-def test_a_total_that_is_none():
-    """
-    A total is a finite number, too.
-    """
+def test_infinite_total():
+    """A total must be a finite number."""
     with pytest.raises(ValueError, match="progress is 1 of inf: report finite numbers, or no total"):
         Context().report_progress(1, math.inf)
 
@@ -211,41 +189,37 @@ def test_a_total_that_is_none():
 @pytest.mark.requirement("progress/active-tokens", "progress/stops")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("ending", [None, PromptError("no"), ValueError("no")], ids=repr)
-def test_nothing_is_told_after_the_reply(revision, ending, capsys):
-    """
-    Reports of a thread that a prompt has left behind are dropped, however the prompt ended.
-    """
-    kept = []
+def test_no_progress_after_the_reply(revision, ending, capsys):
+    """Reports of a leftover thread of a prompt are dropped, however the prompt ended."""
+    contexts = []
 
     @prompt
     def hasty(context: Context) -> str:
-        kept.append(context)
+        contexts.append(context)
         context.report_progress(1)
         if ending:
             raise ending
         return "done"
 
     client = client_of(hasty, revision=revision)
-    told, reply = client.post("prompts/get", {"name": "hasty"}, progressToken=1)
+    report, reply = client.post("prompts/get", {"name": "hasty"}, progressToken=1)
     client.sent.clear()
 
-    kept[0].report_progress(2)
+    contexts[0].report_progress(2)
 
-    assert (told["method"], "error" in reply) == ("notifications/progress", ending is not None)
+    assert (report["method"], "error" in reply) == ("notifications/progress", ending is not None)
     assert client.replies() == []
 
 
 @pytest.mark.requirement("progress/stops")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_nothing_is_told_after_the_time_limit(revision):
-    """
-    A report after the request was answered is not sent, and ends the prompt.
-    """
-    go_on, ended = threading.Event(), Queue()
+def test_no_progress_after_the_timeout(revision):
+    """A report after the timeout is not sent, and ends the prompt."""
+    release, ended = threading.Event(), Queue()
 
     @prompt(timeout=0.05)
     def slow(context: Context) -> str:
-        go_on.wait(50)
+        release.wait(50)
         try:
             context.report_progress(1)
         except BaseException as error:
@@ -257,7 +231,7 @@ def test_nothing_is_told_after_the_time_limit(revision):
     client.post("prompts/get", {"name": "slow"}, progressToken=1)
     while not client.sent:
         time.sleep(0.001)
-    go_on.set()
+    release.set()
 
     assert ended.get(timeout=50) is RequestCancelledError
     client.server.close(10)
@@ -268,11 +242,9 @@ def test_nothing_is_told_after_the_time_limit(revision):
 @pytest.mark.requirement("cancellation/nothing-more", "progress/active-tokens")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("kind", ["plain", "async"])
-def test_nothing_is_told_after_a_cancellation(revision, kind):
-    """
-    A report after the client has cancelled the request is not sent, and ends the prompt.
-    """
-    started, go_on, ended = Queue(), threading.Event(), Queue()
+def test_no_progress_after_a_cancellation(revision, kind):
+    """A report after the cancellation is not sent, and ends the prompt."""
+    started, release, ended = Queue(), threading.Event(), Queue()
 
     def report(context):
         try:
@@ -284,7 +256,7 @@ def test_nothing_is_told_after_a_cancellation(revision, kind):
     @prompt(name="slow", timeout=30)
     def plain(context: Context) -> str:
         started.put(context)
-        go_on.wait(50)
+        release.wait(50)
         report(context)
         return "done"
 
@@ -302,7 +274,7 @@ def test_nothing_is_told_after_a_cancellation(revision, kind):
     client.post("prompts/get", {"name": "slow"}, 3, progressToken=1)
     context = started.get(timeout=50)
     client.send(line(notification("notifications/cancelled", {"requestId": 3})))
-    go_on.set()
+    release.set()
     assert ended.get(timeout=50) is RequestCancelledError
     context.report_progress(2)
     client.server.close(10)
@@ -312,10 +284,8 @@ def test_nothing_is_told_after_a_cancellation(revision, kind):
 
 @pytest.mark.requirement("progress/tracked")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_each_token_has_its_own_request(revision):
-    """
-    Progress of two requests at once is sent under the token of each, until it ends.
-    """
+def test_concurrent_requests(revision):
+    """Progress of concurrent requests is sent with the token of each, until it ends."""
     contexts, ends = Queue(), {}
 
     @prompt
@@ -331,29 +301,30 @@ def test_each_token_has_its_own_request(revision):
         client.sent.clear()
         for context, progress in reports:
             context.report_progress(progress)
-        return [(told["params"]["progressToken"], told["params"]["progress"]) for told in client.replies()]
+        return [
+            (message["params"]["progressToken"], message["params"]["progress"])
+            for message in client.replies()
+        ]
 
     def start(number, name, token):
         params = {"name": "waits", "arguments": {"name": name}}
         client.post("prompts/get", params, number, progressToken=token)
         return contexts.get(timeout=50)
 
-    one, two = start(1, "one", "t"), start(2, "two", 2)
-    both = report((one, 1), (two, 1), (one, 2))
+    first, second = start(1, "one", "t"), start(2, "two", 2)
+    both = report((first, 1), (second, 1), (first, 2))
     client.send(line(notification("notifications/cancelled", {"requestId": 1})))
-    left = report((one, 3), (two, 2))
+    remaining = report((first, 3), (second, 2))
     event, loop = ends["two"]
     loop.call_soon_threadsafe(event.set)
     client.server.close(10)
 
-    assert (both, left) == ([("t", 1), (2, 1), ("t", 2)], [(2, 2)])
-    assert report((one, 4), (two, 3)) == []
+    assert (both, remaining) == ([("t", 1), (2, 1), ("t", 2)], [(2, 2)])
+    assert report((first, 4), (second, 3)) == []
 
 
-def test_reports_of_several_threads_rise():
-    """
-    Whatever the threads do, what is sent rises.
-    """
+def test_progress_of_several_threads_increases():
+    """The sent values increase, whatever the order in which threads report."""
     sent = []
     progress = Progress(lambda value, _total, _message: sent.append(value))
 

@@ -1,4 +1,4 @@
-"""Getting a prompt: what is sent for it in every revision, and what is refused."""
+"""`prompts/get`: results and errors in every revision."""
 
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from tests.wire import MODERN, REVISIONS, Client
 
-ABLE = {"elicitation": {"form": {}}}
+FORM = {"elicitation": {"form": {}}}
 
 
 @prompt
@@ -34,7 +34,7 @@ def contents(reply):
 
 @pytest.fixture
 def counted():
-    """A prompt with typed arguments, and the calls that it gets."""
+    """Return a prompt with typed arguments, and the list of its calls."""
     calls = []
 
     @prompt(name="counted")
@@ -48,10 +48,8 @@ def counted():
 @pytest.mark.requirement("prompts/get/unknown-name")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("name", ["ech", "", "ECHO", "echo ", "../echo"])
-def test_an_unknown_name(revision, name):
-    """
-    What is not served under just that name is -32602, and the name is in the data.
-    """
+def test_unknown_name(revision, name):
+    """An unknown name is -32602, and the name is in the data; names match exactly."""
     error = Client(ECHO, revision).get(name, text="x")["error"]
 
     assert (error["code"], error["data"]["name"]) == (-32602, name)
@@ -62,10 +60,8 @@ def test_an_unknown_name(revision, name):
 @pytest.mark.parametrize(
     "params", [{}, {"arguments": None}, {"arguments": {}}, {"arguments": {"lines": ""}}], ids=str
 )
-def test_a_missing_argument(revision, params, counted):
-    """
-    It is error -32602 however it is left out, and the error names it.
-    """
+def test_missing_argument(revision, params, counted):
+    """A missing argument is -32602, whether it is absent, null or blank, and the error names it."""
     function, calls = counted
     error = client_of(revision, function).ask("prompts/get", {"name": "counted", **params})["error"]
 
@@ -87,25 +83,21 @@ def test_a_missing_argument(revision, params, counted):
     ],
     ids=str,
 )
-def test_arguments_are_checked_first(revision, arguments, counted):
-    """
-    An author's function sees no request whose arguments do not fit.
-    """
+def test_arguments_are_validated_first(revision, arguments, counted):
+    """An author's function is not called with invalid arguments."""
     function, calls = counted
     client = client_of(revision, function)
 
-    refused = client.ask("prompts/get", {"name": "counted", "arguments": arguments})
+    rejected = client.ask("prompts/get", {"name": "counted", "arguments": arguments})
     served = client.get("counted", lines="1", tone="brisk")
 
-    assert (refused["error"]["code"], contents(served)[0]["text"], calls) == (-32602, "1 brisk", [1])
+    assert (rejected["error"]["code"], contents(served)[0]["text"], calls) == (-32602, "1 brisk", [1])
 
 
 @pytest.mark.requirement("prompts/get/internal-error")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_prompt_that_fails(revision, capsys):
-    """
-    It is -32603, with nothing of what it raised but an id under which that is on stderr.
-    """
+def test_failing_prompt(revision, capsys):
+    """A failing prompt is -32603 with an error id, under which standard error shows the exception."""
 
     @prompt
     def broken() -> str:
@@ -119,23 +111,21 @@ def test_a_prompt_that_fails(revision, capsys):
 
 
 @pytest.mark.requirement("prompts/get/input-required")
-def test_what_is_missing_may_be_asked_for():
-    """
-    A prompt that says so asks for its missing argument, and is rendered once that is there.
-    """
+def test_missing_argument_can_be_requested():
+    """A prompt with `elicit` requests its missing argument, and is rendered with the answer."""
 
     @prompt(elicit=True)
     def review(diff: str, tone: str) -> str:
         return f"{diff} {tone}"
 
-    client = client_of(MODERN, review, capabilities=ABLE)
-    asked = client.get("review", diff="x")["result"]
-    (key,) = asked["inputRequests"]
+    client = client_of(MODERN, review, capabilities=FORM)
+    question = client.get("review", diff="x")["result"]
+    (key,) = question["inputRequests"]
     answers = {key: {"action": "accept", "content": {"tone": "calm"}}}
-    again = {"inputResponses": answers, "requestState": asked["requestState"]}
+    again = {"inputResponses": answers, "requestState": question["requestState"]}
     reply = client.ask("prompts/get", {"name": "review", "arguments": {"diff": "x"}, **again}, 2)
 
-    assert (asked["resultType"], reply["result"]["resultType"]) == ("input_required", "complete")
+    assert (question["resultType"], reply["result"]["resultType"]) == ("input_required", "complete")
     assert contents(reply) == [{"type": "text", "text": "x calm"}]
 
 
@@ -147,14 +137,12 @@ def test_what_is_missing_may_be_asked_for():
 @example(revision=MODERN, text='"}}]}}\n{"jsonrpc":"2.0","id":1,"result":{}}\n')
 @example(revision="2025-03-26", text='x\r\n\u2028\u2029\u0000\u001b[2J"\\')
 @example(revision="2024-11-05", text='{"role": "assistant", "content": {"type": "text", "text": "x"}}')
-def test_an_argument_stays_one_text(revision, text):
-    """
-    Whatever an argument holds, it arrives as it was, in one message on one line.
-    """
+def test_argument_is_not_interpreted(revision, text):
+    """An argument arrives unchanged, in one message on one line, whatever it contains."""
     client = Client(ECHO, revision)
-    found = contents(client.get("echo", text=text))
+    blocks = contents(client.get("echo", text=text))
 
-    assert found == [{"type": "text", "text": text}]
+    assert blocks == [{"type": "text", "text": text}]
     assert b"".join(client.sent).count(b"\n") == 1
 
 
@@ -163,10 +151,8 @@ def test_an_argument_stays_one_text(revision, text):
 @pytest.mark.parametrize(
     "path", ["../other.png", "/etc/passwd", "link.png", "C:\\x.png", "//host/x.png", "a.png\0"]
 )
-def test_a_path_reaches_only_what_is_offered(revision, path, png, tmp_path):
-    """
-    An argument that names a file names one below the folder that the author declared.
-    """
+def test_path_traversal(revision, path, png, tmp_path):
+    """A path in an argument cannot leave the folder that the author declared."""
     root = tmp_path / "pictures"
     root.mkdir()
     (tmp_path / "other.png").write_bytes(png)
@@ -200,10 +186,8 @@ def test_a_path_reaches_only_what_is_offered(revision, path, png, tmp_path):
     ],
     ids=["number", "dict", "object", "surrogate", "text", "document", "uri", "string", "bytes"],
 )
-def test_what_no_message_can_hold(revision, make, capsys):
-    """
-    It is an error of that one request; what follows is served.
-    """
+def test_invalid_result(revision, make, capsys):
+    """A result that cannot be a message is an error of that request only."""
 
     @prompt
     def broken() -> Any:
@@ -217,10 +201,8 @@ def test_what_no_message_can_hold(revision, make, capsys):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("nothing", [None, "", [], [None, ""]], ids=repr)
-def test_a_prompt_that_says_nothing(revision, nothing, capsys):
-    """
-    The error is one sentence: an empty list of messages would show nothing at all.
-    """
+def test_empty_result(revision, nothing, capsys):
+    """An empty result is an error, because an empty list of messages would show nothing."""
 
     @prompt
     def review():

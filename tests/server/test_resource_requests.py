@@ -41,9 +41,7 @@ def read(revision, uri):
 class TestReading:
     @pytest.mark.requirement("resources/read/text")
     def test_text(self, revision):
-        """
-        Text comes with its URI and its type.
-        """
+        """Text has its URI and its MIME type."""
         result = read(revision, "notes://welcome")["result"]
 
         assert result["contents"] == [
@@ -52,18 +50,14 @@ class TestReading:
 
     @pytest.mark.requirement("resources/read/text", "resources/security/binary")
     def test_bytes(self, revision):
-        """
-        Bytes come in base64, also where they could be text.
-        """
+        """Bytes are encoded as base64, even if they are valid text."""
         assert read(revision, "images://a%20b")["result"]["contents"] == [
             {"uri": "images://a%20b", "mimeType": "image/png", "blob": b64encode(b"a b").decode()}
         ]
 
     @pytest.mark.requirement("resources/security/binary")
-    def test_every_byte(self, revision):
-        """
-        No byte is lost or changed on the way.
-        """
+    def test_all_byte_values(self, revision):
+        """All byte values arrive unchanged."""
         data = bytes(range(256))
         client = Client(compile(Recipes(resources=(resource("x:data")(lambda: data),))), revision)
 
@@ -81,34 +75,28 @@ class TestReading:
             ("logs://recent?lines=1&day=2025-12-01", "1 lines of 2025-12-01"),
         ],
     )
-    def test_variables_have_types(self, revision, uri, text):
-        """
-        What stands in the URI is read as arguments are.
-        """
+    def test_typed_variables(self, revision, uri, text):
+        """Variables in the URI are converted like arguments."""
         assert read(revision, uri)["result"]["contents"][0]["text"] == text
 
     @pytest.mark.parametrize(
-        ("uri", "code", "said"),
+        ("uri", "code", "message"),
         [
             ("logs://recent?lines=many", -32602, "'lines' is 'many', not a whole number"),
             ("logs://recent?lines=-1", -32602, "there are no fewer lines than none"),
             ("logs://recent?lines=0", -32603, "resource 'logs://recent?lines=0' failed (error "),
         ],
     )
-    def test_what_a_function_refuses(self, revision, uri, code, said, capsys):
-        """
-        Invalid variables are reported as arguments are; so is what an author raises.
-        """
+    def test_errors(self, revision, uri, code, message, capsys):
+        """Invalid variables and author errors are reported like those of prompts."""
         error = read(revision, uri)["error"]
 
-        assert (error["code"], said in error["message"]) == (code, True)
+        assert (error["code"], message in error["message"]) == (code, True)
         assert ("ZeroDivisionError" in capsys.readouterr().err) == (code == -32603)
 
     @pytest.mark.requirement("resources/read/internal-error")
-    def test_a_function_that_fails(self, revision, capsys):
-        """
-        What it raises stays on the server.
-        """
+    def test_failing_function(self, revision, capsys):
+        """The exception of a function stays on the server."""
 
         @resource("x:broken")
         def broken() -> str:
@@ -122,17 +110,15 @@ class TestReading:
 
     @pytest.mark.requirement("resources/templates", "resources/templates/mime-type")
     @pytest.mark.requirement("resources/list/answered")
-    def test_the_lists(self, revision):
-        """
-        Resources and templates are listed apart, with what the revision can say of them.
-        """
+    def test_lists(self, revision):
+        """Resources and templates have separate lists, with the members of the revision."""
         client = Client(CATALOG, revision)
 
-        (found,) = client.ask("resources/list")["result"]["resources"]
+        (listed,) = client.ask("resources/list")["result"]["resources"]
         templates = client.ask("resources/templates/list")["result"]["resourceTemplates"]
 
         title = {"title": "Welcome"} if revision >= "2025-06-18" else {}
-        assert found == {
+        assert listed == {
             "uri": "notes://welcome",
             "name": "welcome",
             **title,
@@ -161,10 +147,8 @@ class TestReading:
         ],
         ids=repr,
     )
-    def test_what_is_no_uri_of_anything_here(self, revision, uri):
-        """
-        It is refused before the author's function is called.
-        """
+    def test_invalid_uri(self, revision, uri):
+        """An invalid URI is rejected before the author's function is called."""
         calls = []
 
         @resource("numbers://{n}")
@@ -192,10 +176,8 @@ class TestReading:
     @pytest.mark.parametrize(
         "template", ["file:///docs/{+path}", "FILE:///docs{?path}", "file:///docs{?path*}"]
     )
-    def test_a_path_that_could_lead_out(self, revision, template, path):
-        """
-        In the URI of a file nothing may lead out of a folder, on any platform.
-        """
+    def test_path_traversal(self, revision, template, path):
+        """A path in a file URI cannot leave its folder, on any platform."""
         calls = []
 
         @resource(template)
@@ -221,10 +203,8 @@ class TestReading:
             ("2026-01-31T12:00", "2026-01-31T12:00"),
         ],
     )
-    def test_a_path_that_leads_down(self, revision, path, read):
-        """
-        Any other path reaches the author's function unchanged.
-        """
+    def test_path_below_the_folder(self, revision, path, read):
+        """Any other path reaches the author's function unchanged."""
         document = resource("file:///docs/{+path}")(lambda path: path)
         client = Client(compile(Recipes(resources=(document,))), revision)
 
@@ -239,10 +219,8 @@ class TestReading:
     ("revision", "code"), [*[(revision, -32002) for revision in HANDSHAKES], (MODERN, -32602)]
 )
 @pytest.mark.parametrize("uri", ["notes://nowhere", "", "welcome", "notes://welcome/", "logs://recent?x=1"])
-def test_what_there_is_not(revision, code, uri):
-    """
-    Sessions have a code for it, the modern era has not; the URI is in the data.
-    """
+def test_unknown_resource(revision, code, uri):
+    """An unknown resource is -32002 in sessions and -32602 in the modern era, with the URI in the data."""
     reply = read(revision, uri)
 
     assert (reply["error"]["code"], reply["error"]["data"]["uri"]) == (code, uri)
@@ -251,10 +229,8 @@ def test_what_there_is_not(revision, code, uri):
 
 @pytest.mark.requirement("resources/read/no-empty-contents")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_resource_that_holds_nothing(revision):
-    """
-    An empty text is there, unlike what is unknown.
-    """
+def test_empty_resource(revision):
+    """An empty resource has one empty text."""
     client = Client(compile(Recipes(resources=(resource("x:empty", name="empty")(lambda: ""),))), revision)
 
     assert client.ask("resources/read", {"uri": "x:empty"})["result"]["contents"] == [
@@ -265,7 +241,7 @@ def test_a_resource_that_holds_nothing(revision):
 @pytest.mark.requirement("resources/uris/custom")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(
-    ("uri", "sound"),
+    ("uri", "is_valid"),
     [
         *[(uri, True) for uri in ("x:a", "git+ssh://host/a", "a.b-c:%C3%A9?b=1#c", "urn:isbn:0451450523")],
         *[
@@ -274,10 +250,8 @@ def test_a_resource_that_holds_nothing(revision):
         ],
     ],
 )
-def test_a_uri_follows_the_standard(revision, uri, sound):
-    """
-    A valid URI of any scheme is listed unchanged; an invalid one is reported.
-    """
+def test_uri_syntax(revision, uri, is_valid):
+    """A valid URI of any scheme is listed unchanged; an invalid URI is reported."""
     catalog = compile(
         Recipes(prompts=(prompt(name="p")(lambda: "x"),), resources=(resource(uri)(lambda: "x"),))
     )
@@ -286,14 +260,12 @@ def test_a_uri_follows_the_standard(revision, uri, sound):
     listed = client.ask("resources/list").get("result", {"resources": []})["resources"]
     reported = [diagnostic.rule for diagnostic in catalog.diagnostics]
 
-    assert [found["uri"] for found in listed] == [uri] * sound
-    assert reported == [Rule.BAD_TEMPLATE] * (not sound)
+    assert [item["uri"] for item in listed] == [uri] * is_valid
+    assert reported == [Rule.BAD_TEMPLATE] * (not is_valid)
 
 
-def test_text_without_a_type_is_plain():
-    """
-    Text without a MIME type is sent as text/plain.
-    """
+def test_default_mime_type():
+    """Text without a MIME type is sent as text/plain."""
 
     @resource("notes://x")
     def note() -> str:
@@ -306,20 +278,16 @@ def test_text_without_a_type_is_plain():
     ]
 
 
-def test_what_may_be_kept():
-    """
-    A function may say something else the next time, so clients keep nothing of what they read.
-    """
+def test_resource_is_not_cacheable():
+    """Resources have a lifetime of 0, because a function can return another result the next time."""
     result = read(MODERN, "notes://welcome")["result"]
 
     assert (result["ttlMs"], result["cacheScope"]) == (0, "private")
 
 
 @pytest.mark.parametrize("revision", HANDSHAKES)
-def test_a_session_without_resources(revision):
-    """
-    Clients that ask for every kind of list are not turned away.
-    """
+def test_session_without_resources(revision):
+    """Clients can request every kind of list, even if it is empty."""
     client = Client(compile(Recipes(resources=())), revision)
 
     assert client.ask("resources/list")["result"] == {"resources": []}

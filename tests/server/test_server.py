@@ -25,19 +25,17 @@ def greet(name: str, times: int = 1):
 
 
 def wait_for(client, seconds=5.0):
-    """The replies, once there are any."""
+    """Wait until there are replies, and return them."""
     deadline = time.monotonic() + seconds
     while not client.sent and time.monotonic() < deadline:
         time.sleep(0.002)
     return client.replies()
 
 
-class TestAnswers:
+class TestReplies:
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_a_prompt(self, revision):
-        """
-        A prompt is rendered for the strings that a client sends, in every revision.
-        """
+    def test_prompt(self, revision):
+        """A prompt is rendered with the strings that a client sends, in every revision."""
         result = client_of(greet, revision=revision).get("greet", name="Ada", times="2")["result"]
 
         validate(result, revision, "GetPromptResult")
@@ -49,10 +47,8 @@ class TestAnswers:
             ],
         }
 
-    def test_one_write_for_all_that_one_read_brought(self):
-        """
-        The replies to a chunk leave together, in order.
-        """
+    def test_replies_to_one_read_are_one_write(self):
+        """The replies to the requests of one read are sent in one write, in order."""
         client = client_of(greet)
 
         answers = client.send(b"".join(line(request(i, "ping")) for i in range(50)))
@@ -61,10 +57,8 @@ class TestAnswers:
         assert len(client.sent) == 1
 
     @pytest.mark.parametrize("arguments", [{"arguments": {}}, {"arguments": None}, {}], ids=str)
-    def test_no_arguments_are_all_alike(self, arguments):
-        """
-        AbsentError, null and empty arguments mean the same.
-        """
+    def test_no_arguments(self, arguments):
+        """Absent, null and empty arguments are equivalent."""
 
         @prompt
         def hello(name: str = "you") -> str:
@@ -74,10 +68,8 @@ class TestAnswers:
 
         assert answer["result"]["messages"][0]["content"]["text"] == "Hello, you."
 
-    def test_the_context(self):
-        """
-        A parameter annotated Context receives the request's, and is no argument.
-        """
+    def test_context(self):
+        """A parameter annotated Context receives the context of the request, and is not an argument."""
 
         @prompt
         def who(context: Context) -> str:
@@ -93,11 +85,9 @@ class TestAnswers:
         assert "arguments" not in client.ask("prompts/list")["result"]["prompts"][0]
 
 
-class TestRefusals:
-    def test_an_unknown_prompt(self):
-        """
-        It is -32602, with the nearest name.
-        """
+class TestErrors:
+    def test_unknown_prompt(self):
+        """An unknown prompt is -32602, with the nearest name."""
         answer = client_of(greet).get("gret")
 
         assert answer["error"] == {
@@ -108,10 +98,8 @@ class TestRefusals:
 
     @pytest.mark.requirement("base/error/data")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_every_fault_at_once(self, revision):
-        """
-        A missing, a wrong and an unknown argument are three faults of one reply.
-        """
+    def test_all_argument_errors_are_reported(self, revision):
+        """Missing, invalid and unknown arguments are reported in one reply."""
         error = client_of(greet, revision=revision).get("greet", times="many", nme="Ada")["error"]
 
         assert error == {
@@ -138,10 +126,8 @@ class TestRefusals:
             },
         }
 
-    def test_what_an_author_says(self):
-        """
-        The message of a PromptError is sent unchanged.
-        """
+    def test_prompt_error(self):
+        """The message of a PromptError is sent unchanged."""
 
         @prompt
         def strict() -> str:
@@ -167,11 +153,8 @@ class TestRefusals:
             BaseException,
         ],
     )
-    def test_what_an_author_does_not_say(self, error, capsys):
-        """
-        Any other exception is -32603 without its text; the traceback is on stderr, under the id
-        that the client got.
-        """
+    def test_other_exception(self, error, capsys):
+        """Any other exception is -32603 without its text; the traceback is logged with the error id."""
 
         @prompt
         def broken() -> str:
@@ -189,10 +172,8 @@ class TestRefusals:
         assert "password123" in logged
         assert client.ask("ping")["result"] == {}
 
-    def test_a_prompt_at_fault_that_another_calls(self, capsys):
-        """
-        What promptkit raises for the author is not sent to the client.
-        """
+    def test_invalid_prompt_that_another_calls(self, capsys):
+        """An error in the declaration of a prompt that the author calls is not sent to the client."""
 
         @prompt
         def faulty(a) -> str:
@@ -205,27 +186,23 @@ class TestRefusals:
         assert client_of(outer).get("outer")["error"]["code"] == -32603
         assert "PK301" in capsys.readouterr().err
 
-    def test_an_authors_data_stays_here(self):
-        """
-        What else an author's exception carries is not sent.
-        """
+    def test_data_of_an_exception_is_not_sent(self):
+        """Attributes of an author's exception are not sent."""
 
-        class Refusal(PromptError):
+        class DataError(PromptError):
             data = object()
 
         @prompt
         def strict() -> str:
-            raise Refusal("no")
+            raise DataError("no")
 
         assert client_of(strict).get("strict")["error"] == {"code": -32602, "message": "no"}
 
     @pytest.mark.parametrize(
         "call", [lambda p: p.render_wire({"n": "password123"}), lambda p: p.render_wire()]
     )
-    def test_the_faults_of_another_prompt_stay_here(self, call, capsys):
-        """
-        A prompt that is refused by one that it calls has a bug: its client did nothing wrong.
-        """
+    def test_argument_errors_of_another_prompt_are_not_sent(self, call, capsys):
+        """Invalid arguments of a prompt that another calls are an internal error, without their values."""
 
         @prompt
         def inner(n: int) -> str:
@@ -240,10 +217,8 @@ class TestRefusals:
         assert error["code"] == -32603
         assert "password123" not in error["message"]
 
-    def test_half_a_surrogate_pair(self, capsys):
-        """
-        Text that UTF-8 cannot hold fails that one request.
-        """
+    def test_lone_surrogate(self, capsys):
+        """Text that UTF-8 cannot encode fails only its request."""
 
         @prompt
         def half() -> str:
@@ -254,10 +229,8 @@ class TestRefusals:
         assert client.get("half")["error"]["code"] == -32603
         assert client.ask("ping")["result"] == {}
 
-    def test_half_a_surrogate_pair_in_an_error(self):
-        """
-        An author's message is sent, whatever it holds.
-        """
+    def test_lone_surrogate_in_an_error(self):
+        """A lone surrogate in an author's message is escaped."""
 
         @prompt
         def half() -> str:
@@ -267,10 +240,8 @@ class TestRefusals:
 
 
 class TestAsynchronousPrompts:
-    def test_a_coroutine_and_an_asynchronous_generator(self):
-        """
-        Both are rendered on an event loop, and answered when they are ready.
-        """
+    def test_coroutine_and_asynchronous_generator(self):
+        """Both are rendered on an event loop, and answered when they are ready."""
 
         @prompt
         async def later(name: str):
@@ -293,10 +264,8 @@ class TestAsynchronousPrompts:
         assert (first["id"], first["result"]["messages"][0]["content"]["text"]) == (1, "Hello, A.")
         assert [message["role"] for message in second["result"]["messages"]] == ["user", "assistant"]
 
-    def test_it_does_not_hold_up_others(self):
-        """
-        While one waits, others are answered; at the end it is given its grace.
-        """
+    def test_other_requests_are_served(self):
+        """While a coroutine waits, other requests are served; at the end it has its grace period."""
 
         @prompt
         async def slow() -> str:
@@ -311,15 +280,13 @@ class TestAsynchronousPrompts:
         client.server.close(grace=5)
         assert [answer["id"] for answer in client.replies()] == [1]
 
-    def test_a_cancelled_one_is_not_answered(self):
-        """
-        After a cancellation nothing more is sent for the request.
-        """
-        cancelled, begun = [], threading.Event()
+    def test_cancelled_coroutine_is_not_answered(self):
+        """After a cancellation nothing more is sent for the request."""
+        cancelled, started = [], threading.Event()
 
         @prompt
         async def slow() -> str:
-            begun.set()
+            started.set()
             try:
                 await asyncio.sleep(30)
             except asyncio.CancelledError:
@@ -329,7 +296,7 @@ class TestAsynchronousPrompts:
 
         client = client_of(slow)
         client.send(line(request(1, "prompts/get", {"name": "slow"})))
-        begun.wait(20)
+        started.wait(20)
         cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
 
         assert client.send(line(cancel)) == []
@@ -341,10 +308,11 @@ class TestAsynchronousPrompts:
 
     @pytest.mark.requirement("base/request/reused-id", "base/response/same-id")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_an_id_in_use_is_refused(self, revision):
+    def test_id_in_use_is_rejected(self, revision):
         """
-        A request with the id of one that still runs is invalid, be it the same or another; the
-        first is answered. The same digits as text are another id.
+        A request with the id of a pending request is rejected, and the first is answered.
+
+        The same digits as a string are a different id.
         """
         release = threading.Event()
 
@@ -355,21 +323,19 @@ class TestAsynchronousPrompts:
 
         client = client_of(slow, revision=revision)
         client.post("prompts/get", {"name": "slow"}, 1)
-        refused = [client.ask(method, {"name": "slow"}, 1) for method in ("prompts/get", "prompts/list")]
+        rejected = [client.ask(method, {"name": "slow"}, 1) for method in ("prompts/get", "prompts/list")]
         served = client.ask("prompts/list", {}, "1")
         client.sent.clear()
         client.methods[1] = "prompts/get"
         release.set()
         client.server.close(grace=5)
 
-        assert [(answer["id"], answer["error"]["code"]) for answer in refused] == [(1, -32600)] * 2
+        assert [(answer["id"], answer["error"]["code"]) for answer in rejected] == [(1, -32600)] * 2
         assert (served["id"], "prompts" in served["result"]) == ("1", True)
         assert [(answer["id"], "messages" in answer["result"]) for answer in client.replies()] == [(1, True)]
 
-    def test_an_id_may_be_used_again(self):
-        """
-        Once a request is answered its id is free, however fast the answer was.
-        """
+    def test_id_is_reusable(self):
+        """The id of an answered request is free, however fast the reply was."""
 
         @prompt
         async def quick() -> str:
@@ -381,10 +347,8 @@ class TestAsynchronousPrompts:
             (answer,) = wait_for(client)
             assert "result" in answer
 
-    def test_a_task_that_exits_takes_no_other_with_it(self, capsys):
-        """
-        Whatever a task of a prompt raises, this request fails and later ones are served.
-        """
+    def test_exiting_task(self, capsys):
+        """Whatever a task of a prompt raises, its request fails and later requests are served."""
 
         async def leave():
             raise SystemExit(3)
@@ -410,10 +374,8 @@ class TestAsynchronousPrompts:
         "error",
         [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, BaseException],
     )
-    def test_a_failing_one(self, error, capsys):
-        """
-        Whatever it raises fails that one request, and the next is served.
-        """
+    def test_failing_coroutine(self, error, capsys):
+        """Whatever a coroutine raises, its request fails and the next is served."""
 
         @prompt
         async def broken() -> str:
@@ -428,10 +390,8 @@ class TestAsynchronousPrompts:
         assert codes == [-32603, -32603]
 
     @pytest.mark.requirement("base/batch/received")
-    def test_part_of_a_batch(self):
-        """
-        In a batch its reply is waited for.
-        """
+    def test_coroutine_in_a_batch(self):
+        """The reply to a batch waits for its coroutines."""
 
         @prompt
         async def later() -> str:
@@ -448,10 +408,8 @@ class TestAsynchronousPrompts:
 
 class TestTimeouts:
     @pytest.mark.parametrize("kind", ["plain", "async"])
-    def test_a_prompt_that_takes_too_long(self, kind):
-        """
-        It is answered with an error when its time is over, whatever kind it is.
-        """
+    def test_slow_prompt(self, kind):
+        """A prompt that exceeds its timeout is answered with an error, whether it is asynchronous or not."""
 
         @prompt(name="slow", timeout=0.05)
         def plain() -> str:
@@ -470,10 +428,8 @@ class TestTimeouts:
         message = "prompt 'slow' took longer than its limit of 0.05 s"
         assert (answer["error"]["code"], answer["error"]["message"][:-17]) == (-32603, message)
 
-    def test_an_authors_own_timeout_is_an_exception_like_any_other(self, capsys):
-        """
-        TimeoutError from the prompt's own code is not mistaken for the limit.
-        """
+    def test_timeout_error_of_the_author(self, capsys):
+        """A TimeoutError from the prompt's own code is not mistaken for the limit."""
 
         @prompt(timeout=5)
         def impatient() -> str:
@@ -486,10 +442,8 @@ class TestTimeouts:
         assert answer["error"]["message"].startswith("prompt 'impatient' failed (error ")
 
     @pytest.mark.parametrize("error", [StopIteration, SystemExit, BaseException])
-    def test_what_ends_no_thread(self, error, capsys):
-        """
-        A prompt with a limit that raises is answered at once, whatever it raises.
-        """
+    def test_exception_in_a_prompt_with_a_timeout(self, error, capsys):
+        """A prompt with a timeout is answered immediately if it raises, whatever it raises."""
 
         @prompt(timeout=30)
         def broken() -> str:
@@ -501,10 +455,8 @@ class TestTimeouts:
 
         assert answer["error"]["message"].startswith("prompt 'broken' failed (error ")
 
-    def test_those_that_hang_do_not_hold_up_others(self):
-        """
-        Prompts that run after their time limit do not delay others.
-        """
+    def test_hanging_prompts_do_not_delay_others(self):
+        """Prompts that continue after their timeout do not delay others."""
 
         @prompt(timeout=0.05)
         def hangs() -> str:
@@ -527,10 +479,8 @@ class TestTimeouts:
 
         assert {reply["id"] for reply in replies if "result" in reply} == set(range(100, 120))
 
-    def test_one_that_is_in_time(self):
-        """
-        A prompt with a limit is answered like any other.
-        """
+    def test_prompt_within_its_timeout(self):
+        """A prompt that returns within its timeout is answered."""
 
         @prompt(timeout=5)
         def quick(name: str) -> str:
@@ -543,10 +493,8 @@ class TestTimeouts:
 
 
 class TestCache:
-    def test_a_renewed_reply_is_the_newest(self, monkeypatch):
-        """
-        Of too many replies those go first that were kept first, a renewed one last.
-        """
+    def test_eviction_order(self, monkeypatch):
+        """The oldest replies are evicted first, and a renewed reply counts as new."""
         calls = []
 
         @prompt(cache=60)
@@ -566,10 +514,8 @@ class TestCache:
 
         assert calls == []
 
-    def test_equal_arguments_within_the_time(self, monkeypatch):
-        """
-        A reply is served again for the same arguments, until its time is over.
-        """
+    def test_equal_arguments(self, monkeypatch):
+        """A reply is served again for the same arguments until it expires."""
         calls = []
 
         @prompt(cache=60)
@@ -592,10 +538,8 @@ class TestCache:
         monkeypatch.setattr(time, "monotonic", lambda: later)
         assert text(name="a") == "a 3"
 
-    def test_faults_are_not_kept(self):
-        """
-        An error is found anew each time.
-        """
+    def test_errors_are_not_cached(self):
+        """A prompt that has failed is rendered again."""
         calls = []
 
         @prompt(cache=60)
@@ -610,10 +554,8 @@ class TestCache:
         assert "error" in client.get("flaky")
         assert "result" in client.get("flaky")
 
-    def test_a_prompt_with_a_context_is_never_cached(self):
-        """
-        What depends on the request is rendered for each.
-        """
+    def test_prompt_with_a_context_is_not_cached(self):
+        """A prompt that depends on the request is rendered for each request."""
 
         @prompt(cache=60)
         def who(context: Context) -> str:
@@ -631,9 +573,7 @@ class TestCache:
 @pytest.mark.requirement("stdio/one-line")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_every_reply_is_one_line(revision):
-    """
-    No line break inside a message reaches the wire, in a result, an error or an id.
-    """
+    """Line breaks in results, errors and ids are escaped."""
     broken = "a\nb\r\n\u2028c\x85\x0b"
 
     @prompt
@@ -660,23 +600,21 @@ def test_every_reply_is_one_line(revision):
     assert json.loads(sent[1])["result"]["messages"][0]["content"]["resource"]["text"] == broken
 
 
-def test_a_refused_request_leaves_nothing_behind():
-    """
-    What a refusal went through is freed at once, and not when the collector comes by.
-    """
+def test_rejected_request_is_freed():
+    """The objects of a rejected request are freed without the garbage collector."""
     client = client_of(greet)
     client.get("greet", times="many")
 
-    def errors():
-        return sum(type(found) is ArgumentsError for found in gc.get_objects())
+    def count_errors():
+        return sum(type(thing) is ArgumentsError for thing in gc.get_objects())
 
     gc.collect()
     gc.disable()
     try:
-        before = errors()
+        before = count_errors()
         for _ in range(20):
             client.server.receive_data(line(request(1, "prompts/get", {"name": "greet"})))
-        after = errors()
+        after = count_errors()
     finally:
         gc.enable()
 

@@ -40,7 +40,7 @@ ROOT = "skill://review"
 
 @pytest.fixture(params=REVISIONS)
 def client(request):
-    """A client of each revision that may not see all."""
+    """Return a client of each revision, without scopes."""
     return Client(CATALOG, request.param)
 
 
@@ -48,25 +48,23 @@ def hashed(data):
     return {"digest": f"sha256:{sha256(data).hexdigest()}", "size": len(data)}
 
 
-def own_members(client, **members):
-    """The members that only results of the modern era have."""
+def modern_members(client, **members):
+    """Return the members that only results of the modern era have."""
     return members if client.revision == MODERN else {}
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_the_capability(revision):
-    """
-    It is always declared, with that of resources, because the handshake does not wait for recipes.
-    """
+def test_capability(revision):
+    """The capabilities of skills and resources are always declared, even before the import."""
 
-    def declared(catalog):
+    def capabilities(catalog):
         client = Client(catalog, revision)
         method = "server/discover" if revision == MODERN else "initialize"
         params = {} if revision == MODERN else {"protocolVersion": revision, "capabilities": {}}
         params |= {} if revision == MODERN else {"clientInfo": {"name": "x", "version": "1"}}
         return client.ask(method, params)["result"]["capabilities"]
 
-    with_skills, without = declared(compile([review])), declared(compile([hello]))
+    with_skills, without = capabilities(compile([review])), capabilities(compile([hello]))
 
     assert with_skills["extensions"] == {SKILLS: {"directoryRead": True}}
     assert "resources" in with_skills
@@ -74,10 +72,8 @@ def test_the_capability(revision):
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_without_skills_the_list_is_empty(revision):
-    """
-    A server without skills lists none, and knows no URI of one.
-    """
+def test_server_without_skills(revision):
+    """A server without skills has an empty list, and their URIs are unknown."""
     client = Client(compile([hello]), revision)
 
     assert client.ask("skills/list")["result"]["skills"] == []
@@ -85,51 +81,47 @@ def test_without_skills_the_list_is_empty(revision):
         assert client.ask(method, {"uri": "skill://x/SKILL.md"})["error"]["code"] == -32602
 
 
-class TestListing:
-    def test_all_of_it(self, client):
-        """
-        The frontmatter, and each file once with its size and digest; nothing of what one may not see.
-        """
+class TestList:
+    def test_entry(self, client):
+        """An entry has the frontmatter and each file with its size and digest; hidden skills are omitted."""
         result = client.ask("skills/list")["result"]
 
         (entry,) = result.pop("skills")
         result.pop("_meta", None)
-        assert result == own_members(client, resultType="complete", ttlMs=300_000, cacheScope="private")
+        assert result == modern_members(client, resultType="complete", ttlMs=300_000, cacheScope="private")
         assert entry["uri"] == f"{ROOT}/SKILL.md"
         assert entry["frontmatter"] == {
             "name": "review",
             "description": "Review a change. Use it often.",
             "license": "MIT",
         }
-        by_uri = {one["uri"]: {"digest": one["digest"], "size": one["size"]} for one in entry["resources"]}
+        by_uri = {
+            file["uri"]: {"digest": file["digest"], "size": file["size"]} for file in entry["resources"]
+        }
         assert len(by_uri) == len(entry["resources"]) == 5
         assert by_uri[f"{ROOT}/references/rules.md"] == hashed(b"Rules")
         assert by_uri[f"{ROOT}/logo.bin"] == hashed(b"\xff\x00")
         assert by_uri[f"{ROOT}/empty"] == hashed(b"")
 
     def test_pages(self, client):
-        """
-        A skill stands whole on one page.
-        """
+        """A skill is not split across pages."""
 
         def numbered(number):
             return skill(name=f"skill-{number}", description="x", files={"a": "a", "b": "b"})(lambda: "x")
 
-        many = Client(compile([numbered(i) for i in range(5)]), client.revision, page_size=2)
+        paged = Client(compile([numbered(i) for i in range(5)]), client.revision, page_size=2)
         names, sizes, cursor = [], [], {}
         while cursor is not None:
-            result = many.ask("skills/list", cursor)["result"]
-            names += [one["frontmatter"]["name"] for one in result["skills"]]
-            sizes += [len(one["resources"]) for one in result["skills"]]
+            result = paged.ask("skills/list", cursor)["result"]
+            names += [item["frontmatter"]["name"] for item in result["skills"]]
+            sizes += [len(item["resources"]) for item in result["skills"]]
             cursor = {"cursor": result["nextCursor"]} if "nextCursor" in result else None
 
         assert names == [f"skill-{i}" for i in range(5)]
         assert sizes == [3] * 5
 
-    def test_resources_have_the_first_file_alone(self, client):
-        """
-        It has the name and the description of the skill: clients that know nothing of skills can read it.
-        """
+    def test_resource_list(self, client):
+        """The resource list has only the first file of a skill, for clients without support for skills."""
         listed = client.ask("resources/list")["result"]["resources"]
 
         assert listed == [
@@ -143,34 +135,28 @@ class TestListing:
         ]
 
 
-class TestOne:
-    def test_it_is_what_the_list_has(self, client):
-        """
-        By the URI of its first file.
-        """
+class TestGet:
+    def test_skill(self, client):
+        """A skill is returned as in the list, by the URI of its first file."""
         (listed,) = client.ask("skills/list")["result"]["skills"]
         result = client.ask("skills/get", {"uri": f"{ROOT}/SKILL.md"})["result"]
 
         assert result.pop("skill") == listed
         result.pop("_meta", None)
-        assert result == own_members(client, resultType="complete", ttlMs=300_000, cacheScope="private")
+        assert result == modern_members(client, resultType="complete", ttlMs=300_000, cacheScope="private")
 
     @pytest.mark.parametrize(
         "uri", [ROOT, f"{ROOT}/", f"{ROOT}/references/rules.md", "skill://acme/secret/SKILL.md", "x"]
     )
-    def test_what_is_none(self, client, uri):
-        """
-        Other URIs, and the skills that one may not see, are unknown.
-        """
+    def test_unknown_skill(self, client, uri):
+        """Other URIs and hidden skills are unknown."""
         error = client.ask("skills/get", {"uri": uri})["error"]
 
         assert error["code"] == -32602
         assert uri in error["message"]
 
     def test_scopes(self, client):
-        """
-        Who has them sees the skill, and its files.
-        """
+        """A client with the scopes can list, get and read the skill."""
         other = Client(CATALOG, client.revision, scopes=frozenset({"team"}))
         uri = "skill://acme/secret/SKILL.md"
 
@@ -183,10 +169,8 @@ class TestOne:
 
 class TestFiles:
     @pytest.mark.parametrize("path", ["SKILL.md", *FILES])
-    def test_every_byte(self, client, path):
-        """
-        Text if it is UTF-8, else bytes in base64; a second time, too.
-        """
+    def test_content(self, client, path):
+        """A file is text if it is UTF-8, and base64 otherwise; a second read returns the same."""
         uri = f"{ROOT}/{path}"
         (first,), (second,) = (
             client.ask("resources/read", {"uri": uri})["result"]["contents"] for _ in range(2)
@@ -196,14 +180,12 @@ class TestFiles:
         assert first["uri"] == uri
         data = b64decode(first["blob"]) if "blob" in first else first["text"].encode()
         (entry,) = client.ask("skills/list")["result"]["skills"]
-        (said,) = (one for one in entry["resources"] if one["uri"] == uri)
-        assert hashed(data) == {"digest": said["digest"], "size": said["size"]}
+        (listed,) = (file for file in entry["resources"] if file["uri"] == uri)
+        assert hashed(data) == {"digest": listed["digest"], "size": listed["size"]}
         assert ("blob" in first) == (path == "logo.bin")
 
-    def test_types(self, client):
-        """
-        By their names.
-        """
+    def test_mime_types(self, client):
+        """The MIME type depends on the file name."""
 
         def type_of(path):
             (contents,) = client.ask("resources/read", {"uri": f"{ROOT}/{path}"})["result"]["contents"]
@@ -219,10 +201,8 @@ class TestFiles:
     @pytest.mark.parametrize(
         "path", ["", "/", "/nothing", "/references", "/../review/SKILL.md", "/references//rules.md"]
     )
-    def test_what_is_none(self, client, path):
-        """
-        A URI names one file, in one spelling.
-        """
+    def test_unknown_file(self, client, path):
+        """A file has exactly one valid URI."""
         error = client.ask("resources/read", {"uri": f"{ROOT}{path}"})["error"]
 
         assert error["code"] == (-32602 if client.revision == MODERN else -32002)
@@ -230,12 +210,10 @@ class TestFiles:
 
 class TestFolders:
     def test_direct_children(self, client):
-        """
-        Files, and folders with a type of their own.
-        """
+        """A folder lists its files, and its subfolders with the MIME type of a directory."""
         result = client.ask("resources/directory/read", {"uri": ROOT})["result"]
 
-        assert [(one["uri"], one.get("mimeType")) for one in result["resources"]] == [
+        assert [(entry["uri"], entry.get("mimeType")) for entry in result["resources"]] == [
             (f"{ROOT}/SKILL.md", "text/markdown"),
             (f"{ROOT}/empty", None),
             (f"{ROOT}/logo.bin", "application/octet-stream"),
@@ -243,21 +221,17 @@ class TestFolders:
         ]
         assert "nextCursor" not in result
 
-    def test_below(self, client):
-        """
-        Any folder of a skill answers.
-        """
+    def test_subfolder(self, client):
+        """Every subfolder of a skill can be listed."""
         result = client.ask("resources/directory/read", {"uri": f"{ROOT}/references"})["result"]
 
-        assert [(one["uri"], one["name"]) for one in result["resources"]] == [
+        assert [(entry["uri"], entry["name"]) for entry in result["resources"]] == [
             (f"{ROOT}/references/deep", "deep"),
             (f"{ROOT}/references/rules.md", "rules.md"),
         ]
 
     def test_pages(self, client):
-        """
-        A cursor belongs to one folder.
-        """
+        """A cursor is valid only for its folder."""
         small = Client(CATALOG, client.revision, page_size=3)
         first = small.ask("resources/directory/read", {"uri": ROOT})["result"]
         params = {"uri": ROOT, "cursor": first["nextCursor"]}
@@ -270,27 +244,23 @@ class TestFolders:
     @pytest.mark.parametrize(
         "uri", [f"{ROOT}/", f"{ROOT}/SKILL.md", f"{ROOT}/nothing", "skill:/", "skill://", "", "x"]
     )
-    def test_what_is_none(self, client, uri):
-        """
-        Files, other spellings and what does not exist.
-        """
+    def test_unknown_folder(self, client, uri):
+        """Files, other spellings and missing folders are errors."""
         assert client.ask("resources/directory/read", {"uri": uri})["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("revision", HANDSHAKES)
-def test_a_changed_file_is_told_of(revision):
-    """
-    As a change of the resources, of which skills are some: their lists have the digests of files.
-    """
+def test_changed_file(revision):
+    """A changed file is a change of the resource list, because the skill list contains its digest."""
 
-    def made(text):
+    def catalog_of(text):
         return compile([hello, skill(name="a", description="x", files={"x.md": text})(lambda: "x")])
 
-    client = Client(made("one"), revision, changes=True)
+    client = Client(catalog_of("one"), revision, changes=True)
     client.ask("resources/subscribe", {"uri": "skill://a/x.md"})
     client.sent.clear()
 
-    client.server.replace(made("two"))
+    client.server.replace(catalog_of("two"))
 
     assert [reply["method"] for reply in client.replies()] == [
         "notifications/resources/list_changed",

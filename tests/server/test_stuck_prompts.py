@@ -18,7 +18,7 @@ from tests.wire import MODERN, REVISIONS, initialize, line, notification, reques
 
 pytestmark = [pytest.mark.sampled, pytest.mark.slow]
 
-#: Everything that takes half a minute, as a method and its params.
+#: Methods and params of requests that take 30 seconds.
 STUCK = {
     **{
         name: ("prompts/get", {"name": name})
@@ -31,7 +31,7 @@ STUCK = {
     "resource": ("resources/read", {"uri": "slow://one"}),
 }
 
-#: What is answered at once.
+#: Methods and params of quick requests.
 QUICK = [
     ("prompts/list", {}),
     ("prompts/get", {"name": "quick"}),
@@ -53,11 +53,8 @@ def await_import(client):
 
 @pytest.mark.requirement("ping/answered")
 @pytest.mark.parametrize("stuck", STUCK)
-def test_nothing_waits_for_what_is_stuck(start, stuck):
-    """
-    While an author's code does not come back, everything else is answered, also what came
-    in the same piece, and the same thing asked for again.
-    """
+def test_stuck_request_delays_no_other(start, stuck):
+    """While an author's code is stuck, all other requests are answered, even those in the same write."""
     client = start()
     method, params = STUCK[stuck]
 
@@ -67,36 +64,32 @@ def test_nothing_waits_for_what_is_stuck(start, stuck):
         for offset, (quick, its_params) in enumerate(QUICK, number + 2):
             client.ask(offset, quick, its_params)
             assert "result" in client.wait_for(offset)
-    took, code, _ = client.end()
+    duration, code, _ = client.end()
 
     assert code == 0
-    assert took < 10
+    assert duration < 10
 
 
 @pytest.mark.requirement("stdio/end-of-input", "stdio/server-ends")
 @pytest.mark.parametrize("stuck", ["sleeps", "spins", "blocks", "awaits", "swallows", "resource"])
 @pytest.mark.parametrize("revision", ["2025-06-18", MODERN])
-def test_the_end_waits_for_nobody(start, stuck, revision):
-    """
-    At the end of the input a prompt that goes on has its grace; then the process ends, and says no more.
-    """
+def test_end_of_input_with_a_stuck_request(start, stuck, revision):
+    """At the end of the input a stuck prompt has its grace period; then the process ends without a reply."""
     client = start("--grace", "0.2", revision=revision)
     client.ask(1, *STUCK[stuck])
     client.ask(2, "prompts/list", {})
     client.wait_for(2)
 
-    took, code, found = client.end()
+    duration, code, messages = client.end()
 
-    assert (code, found) == (0, [])
-    assert took < 10
+    assert (code, messages) == (0, [])
+    assert duration < 10
 
 
 @pytest.mark.parametrize("stuck", ["sleeps", "spins", "yields", "blocks", "awaits", "swallows", "completion"])
 @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
-def test_what_is_stuck_can_be_cancelled(start, stuck, revision):
-    """
-    A cancelled request is not answered, its id is free, and the others go on.
-    """
+def test_stuck_request_can_be_cancelled(start, stuck, revision):
+    """A cancelled request is not answered, its id is free, and other requests continue."""
     client = start(revision=revision)
     client.ask(1, *STUCK[stuck])
     client.ask(2, "prompts/list", {})
@@ -110,24 +103,21 @@ def test_what_is_stuck_can_be_cancelled(start, stuck, revision):
 
 @pytest.mark.parametrize("name", ["short", "brief"])
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_time_limit_holds(start, name, revision):
-    """
-    Whatever a prompt does, its client gets one error when its time is up, and standard error says so under
-    the same id, with that of the request.
-    """
+def test_timeout(start, name, revision):
+    """After the timeout the client gets one error, which standard error shows with the same id."""
     client = start(revision=revision)
     client.ask(1, "prompts/get", {"name": name})
 
-    said, _, told = client.wait_for(1)["error"]["message"].partition(" (error ")
-    assert said == f"prompt '{name}' took longer than its limit of 0.2 s"
-    assert re.fullmatch(r"[0-9a-f]{8}\)", told)
+    message, _, error_id = client.wait_for(1)["error"]["message"].partition(" (error ")
+    assert message == f"prompt '{name}' took longer than its limit of 0.2 s"
+    assert re.fullmatch(r"[0-9a-f]{8}\)", error_id)
     assert client.end()[2] == []
-    printed, _, place = client.process.stderr.read().decode().partition(", and was at ")
-    assert printed == f"promptkit: error {told[:8]} in prompts/get, request 1: {said}"
-    assert re.fullmatch(r"\S+recipe\.py:\d+\n", place)
+    printed, _, location = client.process.stderr.read().decode().partition(", and was at ")
+    assert printed == f"promptkit: error {error_id[:8]} in prompts/get, request 1: {message}"
+    assert re.fullmatch(r"\S+recipe\.py:\d+\n", location)
 
 
-#: What stands in the line in which each of them is stuck.
+#: Parts of the line in which each request is stuck.
 LINES = {
     "sleeps": "time.sleep(seconds)",
     "spins": "while time.monotonic() < end|pass",
@@ -142,30 +132,26 @@ LINES = {
 
 
 @pytest.mark.parametrize("stuck", LINES)
-def test_a_time_limit_says_where_the_code_was(start, stuck):
-    """
-    The author is told the file and the line, on standard error; the client is not.
-    """
+def test_timeout_reports_the_line(start, stuck):
+    """Standard error shows the file and the line; the reply does not."""
     client = start("--timeout", "0.3", "--grace", "0.1")
     await_import(client)
     client.ask(1, *STUCK[stuck])
 
     message = client.wait_for(1)["error"]["message"]
     client.end()
-    said = client.process.stderr.read().decode()
+    stderr = client.process.stderr.read().decode()
 
-    words = r"(\w+ '\S+' took longer than its limit of 0\.3 s), and was at (.*recipe\.py):(\d+)\n"
-    (shown, file, line), *others = re.findall(words, said)
-    assert message.startswith(shown)
-    assert others == []
+    pattern = r"(\w+ '\S+' took longer than its limit of 0\.3 s), and was at (.*recipe\.py):(\d+)\n"
+    (explanation, file, line), *further = re.findall(pattern, stderr)
+    assert message.startswith(explanation)
+    assert further == []
     assert any(part in BUSY.splitlines()[int(line)] for part in LINES[stuck].split("|"))
     assert file not in message
 
 
-def test_every_prompt_has_a_time_limit(start):
-    """
-    A prompt whose author has set none has that of the server.
-    """
+def test_default_timeout(start):
+    """A prompt without a timeout has that of the server."""
     client = start("--timeout", "0.3")
     await_import(client)
     client.ask(1, "prompts/get", {"name": "sleeps"})
@@ -175,59 +161,52 @@ def test_every_prompt_has_a_time_limit(start):
     )
 
 
-def test_a_prompt_that_is_found_late_is_named(monkeypatch):
-    """
-    Where a busy machine takes its time over finding the prompt, the error names it all the same.
-    """
-    seek, go_on = Catalog.__getitem__, threading.Event()
+def test_slow_lookup(monkeypatch):
+    """The error names the prompt even if looking it up takes long."""
+    getitem, release = Catalog.__getitem__, threading.Event()
 
-    def seek_slowly(catalog, name):
+    def getitem_slowly(catalog, name):
         time.sleep(0.3)  # by then another thread has taken over
-        return seek(catalog, name)
+        return getitem(catalog, name)
 
     @prompt
     def waits():
-        go_on.wait(50)
+        release.wait(50)
         return "done"
 
-    monkeypatch.setattr(Catalog, "__getitem__", seek_slowly)
-    arrived, told, ended = Queue(), Queue(), threading.Event()
-    server = Server(compile(Recipes(prompts=(waits,))), told.put, limits=Limits(timeout=1))
+    monkeypatch.setattr(Catalog, "__getitem__", getitem_slowly)
+    arrived, output, ended = Queue(), Queue(), threading.Event()
+    server = Server(compile(Recipes(prompts=(waits,))), output.put, limits=Limits(timeout=1))
     server.read_from(arrived.get, ended.set)
     arrived.put(line(initialize("2025-06-18")))
-    told.get(timeout=50)
+    output.get(timeout=50)
     arrived.put(line(request(1, "prompts/get", {"name": "waits"})))
-    reply = json.loads(told.get(timeout=50))
-    go_on.set()
+    reply = json.loads(output.get(timeout=50))
+    release.set()
     arrived.put(b"")
 
     assert ended.wait(50)
     assert reply["error"]["message"].startswith("prompt 'waits' took longer than its limit of 1 s")
 
 
-def test_a_late_reply_still_comes(start, tmp_path):
-    """
-    A prompt that takes its time is answered when it is ready, after what was asked later.
-    """
+def test_slow_prompt_is_answered(start, tmp_path):
+    """A slow prompt is answered when it is ready, after later requests."""
     client, file = start(), tmp_path / "ready"
     client.write(
         request(1, "prompts/get", {"name": "follows", "arguments": {"file": str(file)}}), request(2, "ping")
     )
 
     assert client.wait_for(2)["result"] == {}
-    assert client.kept == []
+    assert client.unclaimed == []
     file.touch()
     assert "result" in client.wait_for(1)
 
 
-def test_requests_above_the_limit_wait(start):
-    """
-    Requests above `--max-renders` run when there is room. Above `--max-waiting` a request is refused, and
-    others are answered meanwhile.
-    """
+def test_limits_of_running_and_queued_requests(start):
+    """Requests above `--max-renders` are queued, and requests above `--max-waiting` are rejected."""
     client = start("--max-renders", "2", "--max-waiting", "1")
     await_import(client)
-    time.sleep(0.2)  # until the thread that has answered it takes no room
+    time.sleep(0.2)  # until the thread that answered is idle
     for number in (1, 2):
         client.ask(number, "prompts/get", {"name": "awaits"})
     for number in (3, 4):
@@ -239,15 +218,13 @@ def test_requests_above_the_limit_wait(start):
     }
     client.ask(5, "prompts/list", {})
     assert "result" in client.wait_for(5)
-    assert client.kept == []
+    assert client.unclaimed == []
     client.write(notification("notifications/cancelled", {"requestId": 1}))
     assert "result" in client.wait_for(3)
 
 
-def test_a_prompt_that_runs_after_its_time_limit_takes_room(start, tmp_path):
-    """
-    Its request gets one reply, the error. The prompt counts against `--max-renders` until it returns.
-    """
+def test_timed_out_prompt_counts_until_it_returns(start, tmp_path):
+    """A timed-out request gets one error; its prompt counts against `--max-renders` until it returns."""
     client, file = start("--max-renders", "1"), tmp_path / "ready"
     client.ask(1, "prompts/get", {"name": "lingers", "arguments": {"file": str(file)}})
     client.ask(2, "prompts/get", {"name": "quick"})
@@ -255,20 +232,16 @@ def test_a_prompt_that_runs_after_its_time_limit_takes_room(start, tmp_path):
     assert "took longer" in client.wait_for(1)["error"]["message"]
     client.ask(3, "ping", {})
     client.wait_for(3)
-    assert client.kept == []
+    assert client.unclaimed == []
     file.touch()
     assert "result" in client.wait_for(2)
     assert client.end()[2] == []
 
 
-def test_what_was_slow_is_tried_again():
-    """
-    A prompt that held up its thread, and is quick now, is rendered where it is read again.
-    """
-    threads, slow_calls = (
-        [],
-        3,
-    )  # more than one: on a busy machine, a request may be late before it is in the prompt
+def test_prompt_that_becomes_quick():
+    """A prompt that was slow and is quick now runs on the reading thread again."""
+    threads = []
+    slow_calls = 3  # several, because on a busy machine a request can be late before its prompt starts
 
     @prompt
     def wakes():
@@ -277,17 +250,18 @@ def test_what_was_slow_is_tried_again():
             time.sleep(0.3)
         return "done"
 
-    arrived, told, ended = Queue(), Queue(), threading.Event()
-    server = Server(compile(Recipes(prompts=(wakes,))), told.put)
+    arrived, output, ended = Queue(), Queue(), threading.Event()
+    server = Server(compile(Recipes(prompts=(wakes,))), output.put)
     server.read_from(arrived.get, ended.set)
     arrived.put(line(initialize("2025-06-18")))
-    told.get(timeout=50)
+    output.get(timeout=50)
     for number in range(1, 13):
         arrived.put(line(request(number, "prompts/get", {"name": "wakes"})))
-        told.get(timeout=50)
+        output.get(timeout=50)
     arrived.put(b"")
 
     assert ended.wait(50)
     first_quick, *later = threads[slow_calls:]
     assert first_quick not in (threads[slow_calls - 1], later[0])
-    assert any(one is other for one, other in itertools.pairwise(later))  # but for a busy machine, each pair
+    # All pairs, unless the machine is busy.
+    assert any(former is latter for former, latter in itertools.pairwise(later))

@@ -1,4 +1,4 @@
-"""What OpenTelemetry is told of requests, as its SDK receives it."""
+"""OpenTelemetry spans and metrics of requests, as the SDK receives them."""
 
 import json
 import os
@@ -60,7 +60,7 @@ CATALOG = compile(Recipes(prompts=(review, broken), resources=(readme, page)))
 
 @pytest.fixture(scope="module")
 def sdk():
-    """The SDK, which keeps in memory what it is told. A process can set it up only once."""
+    """Return the SDK with in-memory exporters; a process can set it up only once."""
     spans, reader = InMemorySpanExporter(), InMemoryMetricReader()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
@@ -71,34 +71,32 @@ def sdk():
 
 @pytest.fixture
 def spans(sdk):
-    """A function that returns the spans that have ended since."""
+    """Return a function that returns the spans that ended during the test."""
     sdk[0].clear()
     return sdk[0].get_finished_spans
 
 
 @pytest.fixture
 def points(sdk):
-    """A function that returns the points of a metric."""
+    """Return a function that returns the data points of a metric."""
 
-    def found(name):
+    def find_points(name):
         data = sdk[1].get_metrics_data()
-        scopes = [scope for found in data.resource_metrics for scope in found.scope_metrics]
+        scopes = [scope for metrics in data.resource_metrics for scope in metrics.scope_metrics]
         return [p for scope in scopes for m in scope.metrics if m.name == name for p in m.data.data_points]
 
-    return found
+    return find_points
 
 
 @pytest.fixture
 def client(sdk):
-    """A client of a server that tells OpenTelemetry of its requests."""
+    """Return a client of a server with OpenTelemetry."""
     return Client(CATALOG, MODERN, observers=[Telemetry(PIPE)])
 
 
 class TestSpans:
-    def test_a_request_is_a_span_of_the_server(self, client, spans):
-        """
-        A span has the name and the attributes that the semantic conventions of MCP ask for.
-        """
+    def test_request(self, client, spans):
+        """A span has the name and the attributes of the semantic conventions for MCP."""
         client.get("review", diff="x")
         (span,) = spans()
 
@@ -112,25 +110,21 @@ class TestSpans:
         }
         assert span.status.status_code is StatusCode.UNSET
 
-    def test_a_call_of_a_tool_is_one_too(self, sdk, spans):
-        """
-        It names the tool, and a result that says what was wrong is an error without its text.
-        """
+    def test_tool_call(self, sdk, spans):
+        """The span names the tool; a result that is an error marks the span without its text."""
         client = Client(CATALOG, MODERN, observers=[Telemetry(PIPE)], tools=True)
         client.ask("tools/call", {"name": "review", "arguments": {"diff": "x"}})
         client.ask("tools/call", {"name": "review", "arguments": {}})
-        called, refused = spans()
+        called, failed = spans()
 
-        assert called.name == refused.name == "tools/call review"
+        assert called.name == failed.name == "tools/call review"
         assert called.attributes["gen_ai.tool.name"] == "review"
         assert called.status.status_code is StatusCode.UNSET
-        assert refused.attributes["error.type"] == "tool_error"
-        assert (refused.status.status_code, refused.status.description) == (StatusCode.ERROR, None)
+        assert failed.attributes["error.type"] == "tool_error"
+        assert (failed.status.status_code, failed.status.description) == (StatusCode.ERROR, None)
 
-    def test_it_is_a_child_of_the_span_that_the_client_names(self, client, spans):
-        """
-        The context of a trace in `_meta` is honoured, with its state.
-        """
+    def test_trace_context(self, client, spans):
+        """The trace context in `_meta` determines the parent span and the trace state."""
         client.ask(
             "prompts/get",
             {"name": "review", "arguments": {"diff": "x"}},
@@ -145,10 +139,8 @@ class TestSpans:
         assert span.context.trace_state.to_header() == "rojo=1"
 
     @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
-    def test_that_holds_in_every_revision(self, sdk, spans, revision):
-        """
-        Older revisions have no word for it, and clients send it all the same.
-        """
+    def test_trace_context_in_older_revisions(self, sdk, spans, revision):
+        """The trace context is used in older revisions too, although they do not define it."""
         client = Client(CATALOG, revision, observers=[Telemetry(PIPE)])
         spans_before = len(spans())
         client.ask("prompts/get", {"name": "review", "arguments": {"diff": "x"}}, traceparent=PARENT)
@@ -156,21 +148,19 @@ class TestSpans:
         assert format(spans()[spans_before:][-1].context.trace_id, "032x") == TRACE
 
     @pytest.mark.parametrize(
-        "wrong", [7, None, "no", ["a"], {"b": 1}, "00-" + "0" * 32 + "-" + "0" * 16 + "-01"]
+        "traceparent", [7, None, "no", ["a"], {"b": 1}, "00-" + "0" * 32 + "-" + "0" * 16 + "-01"]
     )
-    def test_a_context_that_is_none_begins_a_trace(self, client, spans, wrong):
-        """
-        Whatever stands in its place, the request is served, and its span has no parent.
-        """
-        reply = client.ask("prompts/get", {"name": "review", "arguments": {"diff": "x"}}, traceparent=wrong)
+    def test_invalid_trace_context(self, client, spans, traceparent):
+        """With an invalid trace context the request is served, and its span has no parent."""
+        reply = client.ask(
+            "prompts/get", {"name": "review", "arguments": {"diff": "x"}}, traceparent=traceparent
+        )
 
         assert "result" in reply
         assert [span.parent for span in spans()] == [None]
 
-    def test_an_error_has_its_code(self, client, spans):
-        """
-        The span of a request that fails says so by the code of the reply, and does not repeat its text.
-        """
+    def test_error(self, client, spans):
+        """The span of a failed request has the error code, but not the message."""
         client.get("broken")
         (span,) = spans()
 
@@ -181,49 +171,39 @@ class TestSpans:
             "rpc.response.status_code": "-32603",
         }
 
-    def test_a_request_that_never_reaches_the_server_is_a_span(self, client, spans):
-        """
-        So is a request for a method that does not exist, under a name of which there is only one.
-        """
+    def test_unknown_method(self, client, spans):
+        """Requests for unknown methods have spans with one common name."""
         client.ask("prompts/made_up")
         (span,) = spans()
 
         assert (span.name, span.attributes["error.type"]) == ("_OTHER", "-32601")
 
-    def test_nothing_that_a_client_makes_up_is_in_a_name(self, client, spans):
-        """
-        A prompt that does not exist names neither a span nor an attribute.
-        """
+    def test_unknown_prompt(self, client, spans):
+        """The name of an unknown prompt is in neither the name nor the attributes of the span."""
         client.get("made up")
         (span,) = spans()
 
         assert span.name == "prompts/get"
         assert "gen_ai.prompt.name" not in span.attributes
 
-    def test_no_value_is_in_a_span(self, client, spans):
-        """
-        A span holds no value of an argument, nor one in a URI.
-        """
+    def test_values_are_not_exported(self, client, spans):
+        """A span contains no value of an argument or of a variable in a URI."""
         client.get("review", diff="the-diff", token="the-token")  # noqa: S106 (no password)
         client.ask("resources/read", {"uri": "docs://the-page"})
         client.get("review", other="the-value")
-        told = json.dumps([json.loads(span.to_json()) for span in spans()])
+        exported = json.dumps([json.loads(span.to_json()) for span in spans()])
 
         assert len(spans()) == 3
-        assert not [word for word in ("the-diff", "the-token", "the-page", "the-value") if word in told]
+        assert not [word for word in ("the-diff", "the-token", "the-page", "the-value") if word in exported]
 
-    def test_a_resource_without_variables_is_named(self, client, spans):
-        """
-        A URI that its author has written is an attribute.
-        """
+    def test_resource_uri(self, client, spans):
+        """The URI of a resource without variables is an attribute."""
         client.ask("resources/read", {"uri": "docs://readme"})
 
         assert [span.attributes["mcp.resource.uri"] for span in spans()] == ["docs://readme"]
 
-    def test_what_is_never_answered_ends_with_the_server(self, sdk, spans):
-        """
-        At the end no span is left open, and each ends once.
-        """
+    def test_unanswered_request(self, sdk, spans):
+        """The span of an unanswered request ends with the server, once."""
         telemetry = Telemetry(TCP)
         request = next(
             event
@@ -238,23 +218,21 @@ class TestSpans:
         assert [span.attributes["error.type"] for span in spans()] == ["cancelled"]
 
 
-def test_requests_are_measured(client, points):
-    """
-    The duration of each request is recorded under the name of the conventions, without what is only its own.
-    """
+def test_request_durations(client, points):
+    """Durations are recorded with the attributes of the conventions, without the request id."""
     client.get("review", diff="x")
     client.ask("prompts/list")
-    found = {point.attributes["mcp.method.name"]: point for point in points("mcp.server.operation.duration")}
+    by_method = {
+        point.attributes["mcp.method.name"]: point for point in points("mcp.server.operation.duration")
+    }
 
-    assert {"prompts/get", "prompts/list"} <= set(found)
-    assert "jsonrpc.request.id" not in found["prompts/list"].attributes
-    assert found["prompts/list"].explicit_bounds[:3] == (0.01, 0.02, 0.05)
+    assert {"prompts/get", "prompts/list"} <= set(by_method)
+    assert "jsonrpc.request.id" not in by_method["prompts/list"].attributes
+    assert by_method["prompts/list"].explicit_bounds[:3] == (0.01, 0.02, 0.05)
 
 
-def test_over_http_the_endpoints_own_refusals_are_counted(sdk, spans, points):
-    """
-    What the endpoint refuses is counted by status. What it lets through is a span of a request over TCP.
-    """
+def test_http_refusals_are_counted(sdk, spans, points):
+    """Requests that the endpoint rejects are counted by status; all others have spans."""
     app = Application(CATALOG, Settings(telemetry=Telemetry(TCP)))
     message = modern(1, "prompts/get", {"name": "review", "arguments": {"diff": "x"}}, traceparent=PARENT)
     try:
@@ -264,12 +242,12 @@ def test_over_http_the_endpoints_own_refusals_are_counted(sdk, spans, points):
         assert answer_to(app, b"{").status == 400
     finally:
         app.close(0)
-    found = {
+    refusals = {
         point.attributes["http.response.status_code"]: point.value
         for point in points("promptkit.http.refusals")
     }
 
-    assert found == {421: 1, 415: 1, 400: 1}
+    assert refusals == {421: 1, 415: 1, 400: 1}
     assert [(span.name, span.attributes["network.transport"]) for span in spans()] == [
         ("prompts/get review", "tcp")
     ]
@@ -277,23 +255,21 @@ def test_over_http_the_endpoints_own_refusals_are_counted(sdk, spans, points):
 
 
 class TestObservers:
-    def test_each_is_told_in_turn(self):
-        """
-        Several observers are notified of the same requests.
-        """
-        told = []
+    def test_several_observers(self):
+        """Several observers are notified of the same requests in order."""
+        calls = []
 
         class Observer:
             def __init__(self, name):
                 self.name = name
 
             def begin(self, request, catalog):
-                told.append((self.name, request.method))
-                return lambda reply: told.append((self.name, bool(reply.line)))
+                calls.append((self.name, request.method))
+                return lambda reply: calls.append((self.name, bool(reply.line)))
 
         Client(CATALOG, MODERN, observers=[Observer("a"), Observer("b")]).ask("prompts/list")
 
-        assert told == [("a", "prompts/list"), ("b", "prompts/list"), ("a", True), ("b", True)]
+        assert calls == [("a", "prompts/list"), ("b", "prompts/list"), ("a", True), ("b", True)]
 
 
 SCRIPT = """
@@ -310,11 +286,8 @@ sys.exit(main())
 """
 
 
-def test_over_stdio_the_last_span_is_exported_before_the_end(tmp_path):
-    """
-    `--otel` works over stdio, too. The SDK exports in batches, and the process ends without its exit
-    handlers: what is left is handed over first.
-    """
+def test_last_span_is_exported_over_stdio(tmp_path):
+    """With `--otel`, spans of a pending batch are exported before the process ends."""
     (tmp_path / "greet.py").write_text(
         'from promptkit import prompt\n@prompt\ndef greet() -> str:\n    """Greet."""\n    return "hello"\n'
     )
@@ -330,15 +303,13 @@ def test_over_stdio_the_last_span_is_exported_before_the_end(tmp_path):
     assert b"SPAN prompts/get greet" in done.stderr
 
 
-def test_without_the_api_the_extra_is_named(tmp_path):
-    """
-    Without its package, `--otel` says what to install.
-    """
+def test_missing_opentelemetry_package(tmp_path):
+    """Without the package, `--otel` prints the command that installs it."""
     (tmp_path / "opentelemetry.py").write_text("raise ModuleNotFoundError(name='opentelemetry')\n")
     (tmp_path / "recipes").mkdir()
-    for more in ((), ("--http", "0")):
+    for options in ((), ("--http", "0")):
         done = subprocess.run(
-            [sys.executable, "-m", "promptkit", "serve", str(tmp_path / "recipes"), "--otel", *more],
+            [sys.executable, "-m", "promptkit", "serve", str(tmp_path / "recipes"), "--otel", *options],
             env={**os.environ, "PYTHONPATH": str(tmp_path)},
             capture_output=True,
             text=True,
@@ -346,19 +317,16 @@ def test_without_the_api_the_extra_is_named(tmp_path):
             check=False,
         )
 
-        said = done.stderr.splitlines()[-1]
-        assert (done.returncode, said) == (
+        error = done.stderr.splitlines()[-1]
+        assert (done.returncode, error) == (
             2,
             f"promptkit: --otel needs opentelemetry: {install_command('otel')}",
         )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
-def test_over_http_each_worker_exports_what_it_was_asked(tmp_path):
-    """
-    The SDK is set up before the workers are forked. Whichever of them answers, its span is exported before
-    it ends.
-    """
+def test_every_worker_exports_its_spans(tmp_path):
+    """The SDK is set up before workers are forked, and each worker exports its spans before it ends."""
     folder, log = tmp_path / "recipes", tmp_path / "log"
     folder.mkdir()
     (folder / "greet.py").write_text(GREET)

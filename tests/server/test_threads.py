@@ -1,4 +1,4 @@
-"""Threads that do not start, as memory runs out on them before they do."""
+"""Threads that fail to start because memory is short."""
 
 import pytest
 
@@ -6,10 +6,8 @@ from promptkit.server import threads
 from promptkit.server.threads import DaemonThread
 
 
-def test_the_start_fails(monkeypatch):
-    """
-    It does not wait for the thread forever.
-    """
+def test_failed_start(monkeypatch):
+    """Starting a thread that never runs raises an error."""
     monkeypatch.setattr(threads, "_START_WITHIN_S", 0.01)
     monkeypatch.setattr(DaemonThread, "_bootstrap", lambda _: None)  # ends before it has started
 

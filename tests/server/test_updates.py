@@ -1,4 +1,4 @@
-"""No resource holds up a reload or a time limit."""
+"""Slow resources delay neither a reload nor a timeout."""
 
 import json
 import threading
@@ -20,27 +20,29 @@ def greet():
     return "Hello."
 
 
-def saying(found):
-    """The function of a resource that holds a text, or what is returned."""
+def function_of(content):
+    """Return a resource function for a text, or for a function that returns it."""
 
-    def say() -> str:
-        return found() if callable(found) else found
+    def read() -> str:
+        return content() if callable(content) else content
 
-    return say
+    return read
 
 
 def catalog_of(**notes):
-    """A catalog of the resources with these names; a value is a text, or what returns it."""
-    made = [resource(f"notes://{name}", name=name)(saying(found)) for name, found in notes.items()]
-    return compile(Recipes(prompts=(greet,), resources=tuple(made)))
+    """Return a catalog of resources by name; a value is a text, or a function that returns it."""
+    resources = [
+        resource(f"notes://{name}", name=name)(function_of(content)) for name, content in notes.items()
+    ]
+    return compile(Recipes(prompts=(greet,), resources=tuple(resources)))
 
 
-class Reading:
-    """A client that has read, and subscribed to, every resource of a server that reads by itself."""
+class Subscriber:
+    """A client that has read and subscribed to the resources of a threaded server."""
 
     def __init__(self, catalog, uris, **limits):
-        self.arrived, self.told, self.ended = Queue(), Queue(), threading.Event()
-        self.server = Server(catalog, self.told.put, changes=True, limits=Limits(**limits))
+        self.arrived, self.output, self.ended = Queue(), Queue(), threading.Event()
+        self.server = Server(catalog, self.output.put, changes=True, limits=Limits(**limits))
         self.server.read_from(self.arrived.get, self.ended.set)
         self.ask(initialize("2025-11-25"))
         self.arrived.put(line(notification("notifications/initialized")))
@@ -49,19 +51,19 @@ class Reading:
             self.ask(request(number, "resources/subscribe", {"uri": uri}))
 
     def ask(self, message):
-        """Send one request; return what comes next."""
+        """Send one request, and return the next message."""
         self.arrived.put(line(message))
-        return json.loads(self.told.get(timeout=50))
+        return json.loads(self.output.get(timeout=50))
 
     def updated(self, count):
-        """Wait for so many updates; return of which resources."""
-        found = set()
-        while len(found) < count:
-            for text in self.told.get(timeout=50).splitlines():
+        """Wait for *count* updates, and return the URIs of the resources."""
+        uris = set()
+        while len(uris) < count:
+            for text in self.output.get(timeout=50).splitlines():
                 message = json.loads(text)
                 if message.get("method") == "notifications/resources/updated":
-                    found.add(message["params"]["uri"])
-        return found
+                    uris.add(message["params"]["uri"])
+        return uris
 
     def end(self):
         """End the input."""
@@ -71,31 +73,27 @@ class Reading:
 
 @pytest.fixture
 def release():
-    """What resources that hang wait for."""
+    """Return the event that hanging resources wait for."""
     event = threading.Event()
     yield event
     event.set()
 
 
-def test_a_resource_that_hangs_stops_no_reload(release):
-    """
-    The catalog is published at once, and no resource is read for that.
-    """
+def test_hanging_resource_does_not_delay_a_reload(release):
+    """The catalog is published without reading any resource."""
     notes = {"a": "one", "b": "two"}
-    reading = Reading(catalog_of(**notes), [f"notes://{name}" for name in notes])
+    subscriber = Subscriber(catalog_of(**notes), [f"notes://{name}" for name in notes])
 
     new = catalog_of(a="one", b=lambda: release.wait(60) and "")
-    reading.server.replace(new)
-    assert reading.server.snapshot.catalog is new
-    assert reading.updated(2) == {"notes://a", "notes://b"}
-    assert reading.ask(request(9, "ping"))["result"] == {}
-    reading.end()
+    subscriber.server.replace(new)
+    assert subscriber.server.snapshot.catalog is new
+    assert subscriber.updated(2) == {"notes://a", "notes://b"}
+    assert subscriber.ask(request(9, "ping"))["result"] == {}
+    subscriber.end()
 
 
-def test_a_time_limit_names_what_was_found(release):
-    """
-    What takes too long is called by its author's name once that is known, and by its method before.
-    """
+def test_timeout_names_the_resource(release):
+    """The error names the resource as its author declared it."""
 
     @resource("pages://{name}")
     def page(name: str) -> str:
@@ -103,10 +101,10 @@ def test_a_time_limit_names_what_was_found(release):
         return name
 
     catalog = compile(Recipes(prompts=(greet,), resources=(page,)))
-    reading = Reading(catalog, [], timeout=0.2)
-    reply = reading.ask(request(1, "resources/read", {"uri": "pages://secret"}))
+    subscriber = Subscriber(catalog, [], timeout=0.2)
+    reply = subscriber.ask(request(1, "resources/read", {"uri": "pages://secret"}))
 
     assert reply["error"]["message"].startswith(
         "resource 'pages://{name}' took longer than its limit of 0.2 s"
     )
-    reading.end()
+    subscriber.end()

@@ -1,4 +1,4 @@
-"""The order and the bounds of requests that wait until fewer prompts run."""
+"""The order and the limits of queued requests."""
 
 from types import SimpleNamespace
 
@@ -17,24 +17,20 @@ def pending(subject="", text=""):
 
 
 def test_principals_take_turns():
-    """
-    Each principal's oldest request comes first, however many requests another principal has sent before.
-    """
+    """The oldest request of each principal comes first, however many requests others have sent."""
     line, requests = WaitingLine(10), [pending(subject) for subject in "aaabab"]
-    for one in requests:
-        assert line.add(one) is None
+    for item in requests:
+        assert line.add(item) is None
 
     assert [line.pop() for _ in requests] == [requests[number] for number in (0, 3, 1, 5, 2, 4)]
     assert (line.pop(), len(line)) == (None, 0)
 
 
-def test_a_full_line_refuses_the_principal_that_fills_it():
-    """
-    A request of another principal takes the place of the newest request of the principal with the most.
-    """
+def test_full_queue_rejects_the_principal_that_fills_it():
+    """A request of another principal replaces the newest request of the principal with the most requests."""
     line, filling = WaitingLine(3), [pending("many") for _ in range(3)]
-    for one in filling:
-        line.add(one)
+    for item in filling:
+        line.add(item)
 
     with pytest.raises(TooManyRequests, match="3 requests wait already"):
         line.add(pending("many"))
@@ -45,10 +41,8 @@ def test_a_full_line_refuses_the_principal_that_fills_it():
     assert [line.pop() for _ in range(3)] == [filling[0], other, filling[1]]
 
 
-def test_the_params_of_all_requests_are_bounded():
-    """
-    A request that does not fit is refused, and evicts none if that would not make room.
-    """
+def test_total_size_of_params_is_limited():
+    """A request that is too large is rejected, and evicts no request if that would not free enough space."""
     line, small, large = WaitingLine(10, byte_limit=100), pending("a", "x" * 10), pending("a", "x" * 60)
     line.add(small)
     line.add(large)
@@ -57,28 +51,26 @@ def test_the_params_of_all_requests_are_bounded():
         line.add(pending("b", "x" * 90))
     assert len(line) == 2
     line.remove(large)
-    line.remove(large)  # it has left already
+    line.remove(large)  # already removed
     line.add(pending("b", "x" * 60))
     assert len(line) == 2
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans())))
 def test_no_request_is_lost_or_served_twice(steps):
-    """
-    Whatever is added, taken and evicted, each request leaves the line exactly once.
-    """
-    line, added, left = WaitingLine(4), [], []
+    """Each request leaves the queue exactly once."""
+    line, added, removed = WaitingLine(4), [], []
     for subject, takes in steps:
-        one = pending(subject)
+        item = pending(subject)
         try:
-            evicted = line.add(one)
+            evicted = line.add(item)
         except TooManyRequests:
             continue
-        added.append(one)
-        left += [evicted] if evicted is not None else []
-        left += [line.pop()] if takes else []
+        added.append(item)
+        removed += [evicted] if evicted is not None else []
+        removed += [line.pop()] if takes else []
         assert len(line) <= 4
-    left += iter(line.pop, None)
+    removed += iter(line.pop, None)
 
-    assert len(left) == len(set(map(id, left)))
-    assert set(map(id, left)) == set(map(id, added))
+    assert len(removed) == len(set(map(id, removed)))
+    assert set(map(id, removed)) == set(map(id, added))

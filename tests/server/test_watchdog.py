@@ -1,4 +1,4 @@
-"""The guard ends a process in which no Python code can run, and no other."""
+"""The watchdog ends a process in which no Python code can run, and no other process."""
 
 import faulthandler
 import re
@@ -20,9 +20,9 @@ from promptkit.server import Server
 from promptkit.server.threads import Watchdog
 from tests.wire import initialize, line, modern, request
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of the kernel's")
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs kernel timers")
 
-#: How much processor time the servers here may take without running Python code, in seconds.
+#: Limit of processor time without running Python code, in seconds.
 LIMIT = 0.5
 
 #: A server with that limit.
@@ -100,7 +100,7 @@ HELD = {
 
 @pytest.fixture
 def serve(recipes):
-    """A function that starts a server with prompts that hold the lock."""
+    """Return a function that starts a server with prompts that hold the lock."""
     started = []
 
     def make(source=HOLDING, *options, **streams):
@@ -120,17 +120,15 @@ def serve(recipes):
 
 
 def ask(process, *messages):
-    """Send messages, and make sure that the server reads."""
+    """Send messages."""
     process.stdin.write(b"".join(map(line, messages)))
     process.stdin.flush()
 
 
 @pytest.mark.parametrize("held", HELD)
 @pytest.mark.parametrize("ending", ["nothing", "end of input", "SIGTERM"])
-def test_a_lock_that_is_never_released(serve, held, ending):
-    """
-    A process in which no Python code can run is ended by the kernel, with or without a signal.
-    """
+def test_lock_that_is_never_released(serve, held, ending):
+    """A process in which no Python code can run is ended by the kernel, with or without a signal."""
     process = serve()
     ask(process, initialize("2025-06-18"), request(1, *HELD[held]))
     process.stdout.readline()
@@ -140,15 +138,13 @@ def test_a_lock_that_is_never_released(serve, held, ending):
     elif ending == "SIGTERM":
         process.send_signal(signal.SIGTERM)
 
-    # A signal, or the end, may have come before the prompt was begun, or held the lock.
+    # A signal, or the end of the input, can precede the start of the prompt.
     codes = {-signal.SIGPROF} if ending == "nothing" else {-signal.SIGPROF, 0}
     assert process.wait(60) in codes
 
 
-def test_a_lock_that_is_held_when_the_parent_dies(recipes, tmp_path):
-    """
-    It ends without a parent to kill it.
-    """
+def test_lock_that_is_held_when_the_parent_exits(recipes, tmp_path):
+    """The process ends without a parent to kill it."""
     script = tmp_path / "parent.py"
     script.write_text(
         f"import os, subprocess, sys, time\n"
@@ -163,11 +159,11 @@ def test_a_lock_that_is_held_when_the_parent_dies(recipes, tmp_path):
         [sys.executable, script, recipes(recipe=HOLDING)], capture_output=True, check=True, timeout=60
     )
 
-    assert gone(int(parent.stdout))
+    assert has_exited(int(parent.stdout))
 
 
-def gone(number):
-    """Whether a process, which is not our child, ends."""
+def has_exited(number):
+    """Whether a process that is not our child exits."""
     import os
 
     deadline = time.monotonic() + 60
@@ -183,10 +179,8 @@ def gone(number):
     return False
 
 
-def test_a_lock_that_is_held_by_the_first_process_of_a_container(recipes):
-    """
-    The kernel spares it, unless it handles the signal: it exits.
-    """
+def test_lock_that_is_held_by_the_first_process_of_a_container(recipes):
+    """The first process of a container handles the signal and exits, because the kernel does not end it."""
     contained = ["unshare", "--user", "--pid", "--fork", "--kill-child"]
     if not shutil.which("unshare") or subprocess.run([*contained, "true"], check=False).returncode:
         pytest.skip("no container can be made here")
@@ -204,10 +198,8 @@ def test_a_lock_that_is_held_by_the_first_process_of_a_container(recipes):
 
 
 @pytest.mark.parametrize("name", ["spins", "digests", "sleeps", "imports"])
-def test_what_is_healthy_is_not_ended(serve, name):
-    """
-    Python code that works, C that has released the lock, and what sleeps may take longer than the limit.
-    """
+def test_healthy_process_is_not_ended(serve, name):
+    """Running Python code, C code without the lock, and sleeping can take longer than the limit."""
     process = serve()
     ask(process, *(modern(number, "prompts/get", {"name": name}) for number in range(3)))
     replies = [process.stdout.readline() for _ in range(3)]
@@ -218,10 +210,8 @@ def test_what_is_healthy_is_not_ended(serve, name):
     assert process.wait(60) == 0
 
 
-def test_a_process_that_was_stopped_is_not_ended(serve):
-    """
-    Only processor time counts: a process that was stopped for a while goes on.
-    """
+def test_stopped_process_is_not_ended(serve):
+    """Only processor time counts: a process that was stopped continues."""
     process = serve()
     ask(process, modern(1, "prompts/get", {"name": "sleeps"}))
     process.send_signal(signal.SIGSTOP)
@@ -231,10 +221,8 @@ def test_a_process_that_was_stopped_is_not_ended(serve):
     assert b'"result"' in process.stdout.readline()
 
 
-def test_the_guard_prints_where_the_process_hangs(serve):
-    """
-    The last lines on standard error are the stacks of all threads, with the line of the prompt.
-    """
+def test_stacks_are_printed(serve):
+    """The last lines on standard error are the stacks of all threads, with the line of the prompt."""
     process = serve(HOLDING, stderr=subprocess.PIPE)
     ask(process, modern(1, "prompts/get", {"name": "matches"}))
     printed = process.stderr.read().decode()
@@ -243,10 +231,8 @@ def test_the_guard_prints_where_the_process_hangs(serve):
     assert re.search(r'File ".*recipe\.py", line 6 in matches', printed)
 
 
-def test_no_guard_lets_the_process_hang(serve):
-    """
-    For a debugger in C, say: what holds the lock is then the author's affair.
-    """
+def test_no_guard(serve):
+    """With `--no-guard` the process is not ended, which is needed for C debuggers, for example."""
     process = serve(HOLDING.replace("10**13", "2 * 10**8"), "--no-guard")
     ask(process, modern(1, "prompts/get", {"name": "adds"}))
 
@@ -255,17 +241,15 @@ def test_no_guard_lets_the_process_hang(serve):
 
 @pytest.fixture
 def timer():
-    """A function that returns the state of the timer, which is stopped afterwards."""
+    """Return a function that returns the state of the timer, and stop the timer after the test."""
     yield lambda: signal.getitimer(signal.ITIMER_PROF)
     signal.setitimer(signal.ITIMER_PROF, 0)
     faulthandler.unregister(signal.SIGPROF)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
 
 
-def test_it_is_armed_and_disarmed(timer):
-    """
-    It starts again each time, and stops.
-    """
+def test_arm_and_disarm(timer):
+    """The timer starts when it is armed and stops when it is disarmed."""
     guard = Watchdog(50.0)
     guard.arm()
     assert timer()[0] > 40
@@ -274,10 +258,8 @@ def test_it_is_armed_and_disarmed(timer):
     assert timer() == (0.0, 0.0)
 
 
-def test_the_timer_of_an_author_is_left_alone(timer):
-    """
-    Where an author handles its signal, as a profiler does, the timer is the author's.
-    """
+def test_timer_of_the_author_is_not_changed(timer):
+    """If the author handles the signal, like a profiler, the timer is not changed."""
     signal.signal(signal.SIGPROF, lambda *_: None)
     signal.setitimer(signal.ITIMER_PROF, 1000.0, 7.0)
     guard = Watchdog(50.0)
@@ -287,10 +269,8 @@ def test_the_timer_of_an_author_is_left_alone(timer):
     assert timer()[1] == 7.0
 
 
-def test_it_counts_only_while_code_may_run(timer):
-    """
-    It counts before a prompt runs, and no longer once the clock rests.
-    """
+def test_timer_runs_only_with_prompts(timer):
+    """The timer runs before a prompt starts, and stops when the server is idle."""
     seen, sent, arrived, ended = [], Queue(), Queue(), threading.Event()
 
     @prompt

@@ -156,10 +156,10 @@ class TestKeyFile:
     @pytest.mark.parametrize(
         ("mode", "can"),
         [
-            (0o644, "everybody can read it"),
-            (0o444, "everybody can read it"),
-            (0o604, "everybody can read it"),
-            (0o666, "everybody can read it"),
+            (0o644, "every user can read it"),
+            (0o444, "every user can read it"),
+            (0o604, "every user can read it"),
+            (0o666, "every user can read it"),
             (0o660, "others can change it"),
             (0o602, "others can change it"),
         ],

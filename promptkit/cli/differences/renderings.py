@@ -23,7 +23,7 @@ from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_ex
 from promptkit.cli.differences.process_answers import Renderings
 from promptkit.cli.differences.revisions import Repository, checkout, loading_from
 from promptkit.cli.differences.sides import Side, faults_of, key_of, run_side
-from promptkit.cli.differences.word_diff import Line, TextChange, changed_words, text_changes
+from promptkit.cli.differences.word_diff import FAILS, Line, TextChange, changed_words, text_changes
 from promptkit.cli.loading import load_recipes
 from promptkit.errors.exceptions import PromptkitError
 
@@ -176,7 +176,7 @@ def _transcript(call: Call) -> str:
     if is_refused(outcome):
         return call.redactor.redacted(f"[refused] {outcome}")
     if isinstance(outcome, BaseException):
-        return call.redactor.redacted(f"[fails] {failure_reason(outcome)}")
+        return call.redactor.redacted(f"{FAILS}{failure_reason(outcome)}")
     return call.redactor.redacted(str(outcome))
 
 

@@ -105,7 +105,6 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
         parts,
         parameters=parameters,
         description=reader.file.get_text("description"),
-        argument_hint=reader.hint,
         losses=sort_losses(reader.losses),
     )
 

@@ -177,9 +177,6 @@ class SlashCommand:
         description:
             The description, on one line.
 
-        argument_hint:
-            The hint about the arguments for users.
-
         losses:
             The parts of the file that cannot be converted.
     """
@@ -188,7 +185,6 @@ class SlashCommand:
     parts: tuple[Part, ...]
     parameters: tuple[CommandParameter, ...] = ()
     description: str | None = None
-    argument_hint: str | None = None
     losses: tuple[Loss, ...] = attrs.field(default=(), eq=False)
 
 

@@ -83,6 +83,5 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
         split_parts(file.body, file.line, spans),
         parameters=tuple(parameters.values()),
         description=file.get_text("description"),
-        argument_hint=file.get_text("argument-hint"),
         losses=sort_losses(losses),
     )

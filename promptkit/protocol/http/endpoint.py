@@ -6,7 +6,7 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
@@ -31,9 +31,6 @@ from promptkit.protocol.jsonrpc import (
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
 from promptkit.protocol.session import Observe, Session
-
-if TYPE_CHECKING:
-    pass
 
 #: The HTTP status of each error code; 200 for all others. This includes rate limits, because the official
 #: Python client 1.x ends its session at any status of 400 or above.

@@ -128,7 +128,7 @@ class TestClaude:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            ("See\n\n@notes.md", r"line 3 of its text has '@', behind which Claude Code reads the name of a"),
+            ("See\n\n@notes.md", r"line 3 of its text has '@', after which Claude Code expects a file name"),
             ("Of\n!`date`", "line 2 of its text has the beginning of a command that Claude Code runs"),
             ("```!\nls\n```", "line 1 of its text has the beginning of a command that Claude Code runs"),
             ("In ${CLAUDE_SESSION_ID}", "line 1 of its text has '${CLAUDE_', a placeholder of Claude Code"),
@@ -149,7 +149,7 @@ class TestClaude:
         """
         It would be that of another argument.
         """
-        with pytest.raises(ExportRefusedError, match="which would number it"):
+        with pytest.raises(ExportRefusedError, match="where Claude Code expects its number"):
             claude.frozen(made_of("Say ", "[0]"))
 
 

@@ -322,4 +322,4 @@ class TestFiles:
         recipes("my recipes", one="from promptkit import prompt\n\n@prompt\ndef a(): return 'b'\n")
 
         assert main(["export", "claude-commands", "out", "--live", "--target", "my recipes"]) == 1
-        assert "the target 'my recipes' cannot stand in a command as it is" in capsys.readouterr().err
+        assert "the target 'my recipes' cannot be part of a command" in capsys.readouterr().err

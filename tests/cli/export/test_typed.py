@@ -55,7 +55,7 @@ def test_it_is_the_text_alone(typed, name, text, said):
         ("greet", "you", "typed values: 1, arguments for them: 0; it takes none"),
         ("compare", "it's", "the typed arguments have an unclosed quote (No closing quotation)"),
         ("explain", "", "prompt 'explain': 'topic' is missing"),
-        ("explain", f"a{END}b", "what was typed did not arrive as it was"),
+        ("explain", f"a{END}b", "the typed arguments were changed or cut by the client"),
     ],
 )
 def test_what_does_not_fit_is_refused(typed, name, text, said):
@@ -77,7 +77,7 @@ def test_what_was_cut_is_refused(typed, end):
 
     assert code == 2
     assert (
-        "did not arrive as it was: the client has cut it, or changed it: leave out what it reads itself"
+        "the typed arguments were changed or cut by the client: omit what the client interprets itself"
         in printed
     )
 

@@ -92,7 +92,7 @@ class TestChangedMeanwhile:
         code, out, err = promptkit("install", "cursor")
 
         assert (code, out) == (1, "")
-        assert "it was changed by somebody else at the same time, and is left as it is" in err
+        assert "another program changed it at the same time, so it was not written" in err
         assert file.read_text() == '{"theirs": 1}'
         assert [one.name for one in file.parent.iterdir()] == ["mcp.json"]
 

@@ -291,11 +291,11 @@ def test_a_client_without_projects(name, project, promptkit, capsys):
         ),
         (
             ["install", "zed", "prompts", "--url", URL],
-            "unexpected argument 'prompts': what is served at --url ",
+            "unexpected argument 'prompts': the server at --url ",
         ),
         (
             ["uninstall", "zed", "prompts", "--url", URL],
-            "unexpected argument 'prompts': what is served at --url ",
+            "unexpected argument 'prompts': the server at --url ",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

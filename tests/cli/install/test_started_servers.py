@@ -181,7 +181,7 @@ class TestOptions:
             (["--workspace", "gone"], "promptkit serve: error: argument --workspace: 'gone' is not a folder"),
             (
                 ["prompts"],
-                "promptkit install: error: unexpected argument 'prompts' behind --: name targets before",
+                "promptkit install: error: unexpected argument 'prompts' after --: name targets before",
             ),
             (
                 ["--http", "80"],

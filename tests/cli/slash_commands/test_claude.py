@@ -51,7 +51,7 @@ class TestWholeFile:
             *((ArgumentPart, 8), (CommandPart, 10), (FilePart, 12)),
             *((ArgumentPart, 14), (ArgumentPart, 14)),
         ]
-        assert (command.description, command.argument_hint) == ("Fix an issue", "[issue-number] [priority]")
+        assert command.description == "Fix an issue"
         assert command.parameters == (
             CommandParameter("issue_number", default="$1"),
             CommandParameter("priority", default="$2"),
@@ -215,7 +215,7 @@ class TestFrontmatter:
 
         command = read_claude_command("x", text)
 
-        assert (command.description, command.argument_hint) == ("Fix: a bug", "[a] [b]")
+        assert (command.description, command.parameters[0].description) == ("Fix: a bug", "[a] [b]")
         assert [loss.what for loss in command.losses] == ["the field 'tags' is not carried"]
 
     def test_several_lines(self):

@@ -19,7 +19,7 @@ def test_prompt_with_arguments(arg1: str, arg2: str):
 
 @prompt
 def test_prompt_with_embedded_resource(resourceUri: str):  # noqa: N803 (the suite's name)
-    """A prompt that brings a document along."""
+    """A prompt with an embedded resource."""
     text = "Embedded resource content for testing."
     yield user(EmbeddedResource(resourceUri, text=text, mime_type="text/plain"))
     yield user("Please process the embedded resource above.")
@@ -27,7 +27,7 @@ def test_prompt_with_embedded_resource(resourceUri: str):  # noqa: N803 (the sui
 
 @prompt
 def test_prompt_with_image():
-    """A prompt that brings a picture along."""
+    """A prompt with an image."""
     yield user(Image(PNG))
     yield user("Please analyze the image above.")
 

@@ -1,4 +1,4 @@
-"""The tools that the conformance suite calls: prompts, like all others."""
+"""The tools that the conformance suite calls."""
 
 import time
 from dataclasses import dataclass
@@ -18,32 +18,32 @@ _WRITTEN = Path(__file__).with_name("written.py")
 
 @prompt
 def test_simple_text():
-    """Say something."""
+    """Return a text."""
     return "This is a simple text response for testing."
 
 
 @prompt
 def test_image_content():
-    """Show a picture."""
+    """Return an image."""
     return Image(PNG)
 
 
 @prompt
 def test_audio_content():
-    """Play a sound."""
+    """Return a sound."""
     return Audio(WAV)
 
 
 @prompt
 def test_embedded_resource():
-    """Bring a document along."""
+    """Return an embedded resource."""
     text = "This is an embedded resource content."
     return EmbeddedResource("test://embedded-resource", text=text, mime_type="text/plain")
 
 
 @prompt
 def test_multiple_content_types():
-    """Bring a text, a picture and a document along."""
+    """Return a text, an image and an embedded resource."""
     data = EmbeddedResource(
         "test://mixed-content-resource", text='{"test":"data","value":123}', mime_type="application/json"
     )
@@ -52,14 +52,14 @@ def test_multiple_content_types():
 
 @prompt
 def test_error_handling():
-    """Always refuse."""
+    """Always fail."""
     msg = "This tool intentionally returns an error for testing"
     raise PromptError(msg)
 
 
 @prompt
 def test_tool_with_progress(context: Context):
-    """Take some time, and say how far it has come."""
+    """Report progress."""
     for step in (0, 50, 100):
         context.report_progress(step, 100)
         time.sleep(0.05)
@@ -68,13 +68,13 @@ def test_tool_with_progress(context: Context):
 
 @prompt
 def test_logging_tool():
-    """Say something, and log nothing to the client."""
+    """Return a text without logging to the client."""
     return "Nothing was logged."
 
 
 @prompt
 def test_missing_capability(context: Context):
-    """Require what few clients can do."""
+    """Require a capability that few clients have."""
     context.require("sampling")
     return "The client can do it."
 
@@ -93,31 +93,31 @@ def test_input_required_result_elicitation(name: str):
 
 @prompt(elicit=True)
 def test_input_required_result_request_state(ok: bool):  # noqa: FBT001 (the suite's argument)
-    """Ask for a confirmation, and check that the state comes back."""
+    """Ask for a confirmation, and check the returned state."""
     return f"state-ok: {ok}"
 
 
 @prompt(elicit=True)
 def test_input_required_result_tampered_state(ok: bool):  # noqa: FBT001 (the suite's argument)
-    """Ask for a confirmation, and refuse a state that was changed."""
+    """Ask for a confirmation, and reject an altered state."""
     return f"It was not changed: {ok}"
 
 
 @prompt(elicit=True)
 def test_input_required_result_multi_round(color: str):
-    """Ask for a color, twice if the first answer does not have it."""
+    """Ask for a color, again if the first answer is incomplete."""
     return f"The color is {color}."
 
 
 @prompt(elicit=True)
 def test_input_required_result_capabilities(answer: str):
-    """Ask only a client that can show a form."""
+    """Ask only clients with forms."""
     return f"The answer was {answer}."
 
 
 @dataclass
 class address:  # noqa: N801 (the suite's name)
-    """Where somebody lives, and where letters go from there: only what holds itself is a definition."""
+    """An address with a forwarding address: only recursive types become definitions."""
 
     street: str = ""
     city: str = ""
@@ -130,7 +130,7 @@ def json_schema_2020_12_tool(
     address: address | None = None,
     contactMethod: Literal["phone", "email"] = "phone",  # noqa: N803 (the suite's name)
 ):
-    """Have a schema with definitions."""
+    """Accept arguments whose schema has definitions."""
     return f"{name}, {address}, by {contactMethod}"
 
 

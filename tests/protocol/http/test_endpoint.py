@@ -1,4 +1,4 @@
-"""What is posted: in which era it is served, and the status of what is not. Each test is a row of a table."""
+"""The HTTP endpoint: the era and the status of posted messages."""
 
 import json
 
@@ -22,7 +22,7 @@ CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
 class Replies:
-    """A channel that keeps what goes to it."""
+    """A channel that collects its lines."""
 
     gone = False
     principal = address = None
@@ -35,96 +35,90 @@ class Replies:
         return reply
 
     def add(self, reply):
-        """Take a reply."""
+        """Collect a reply."""
         self.sent.append(reply.line)
         return b""
 
     def sender(self, _send):
-        """Take lines before the reply, too."""
+        """Collect lines before the reply."""
         return self.sent.append
 
 
 class Outcome:
-    """What became of a posted message."""
+    """The outcome of a posted message."""
 
     def __init__(self, message, limits=None, **fields):
         self.channel = Replies()
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, limits or Limits())
         endpoint.offer(Capabilities(changes=True))
-        given = {**{name.replace("-", "_"): value for name, value in repeat(message).items()}, **fields}
-        self.found = endpoint.receive(head(**given), body_of(message), self.channel)
+        head_fields = {**{name.replace("-", "_"): value for name, value in repeat(message).items()}, **fields}
+        self.result = endpoint.receive(head(**head_fields), body_of(message), self.channel)
 
     @property
     def served(self):
-        """The requests for the server, each with its revision and whether it names that."""
-        assert isinstance(self.found, list)
+        """The dispatched requests: method, revision and whether the revision is stateless."""
+        assert isinstance(self.result, list)
         assert self.channel.sent == []
-        return [(each.method, each.revision.date, each.revision.stateless) for each in self.found]
+        return [(each.method, each.revision.date, each.revision.stateless) for each in self.result]
 
     @property
     def status(self):
-        """The status that the message is answered with at once."""
-        assert not isinstance(self.found, list)
+        """The status of the immediate response."""
+        assert not isinstance(self.result, list)
         assert self.channel.sent == [], "there are two replies"
-        return self.found.status
+        return self.result.status
 
     @property
     def reply(self):
-        """What it is answered with."""
+        """The body of the response."""
         assert self.status
-        assert dict(self.found.headers)[b"content-type"] == b"application/json"
-        return json.loads(self.found.body)
+        assert dict(self.result.headers)[b"content-type"] == b"application/json"
+        return json.loads(self.result.body)
 
     @property
-    def refusal(self):
-        """The status, and the code of the error."""
+    def error(self):
+        """The status and the error code."""
         return self.status, self.reply["error"]["code"]
 
     @property
-    def header(self):
+    def headers(self):
         """The headers of the response."""
-        return dict(self.found.headers)
+        return dict(self.result.headers)
 
 
 def claiming(version, method="prompts/list", **params):
-    """A request that names any revision."""
+    """Return a request that names any revision."""
     meta = envelope() | {CLAIM: version}
     return request(1, method, {**params, "_meta": meta})
 
 
 def session_id(revision):
-    """The id of a session of some revision."""
+    """Return a session id of a revision."""
     opened = Outcome(initialize(revision, capabilities={"roots": {}}))
-    return opened.header[b"mcp-session-id"].decode()
+    return opened.headers[b"mcp-session-id"].decode()
 
 
-class TestTheEra:
-    def test_a_claim_in_the_body_decides(self):
-        """
-        A request that names the modern revision, in body and head, is served so.
-        """
+class TestEra:
+    def test_modern_request(self):
+        """A request that names the modern revision in its body and headers is served in it."""
         assert Outcome(GET).served == [("prompts/get", MODERN, True)]
 
     @pytest.mark.parametrize("version", [None, *HANDSHAKES, "2031-01-01", "", "x"])
-    def test_a_claim_that_the_head_does_not_repeat(self, version):
-        """
-        Such a request is never served as one of the older era, with its claim ignored.
-        """
-        assert Outcome(GET, mcp_protocol_version=version).refusal == (400, -32020)
+    def test_revision_missing_in_the_headers(self, version):
+        """A modern request without a matching header is rejected, and not served as a legacy request."""
+        assert Outcome(GET, mcp_protocol_version=version).error == (400, -32020)
 
     @pytest.mark.parametrize("version", [None, *HANDSHAKES])
     @pytest.mark.parametrize("proposed", [*HANDSHAKES, "2031-01-01", MODERN])
-    def test_a_handshake(self, version, proposed):
-        """
-        `initialize` opens a session, whatever legacy revision the head names, and declares no changes.
-        """
+    def test_handshake(self, version, proposed):
+        """`initialize` opens a session, whatever legacy revision the headers name."""
         opened = Outcome(initialize(proposed), mcp_protocol_version=version)
 
         assert opened.status == 200
         agreed = proposed if proposed in HANDSHAKES else HANDSHAKES[-1]
         assert opened.reply["result"]["protocolVersion"] == agreed
         assert opened.reply["result"]["capabilities"]["prompts"] == {"listChanged": False}
-        session = SESSIONS.open(opened.header[b"mcp-session-id"].decode())
+        session = SESSIONS.open(opened.headers[b"mcp-session-id"].decode())
         assert session is not None
         assert (session.revision.date, session.client.name) == (agreed, "test")
 
@@ -132,79 +126,63 @@ class TestTheEra:
     @pytest.mark.parametrize(
         "message", [LIST, request(1, "ping"), initialize(HANDSHAKES[-1]), request(1, "x/y")]
     )
-    def test_no_claim_under_a_head_of_no_session(self, version, message):
-        """
-        A modern or unknown revision in the head asks for an envelope, and gets no session id.
-        """
-        refused = Outcome(message, mcp_protocol_version=version)
+    def test_modern_header_without_an_envelope(self, version, message):
+        """A modern or unknown revision in the headers requires an envelope, and no session is opened."""
+        rejected = Outcome(message, mcp_protocol_version=version)
 
-        assert refused.refusal == (400, -32602)
-        assert refused.reply["error"]["data"] == {"missing": [CLAIM, CAPABILITIES]}
-        assert b"mcp-session-id" not in refused.header
+        assert rejected.error == (400, -32602)
+        assert rejected.reply["error"]["data"] == {"missing": [CLAIM, CAPABILITIES]}
+        assert b"mcp-session-id" not in rejected.headers
 
     @pytest.mark.parametrize("version", HANDSHAKES)
-    def test_no_claim_under_a_legacy_head(self, version):
-        """
-        A request is served at the revision that its head names.
-        """
+    def test_legacy_header(self, version):
+        """A request is served in the legacy revision of its headers."""
         assert Outcome(LIST, mcp_protocol_version=version).served == [("prompts/list", version, False)]
 
-    def test_no_claim_at_all(self):
-        """
-        A request that names no revision is of the last one without the header.
-        """
+    def test_no_revision(self):
+        """A request without a revision is served in the last revision that has no header."""
         assert Outcome(LIST).served == [("prompts/list", BATCHES, False)]
 
     @pytest.mark.parametrize("version", HANDSHAKES)
-    def test_a_session_id_says_the_revision(self, version):
-        """
-        Without the header, the sealed session id tells; with it, the header.
-        """
+    def test_revision_of_the_session_id(self, version):
+        """Without the header, the session id determines the revision."""
         sealed = session_id(version)
 
         served = Outcome(LIST, mcp_session_id=sealed)
         assert served.served == [("prompts/list", version, False)]
-        assert served.found[0].client.name == "test"
-        assert served.found[0].capabilities == {"roots": {}}
+        assert served.result[0].client.name == "test"
+        assert served.result[0].capabilities == {"roots": {}}
         other = Outcome(LIST, mcp_session_id=sealed, mcp_protocol_version="2025-06-18")
         assert other.served == [("prompts/list", "2025-06-18", False)]
 
     @pytest.mark.parametrize("version", [*HANDSHAKES, "2031-01-01"])
-    def test_a_claim_that_no_request_can_make(self, version):
-        """
-        Of what is served, only modern revisions are named: a client that got it wrong may try again.
-        """
-        refused = Outcome(claiming(version), mcp_protocol_version=version)
+    def test_unsupported_revision(self, version):
+        """A request can name only modern revisions; the error lists them."""
+        rejected = Outcome(claiming(version), mcp_protocol_version=version)
 
-        assert refused.refusal == (400, -32022)
-        assert refused.reply["error"]["data"] == {"supported": [MODERN], "requested": version}
-        assert refused.reply["id"] == 1
+        assert rejected.error == (400, -32022)
+        assert rejected.reply["error"]["data"] == {"supported": [MODERN], "requested": version}
+        assert rejected.reply["id"] == 1
 
-    def test_a_handshake_of_the_modern_era(self):
-        """
-        There is none: no session is opened for a request that names its revision.
-        """
-        refused = Outcome(request(1, "initialize", {**initialize(BATCHES)["params"], "_meta": envelope()}))
+    def test_modern_handshake(self):
+        """A modern revision has no handshake, and no session is opened."""
+        rejected = Outcome(request(1, "initialize", {**initialize(BATCHES)["params"], "_meta": envelope()}))
 
-        assert refused.refusal == (404, -32601)
-        assert b"mcp-session-id" not in refused.header
+        assert rejected.error == (404, -32601)
+        assert b"mcp-session-id" not in rejected.headers
 
     @pytest.mark.parametrize("method", ["ping", "resources/subscribe", "logging/setLevel", "x", ""])
     def test_unknown_methods(self, method):
-        """
-        404 in the modern era; clients of the older one would take that for a broken connection.
-        """
-        assert Outcome(modern("a", method, {"uri": "x://"})).refusal == (404, -32601)
-        assert Outcome(request("a", "x/" + method)).refusal == (200, -32601)
+        """The status is 404 in the modern era, and 200 in sessions, where 404 means a lost session."""
+        assert Outcome(modern("a", method, {"uri": "x://"})).error == (404, -32601)
+        assert Outcome(request("a", "x/" + method)).error == (200, -32601)
 
-    def test_a_session_has_no_discovery(self):
-        """
-        `server/discover` belongs to the modern era, and is answered there without the server.
-        """
-        found = Outcome(modern(1, "server/discover"))
+    def test_methods_of_one_era(self):
+        """`server/discover` exists only in the modern era, and `ping` only in sessions."""
+        discovered = Outcome(modern(1, "server/discover"))
 
-        assert (found.status, found.reply["result"]["supportedVersions"]) == (200, [MODERN])
-        assert Outcome(request(1, "server/discover")).refusal == (200, -32601)
+        assert (discovered.status, discovered.reply["result"]["supportedVersions"]) == (200, [MODERN])
+        assert Outcome(request(1, "server/discover")).error == (200, -32601)
         assert Outcome(request(1, "ping")).reply["result"] == {}
 
 
@@ -213,46 +191,38 @@ class TestNotifications:
     @pytest.mark.parametrize(
         "method", ["notifications/initialized", "notifications/cancelled", "notifications/x", "x"]
     )
-    def test_they_are_accepted(self, version, method):
-        """
-        202 without a body, in every era, whether they are known or not.
-        """
-        found = Outcome(notification(method, {"requestId": 1}), mcp_protocol_version=version)
+    def test_accepted(self, version, method):
+        """The response to a known or unknown notification is 202 without a body, in every era."""
+        outcome = Outcome(notification(method, {"requestId": 1}), mcp_protocol_version=version)
 
-        assert (found.status, found.found.body, found.header) == (202, b"", {})
+        assert (outcome.status, outcome.result.body, outcome.headers) == (202, b"", {})
 
     @pytest.mark.parametrize("version", ["2031-01-01", "", "x", b"\xff"])
-    def test_those_of_unknown_revisions_are_not(self, version):
-        """
-        400, and which revisions are served.
-        """
-        refused = Outcome(notification("notifications/initialized"), mcp_protocol_version=version)
+    def test_unknown_revision(self, version):
+        """The response is 400 and lists the supported revisions."""
+        rejected = Outcome(notification("notifications/initialized"), mcp_protocol_version=version)
 
-        assert refused.refusal == (400, -32022)
-        assert "id" not in refused.reply
+        assert rejected.error == (400, -32022)
+        assert "id" not in rejected.reply
 
-    def test_those_that_are_malformed(self):
-        """
-        A notification is never answered, so one that does not fit is dropped like others.
-        """
+    def test_malformed(self):
+        """An invalid notification is dropped, because notifications are never answered."""
         assert Outcome(notification("notifications/cancelled", {"requestId": {}})).status == 202
         assert Outcome(notification("notifications/cancelled", [])).status == 202
 
 
 class TestResponses:
     @pytest.mark.parametrize("response", [{"result": {}}, {"error": {"code": 1, "message": "x"}}])
-    def test_nobody_asked(self, response):
-        """
-        Clients of the older era may send responses, those of the modern one may not.
-        """
+    def test_unexpected_response(self, response):
+        """Sessions ignore unexpected responses; the modern era rejects them."""
         message = {"jsonrpc": "2.0", "id": 1, **response}
 
         assert Outcome(message).status == 202
         assert Outcome(message, mcp_protocol_version="2025-11-25").status == 202
-        assert Outcome(message, mcp_protocol_version=MODERN).refusal == (400, -32600)
+        assert Outcome(message, mcp_protocol_version=MODERN).error == (400, -32600)
 
 
-class TestBrokenBodies:
+class TestInvalidBodies:
     @pytest.mark.parametrize("version", [None, "2025-11-25", MODERN])
     @pytest.mark.parametrize(
         ("body", "code"),
@@ -282,36 +252,30 @@ class TestBrokenBodies:
             (b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}', -32600),
         ],
     )
-    def test_their_status(self, version, body, code):
-        """
-        400 in every era: no client sends such a body by chance.
-        """
-        assert Outcome(body, mcp_protocol_version=version).refusal == (400, code)
+    def test_status(self, version, body, code):
+        """The status is 400 in every era."""
+        assert Outcome(body, mcp_protocol_version=version).error == (400, code)
 
-    def test_what_is_said_of_a_body(self):
-        """
-        Nobody sends lines over HTTP, so no error speaks of one.
-        """
+    def test_message(self):
+        """The error message does not mention lines, because HTTP bodies are not lines."""
         bodies = [b"", b"{", b"\xff", b'"\\ud800"', b"[]", b"[1]", b"[" * 200, b"[" + b"1," * 60_000 + b"1]"]
         for version in (None, "2025-11-25", MODERN):
             for body in bodies:
-                found = Outcome(body, mcp_protocol_version=version)
-                assert b"line" not in found.found.body, found.found.body
+                rejected = Outcome(body, mcp_protocol_version=version)
+                assert b"line" not in rejected.result.body, rejected.result.body
 
 
 class TestBatches:
     def test_requests_and_notifications(self):
-        """
-        Of an array of the one revision that has them, each request is served, and the reply is one array.
-        """
-        found = Outcome(
+        """Each request of a batch is dispatched, and the replies are one array."""
+        outcome = Outcome(
             [LIST, notification("notifications/x"), request("b", "prompts/list"), request(3, "ping")]
         )
 
-        assert found.served == [("prompts/list", BATCHES, False)] * 2
-        for each in found.found:
+        assert outcome.served == [("prompts/list", BATCHES, False)] * 2
+        for each in outcome.result:
             each.answer(Reply(b'{"id":"%a"}\n' % each.id))
-        (line,) = found.channel.sent
+        (line,) = outcome.channel.sent
         assert [reply["id"] for reply in json.loads(line)] == [3, "1", "'b'"]
 
     @pytest.mark.parametrize(
@@ -324,36 +288,28 @@ class TestBatches:
         ],
     )
     def test_nothing_to_answer(self, batch):
-        """
-        202, as for each of them alone.
-        """
+        """The response to a batch without requests is 202."""
         assert Outcome(batch).status == 202
 
-    def test_all_is_answered_at_once(self):
-        """
-        What needs no server is answered, once, with an array.
-        """
-        found = Outcome([request(1, "ping"), request(2, "ping"), notification("x")])
+    def test_immediate_replies(self):
+        """A batch that needs no dispatch is answered immediately with one array."""
+        outcome = Outcome([request(1, "ping"), request(2, "ping"), notification("x")])
 
-        assert (found.status, [reply["id"] for reply in found.reply]) == (200, [1, 2])
+        assert (outcome.status, [reply["id"] for reply in outcome.reply]) == (200, [1, 2])
 
-    def test_one_bad_element(self):
-        """
-        It is answered in its place, and the others are served.
-        """
-        found = Outcome([5, request(1, "ping"), {"id": 2}])
+    def test_invalid_element(self):
+        """An invalid element gets an error in its position, and the others are served."""
+        outcome = Outcome([5, request(1, "ping"), {"id": 2}])
 
-        assert found.status == 200
-        assert [reply.get("error", {}).get("code") for reply in found.reply] == [-32600, None, -32600]
+        assert outcome.status == 200
+        assert [reply.get("error", {}).get("code") for reply in outcome.reply] == [-32600, None, -32600]
 
-    def test_a_handshake_is_no_part_of_one(self):
-        """
-        The elements of a batch share a session, which `initialize` would change.
-        """
-        found = Outcome([initialize(BATCHES)])
+    def test_handshake(self):
+        """A batch cannot contain `initialize`, because its elements share a session."""
+        outcome = Outcome([initialize(BATCHES)])
 
-        assert [reply["error"]["code"] for reply in found.reply] == [-32600]
-        assert b"mcp-session-id" not in found.header
+        assert [reply["error"]["code"] for reply in outcome.reply] == [-32600]
+        assert b"mcp-session-id" not in outcome.headers
 
     @pytest.mark.parametrize(
         ("batch", "version"),
@@ -374,17 +330,13 @@ class TestBatches:
             ([LIST] * 1001, None),
         ],
     )
-    def test_those_that_are_refused(self, batch, version):
-        """
-        Empty and overlong ones, those of another revision, and those with an element that names a revision.
-        """
-        assert Outcome(batch, mcp_protocol_version=version).refusal == (400, -32600)
+    def test_rejected_batches(self, batch, version):
+        """Empty and overlong batches, and batches of or with another revision, are rejected."""
+        assert Outcome(batch, mcp_protocol_version=version).error == (400, -32600)
 
-    def test_a_session_id_of_a_revision_without_them(self):
-        """
-        A sealed session id counts like the header.
-        """
-        assert Outcome([LIST], mcp_session_id=session_id("2025-06-18")).refusal == (400, -32600)
+    def test_session_of_a_revision_without_batches(self):
+        """The revision of a session id counts like the header."""
+        assert Outcome([LIST], mcp_session_id=session_id("2025-06-18")).error == (400, -32600)
         assert Outcome([LIST], mcp_session_id=session_id(BATCHES)).served == [
             ("prompts/list", BATCHES, False)
         ]
@@ -392,201 +344,175 @@ class TestBatches:
 
 class TestSessions:
     @pytest.mark.parametrize("sealed", ["", "x", "a.b", "\xff", "A" * 3000, "0" * 40])
-    def test_one_that_has_ended(self, sealed):
-        """
-        404, so that the client opens another, which it does without the id; requests keep their id.
-        """
-        refused = Outcome(request("q", "ping"), mcp_session_id=sealed)
+    def test_invalid_session_id(self, sealed):
+        """The status is 404, so that the client opens another session; the reply keeps the request id."""
+        rejected = Outcome(request("q", "ping"), mcp_session_id=sealed)
 
-        assert (refused.refusal, refused.reply["id"]) == ((404, -32600), "q")
+        assert (rejected.error, rejected.reply["id"]) == ((404, -32600), "q")
         assert Outcome(notification("x"), mcp_session_id=sealed).status == 404
         assert Outcome(initialize("2025-11-25"), mcp_session_id=sealed).status == 200
 
-    def test_ids_of_others(self):
-        """
-        What other keys, or a server with another name, have sealed opens nothing.
-        """
-        said = (SESSIONS.open(session_id("2025-11-25")).revision, None, {})
+    def test_session_id_of_another_server(self):
+        """Session ids with another key or server name are rejected."""
+        session = (SESSIONS.open(session_id("2025-11-25")).revision, None, {})
         for ring in (KeyRing([b"x" * 32], "tests"), KeyRing([KEY], "others")):
-            assert Outcome(LIST, mcp_session_id=Sessions(ring).seal(*said)).status == 404
+            assert Outcome(LIST, mcp_session_id=Sessions(ring).seal(*session)).status == 404
 
-    def test_ids_that_were_changed(self):
-        """
-        No character of an id can be another one.
-        """
+    def test_altered_session_id(self):
+        """A session id with one character replaced is rejected."""
         sealed = session_id("2025-11-25")
-        for place in range(0, len(sealed), 7):
-            other = "A" if sealed[place] != "A" else "B"
-            assert Outcome(LIST, mcp_session_id=sealed[:place] + other + sealed[place + 1 :]).status == 404
+        for index in range(0, len(sealed), 7):
+            replacement = "A" if sealed[index] != "A" else "B"
+            assert (
+                Outcome(LIST, mcp_session_id=sealed[:index] + replacement + sealed[index + 1 :]).status == 404
+            )
 
-    def test_an_ended_one(self):
-        """
-        After its time an id is one that never was.
-        """
+    def test_expired_session_id(self):
+        """An expired session id is rejected like an unknown one."""
         old = Sessions(KeyRing([KEY], "tests"), lifetime=-1).seal(
             SESSIONS.open(session_id("2025-11-25")).revision, None, {}
         )
 
         assert Outcome(LIST, mcp_session_id=old).status == 404
 
-    def test_the_modern_era_has_none(self):
-        """
-        An id is ignored there, whatever it is, even if the head does not agree with the body.
-        """
+    def test_session_id_is_ignored_in_the_modern_era(self):
+        """A session id is ignored there, even if headers and body do not match."""
         assert Outcome(GET, mcp_session_id="x").served == [("prompts/get", MODERN, True)]
-        assert Outcome(GET, mcp_session_id="x", mcp_protocol_version=None).refusal == (400, -32020)
+        assert Outcome(GET, mcp_session_id="x", mcp_protocol_version=None).error == (400, -32020)
 
-    def test_several_at_once(self):
-        """
-        Nobody can tell which one counts.
-        """
+    def test_repeated_headers(self):
+        """Repeated session ids and revisions are ambiguous and rejected."""
         sealed = session_id("2025-11-25")
 
-        assert Outcome(LIST, mcp_session_id=[sealed, "x"]).refusal == (400, -32600)
-        assert Outcome(LIST, mcp_protocol_version=["2025-11-25", "2025-06-18"]).refusal == (400, -32600)
+        assert Outcome(LIST, mcp_session_id=[sealed, "x"]).error == (400, -32600)
+        assert Outcome(LIST, mcp_protocol_version=["2025-11-25", "2025-06-18"]).error == (400, -32600)
 
 
-class TestTheEnvelope:
+class TestEnvelope:
     @pytest.mark.parametrize("missing", [[CLAIM], [CAPABILITIES], [CLAIM, CAPABILITIES]])
     @pytest.mark.parametrize("method", ["prompts/list", "x/y", "server/discover", "ping"])
-    def test_what_every_request_has_to_carry(self, missing, method):
-        """
-        400 (-32602), before anything else of head and body is compared.
-        """
+    def test_missing_members(self, missing, method):
+        """Missing members are reported before headers and body are compared."""
         meta = {key: value for key, value in envelope().items() if key not in missing}
-        refused = Outcome(request(1, method, {"_meta": meta}), mcp_protocol_version=MODERN)
+        rejected = Outcome(request(1, method, {"_meta": meta}), mcp_protocol_version=MODERN)
 
-        assert refused.refusal == (400, -32602)
-        assert refused.reply["error"]["data"] == {"missing": missing}
+        assert rejected.error == (400, -32602)
+        assert rejected.reply["error"]["data"] == {"missing": missing}
 
     @pytest.mark.parametrize("params", [[], 5, {}, *({"_meta": meta} for meta in (None, 5, "x", [], {}))])
-    def test_no_envelope(self, params):
-        """
-        Whatever else stands in its place is the same as nothing.
-        """
-        refused = Outcome(request(1, "prompts/list", params), mcp_protocol_version=MODERN)
+    def test_invalid_envelope(self, params):
+        """An envelope of another type counts as missing."""
+        rejected = Outcome(request(1, "prompts/list", params), mcp_protocol_version=MODERN)
 
-        assert refused.refusal == (400, -32602)
+        assert rejected.error == (400, -32602)
         if not isinstance(params, dict):
-            assert Outcome(request(1, "prompts/list", params)).refusal == (400, -32600)
+            assert Outcome(request(1, "prompts/list", params)).error == (400, -32600)
 
     @pytest.mark.parametrize(
-        "wrong", [{CLAIM: 5}, {CLAIM: None}, {CLAIM: [MODERN]}, {CAPABILITIES: []}, {CAPABILITIES: None}]
+        "invalid", [{CLAIM: 5}, {CLAIM: None}, {CLAIM: [MODERN]}, {CAPABILITIES: []}, {CAPABILITIES: None}]
     )
-    def test_members_of_another_type(self, wrong):
-        """
-        400 (-32602), also for a revision that is no text.
-        """
-        message = request(1, "prompts/list", {"_meta": envelope() | wrong})
+    def test_members_of_another_type(self, invalid):
+        """Members of another type are -32602, even the revision."""
+        message = request(1, "prompts/list", {"_meta": envelope() | invalid})
 
-        refused = Outcome(message, mcp_protocol_version=MODERN, mcp_method="prompts/list")
-        assert refused.refusal == (400, -32602)
+        rejected = Outcome(message, mcp_protocol_version=MODERN, mcp_method="prompts/list")
+        assert rejected.error == (400, -32602)
 
-    def test_params_that_do_not_fit(self):
-        """
-        A handler's error is 200, in both eras: the request itself was one.
-        """
-        assert Outcome(modern(1, "prompts/get", {"name": 5}), mcp_name=None).refusal == (200, -32602)
-        assert Outcome(request(1, "prompts/get", {"name": 5})).refusal == (200, -32602)
-        assert Outcome(modern(1, "prompts/get", {})).refusal == (200, -32602)
+    def test_invalid_params(self):
+        """The status of invalid params is 200 in both eras, because the request itself was valid."""
+        assert Outcome(modern(1, "prompts/get", {"name": 5}), mcp_name=None).error == (200, -32602)
+        assert Outcome(request(1, "prompts/get", {"name": 5})).error == (200, -32602)
+        assert Outcome(modern(1, "prompts/get", {})).error == (200, -32602)
 
 
 class TestIds:
     @pytest.mark.parametrize(
         "number", [0, -1, 2**63, -(2**63), "", "0", "\u00df\u20ac", '","result":', "x" * 1000]
     )
-    def test_they_come_back(self, number):
-        """
-        An id is any text or whole number, and comes back as it was sent.
-        """
+    def test_ids(self, number):
+        """Strings and integers are returned unchanged."""
         pong = Outcome(request(number, "ping"))
         assert (pong.status, pong.reply["id"]) == (200, number)
         unknown = Outcome(modern(number, "x/y"))
-        assert (unknown.refusal, unknown.reply["id"]) == ((404, -32601), number)
-        (accepted,) = Outcome(modern(number, "prompts/list")).found
+        assert (unknown.error, unknown.reply["id"]) == ((404, -32601), number)
+        (accepted,) = Outcome(modern(number, "prompts/list")).result
         assert accepted.id == number
 
 
 class TestLimits:
     @pytest.mark.parametrize("version", [None, "2025-11-25", MODERN])
     def test_values(self, version):
-        """
-        A body with too many values is refused, and not decoded to say what it is.
-        """
+        """A body with too many values is rejected without being decoded."""
         for body in (b"[" + b"1," * 60_000 + b"1]", body_of(request(1, "x", {"a": [1] * 60_000}))):
-            assert Outcome(body, mcp_protocol_version=version).refusal == (400, -32600)
+            assert Outcome(body, mcp_protocol_version=version).error == (400, -32600)
 
     def test_memory(self):
-        """
-        While large requests are open, another one is to be sent again later.
-        """
+        """While large requests are pending, another one must be sent again later."""
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits(held=100_000))
         message = modern(1, "prompts/get", {"name": "greet", "arguments": {"a": "x" * 80_000}})
         fields = {name.replace("-", "_"): value for name, value in agreeing(message).items()}
         first = endpoint.receive(head(**fields), body_of(message), Replies())
 
-        refused = endpoint.receive(head(**fields), body_of(message), Replies())
+        rejected = endpoint.receive(head(**fields), body_of(message), Replies())
 
-        assert refused.status == 200
-        assert json.loads(refused.body)["error"]["code"] == 429
-        assert (b"retry-after", b"1") in refused.headers
+        assert rejected.status == 200
+        assert json.loads(rejected.body)["error"]["code"] == 429
+        assert (b"retry-after", b"1") in rejected.headers
         first[0].answer(Reply(b"{}\n"))
         assert isinstance(endpoint.receive(head(**fields), body_of(message), Replies()), list)
 
-    @pytest.mark.parametrize("wrong", [{"mcp_name": "x"}, {"mcp_protocol_version": "2025-11-25"}])
-    def test_what_is_refused_holds_no_memory(self, wrong):
-        """
-        A large request whose head does not agree leaves room for the next one.
-        """
+    @pytest.mark.parametrize("mismatch", [{"mcp_name": "x"}, {"mcp_protocol_version": "2025-11-25"}])
+    def test_rejected_request_holds_no_memory(self, mismatch):
+        """A large request whose headers do not match leaves memory for the next one."""
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits(held=100_000))
         message = modern(1, "prompts/get", {"name": "greet", "arguments": {"a": "x" * 80_000}})
         fields = {name.replace("-", "_"): value for name, value in agreeing(message).items()}
         for _ in range(3):
-            assert endpoint.receive(head(**{**fields, **wrong}), body_of(message), Replies()).status == 400
+            assert endpoint.receive(head(**{**fields, **mismatch}), body_of(message), Replies()).status == 400
 
         assert isinstance(endpoint.receive(head(**fields), body_of(message), Replies()), list)
 
-    def test_batches_that_are_refused_hold_no_memory(self):
-        """
-        Neither do those of another revision, with a modern element, or with replies that do not fit.
-        """
+    def test_rejected_batch_holds_no_memory(self):
+        """Batches with a modern element, or with replies above the limit, leave memory for the next one."""
         large = request(1, "prompts/get", {"name": "greet", "arguments": {"a": "x" * 80_000}})
         limits = Limits(held=100_000, reply=150)
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, limits)
         for batch, status in ([large, GET], 400), ([large, request("x" * 200, "prompts/list")], 200):
-            refused = endpoint.receive(head(), body_of(batch), Replies())
-            assert refused.status == status
+            rejected = endpoint.receive(head(), body_of(batch), Replies())
+            assert rejected.status == status
 
         assert isinstance(endpoint.receive(head(), body_of(large), Replies()), list)
 
 
-class TestAgreement:
-    def test_a_disagreement_is_noted(self):
-        """
-        The audit has the request, and its refusal.
-        """
-        noted = []
+class TestHeaders:
+    def test_mismatch_is_observed(self):
+        """Observers get the request and its error."""
+        observed = []
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits())
-        endpoint.offer(Capabilities(), lambda request, reply: noted.append((request.method, reply.line)))
+        endpoint.offer(Capabilities(), lambda request, reply: observed.append((request.method, reply.line)))
         fields = {**agreeing(modern(1, "prompts/list")), "mcp-method": "prompts/get"}
-        given = {name.replace("-", "_"): value for name, value in fields.items()}
+        head_fields = {name.replace("-", "_"): value for name, value in fields.items()}
 
-        found = endpoint.receive(head(**given), body_of(modern(1, "prompts/list")), Replies())
+        response = endpoint.receive(head(**head_fields), body_of(modern(1, "prompts/list")), Replies())
 
-        assert found.status == 400
-        assert noted == [("prompts/list", found.body + b"\n")]
+        assert response.status == 400
+        assert observed == [("prompts/list", response.body + b"\n")]
 
     @pytest.mark.parametrize("field", ["mcp_protocol_version", "mcp_method", "mcp_name"])
     @pytest.mark.parametrize("method", ["prompts/get", "resources/read", "tools/call"])
-    def test_each_field_is_sent_once_and_agrees(self, field, method):
-        """
-        Missing, empty, repeated, unlike the body in case or at all: 400 (-32020), with the request's id.
-        """
+    def test_mismatch(self, field, method):
+        """Each header must be sent once and match the body exactly; the error has the request id."""
         message = modern("q", method, {"name": "Greet", "uri": "Greet"})
         right = {name.replace("-", "_"): value for name, value in agreeing(message).items()}[field]
-        wrong = [None, "", "other", right.swapcase() if right.swapcase() != right else "x", [right, right]]
+        mismatches = [
+            None,
+            "",
+            "other",
+            right.swapcase() if right.swapcase() != right else "x",
+            [right, right],
+        ]
         for value in [
-            *wrong,
+            *mismatches,
             [right, "x"],
             f"{right}\x00",
             f'"{right}"',
@@ -594,18 +520,16 @@ class TestAgreement:
             b"\xff",
             encoded("x"),
         ]:
-            refused = Outcome(message, **{field: value})
-            assert (refused.refusal, refused.reply["id"]) == ((400, -32020), "q"), value
+            rejected = Outcome(message, **{field: value})
+            assert (rejected.error, rejected.reply["id"]) == ((400, -32020), "q"), value
 
-    def test_blanks_around_a_value(self):
-        """
-        They are no part of it, whether or not the server has left them there.
-        """
-        found = Outcome(
+    def test_whitespace_around_a_value(self):
+        """Whitespace around a value is ignored."""
+        outcome = Outcome(
             GET, mcp_name=" greet\t", mcp_method="\tprompts/get ", mcp_protocol_version=f" {MODERN} "
         )
 
-        assert found.served == [("prompts/get", MODERN, True)]
+        assert outcome.served == [("prompts/get", MODERN, True)]
 
     @pytest.mark.parametrize(
         "name",
@@ -621,10 +545,8 @@ class TestAgreement:
             "a\x7f",
         ],
     )
-    def test_every_name_can_be_sent(self, name):
-        """
-        As it is if it is printable ASCII, else as Base64, which is always allowed.
-        """
+    def test_encoded_name(self, name):
+        """A name is sent as printable ASCII or as Base64."""
         message = modern(1, "prompts/get", {"name": name})
 
         assert Outcome(message).served == [("prompts/get", MODERN, True)]
@@ -653,37 +575,29 @@ class TestAgreement:
             ("\ufffd", "=?base64?/w==?="),
         ],
     )
-    def test_other_spellings(self, name, sent):
-        """
-        Raw bytes that are no printable ASCII, and Base64 that is not canonical: 400 (-32020).
-        """
-        assert Outcome(modern(1, "prompts/get", {"name": name}), mcp_name=sent).refusal == (400, -32020)
+    def test_invalid_encoding(self, name, sent):
+        """Raw bytes outside of printable ASCII, and non-canonical Base64, are rejected."""
+        assert Outcome(modern(1, "prompts/get", {"name": name}), mcp_name=sent).error == (400, -32020)
 
-    def test_only_some_methods_have_a_name(self):
-        """
-        For others the field is ignored, whatever it says.
-        """
+    def test_methods_without_a_name(self):
+        """Methods without a name ignore the header."""
         for value in ("x", "", b"\xff", ["a", "b"]):
             listed = Outcome(modern(1, "prompts/list", {"name": "n"}), mcp_name=value)
             assert listed.served == [("prompts/list", MODERN, True)]
 
-    def test_each_method_has_its_own(self):
-        """
-        A resource is named by its URI, even if there is a member that is called name.
-        """
+    def test_name_of_a_resource(self):
+        """The name of a resource is its URI, even if the params have a member called name."""
         message = modern(1, "resources/read", {"uri": "note://one", "name": "other"})
         broken = modern(1, "resources/read", {"uri": "note://one", "name": "other", "_meta": 5})
 
         assert Outcome(message).served == [("resources/read", MODERN, True)]
-        assert Outcome(message, mcp_name="other").refusal == (400, -32020)
+        assert Outcome(message, mcp_name="other").error == (400, -32020)
         unserved = modern(1, "tools/call", {"name": "n", "uri": "u"})
-        assert Outcome(unserved).refusal == (404, -32601)
+        assert Outcome(unserved).error == (404, -32601)
         assert Outcome(broken | {"params": {**message["params"], "cursor": 1}}).served
 
-    def test_other_fields_are_ignored(self):
-        """
-        Fields of tools' params, and those for resuming a stream, mean nothing here.
-        """
+    def test_other_headers_are_ignored(self):
+        """Headers for tool parameters and for resuming a stream are ignored."""
         assert Outcome(GET, **{"mcp-param-x": "y", "last-event-id": "7"}).served
 
 
@@ -701,8 +615,6 @@ class TestAgreement:
         (claiming(MODERN, "prompts/get", name=5), {"mcp_name": None}, (200, -32602)),
     ],
 )
-def test_the_order_of_the_checks(message, fields, expected):
-    """
-    Of several faults the first one answers: JSON, a request, its envelope, its head, its revision, method.
-    """
-    assert Outcome(message, **fields).refusal == expected
+def test_order_of_checks(message, fields, expected):
+    """The first error is reported, in the order: JSON, request, envelope, headers, revision, method."""
+    assert Outcome(message, **fields).error == expected

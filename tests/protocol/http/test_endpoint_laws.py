@@ -1,4 +1,4 @@
-"""Any head and any body: one outcome, a status of the table, and one reply to each request."""
+"""Properties of the HTTP endpoint: one outcome, a known status, and one reply to each request."""
 
 import json
 from random import Random
@@ -60,7 +60,7 @@ MESSAGES = st.fixed_dictionaries(
 )
 BODIES = (MESSAGES | st.lists(MESSAGES | JSON, max_size=7) | JSON).map(body_of)
 CUT = st.tuples(BODIES, st.integers(0, 80), st.binary(max_size=3)).map(
-    lambda found: found[0][: found[1]] + found[2] + found[0][found[1] + 1 :]
+    lambda cut: cut[0][: cut[1]] + cut[2] + cut[0][cut[1] + 1 :]
 )
 VALUES = st.sampled_from(
     [
@@ -82,65 +82,61 @@ FIELDS = st.lists(st.tuples(st.sampled_from(PROTOCOL), VALUES | st.binary(max_si
 
 
 def outcome(endpoint, fields, body):
-    """Post a body; return the status if there is one, and what went to the channel once all is answered."""
+    """Post a body; return the response or the requests, and the lines of the channel after all replies."""
     channel = Replies()
-    found = endpoint.receive(read_head("POST", "/mcp", raw_fields(PLAIN) + list(fields)), body, channel)
-    if not isinstance(found, list):
+    result = endpoint.receive(read_head("POST", "/mcp", raw_fields(PLAIN) + list(fields)), body, channel)
+    if not isinstance(result, list):
         assert channel.sent == [], "there is a second reply"
-        return found, []
-    assert found
+        return result, []
+    assert result
     assert channel.sent == []
-    for request in found:
+    for request in result:
         assert request.answer(Reply(b'{"id":%d}\n' % id(request))) == b""
-    return found, channel.sent
+    return result, channel.sent
 
 
-def check(found, replies):
-    """Check that there is one outcome, and that it is a status of the table."""
-    if isinstance(found, list):
+def check(result, replies):
+    """Check that there is one outcome with a known status."""
+    if isinstance(result, list):
         (line,) = replies
         answered = json.loads(line)
-        many = answered if isinstance(answered, list) else [answered]
-        ids = [reply["id"] for reply in many if "id" in reply]
-        assert {id(request) for request in found} <= set(ids)
-        assert len(ids) == len(set(map(repr, ids))) or len(many) > 1
+        messages = answered if isinstance(answered, list) else [answered]
+        ids = [reply["id"] for reply in messages if "id" in reply]
+        assert {id(request) for request in result} <= set(ids)
+        assert len(ids) == len(set(map(repr, ids))) or len(messages) > 1
         return
-    assert found.status in STATUSES
-    assert (found.status == 202) == (found.body == b"")
-    if found.body:
-        assert (b"content-type", b"application/json") in found.headers
-        for reply in [json.loads(found.body)] if found.body.startswith(b"{") else json.loads(found.body):
+    assert result.status in STATUSES
+    assert (result.status == 202) == (result.body == b"")
+    if result.body:
+        assert (b"content-type", b"application/json") in result.headers
+        for reply in [json.loads(result.body)] if result.body.startswith(b"{") else json.loads(result.body):
             assert ("result" in reply) != ("error" in reply)
-            assert found.status == 200 or "error" in reply
-            assert b"line" not in found.body or b"line" in json.dumps(reply.get("id", "")).encode()
+            assert result.status == 200 or "error" in reply
+            assert b"line" not in result.body or b"line" in json.dumps(reply.get("id", "")).encode()
 
 
 @pytest.fixture(scope="module")
 def endpoint():
-    """An endpoint for all examples: whatever one leaves behind, the next one meets."""
-    made = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, LIMITS)
-    made.offer(Capabilities(changes=True))
-    return made
+    """Return one endpoint for all examples, so that they can affect each other."""
+    shared = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, LIMITS)
+    shared.offer(Capabilities(changes=True))
+    return shared
 
 
 class TestOneOutcome:
     @given(fields=FIELDS, body=BODIES | CUT | st.binary(max_size=30))
-    def test_any_head_and_any_body(self, endpoint, fields, body):
-        """
-        There is a status of the table, or there are requests that get one reply each; never an exception.
-        """
+    def test_arbitrary_headers_and_body(self, endpoint, fields, body):
+        """Any headers and body lead to a known status, or to requests with one reply each."""
         check(*outcome(endpoint, fields, body))
 
     @given(fields=FIELDS, body=BODIES)
-    def test_the_same_again(self, endpoint, fields, body):
-        """
-        Nothing that one client sends changes what another one gets, but for what is random.
-        """
+    def test_requests_are_independent(self, endpoint, fields, body):
+        """A request has the same outcome after any other request."""
         kinds = []
         for _ in range(2):
-            found, replies = outcome(endpoint, fields, body)
-            is_accepted = isinstance(found, list)
-            kinds.append([request.method for request in found] if is_accepted else found.status)
+            result, replies = outcome(endpoint, fields, body)
+            is_accepted = isinstance(result, list)
+            kinds.append([request.method for request in result] if is_accepted else result.status)
             assert is_accepted or not replies
         assert kinds[0] == kinds[1]
 
@@ -156,53 +152,47 @@ class TestOneOutcome:
             max_size=120,
         ),
     )
-    def test_any_head_is_let_through_or_refused(self, method, path, fields):
-        """
-        A guard knows an answer to every head; those of a named host are not let through under another.
-        """
+    def test_arbitrary_headers_and_guard(self, method, path, fields):
+        """The guard accepts or rejects any headers, and never accepts another host."""
         head = read_head(method, path, fields)
-        refused = Guard().check(head)
+        response = Guard().check(head)
 
-        if refused is None:
+        if response is None:
             assert head.fields[b"host"].strip(b" \t").partition(b":")[0] in {b"localhost", b"127.0.0.1", b"["}
             assert (method, path.rstrip("/")) == ("POST", "/mcp")
         else:
-            assert refused.status in GUARDED
+            assert response.status in GUARDED
         Guard(["*"], ["*"]).cors(head)
 
 
-class TestWhatTheSchemaAllows:
+class TestValidMessages:
     @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
     def test_every_request_is_served(self, endpoint, revision):
-        """
-        What the published schema says of a request, its head repeating it, is served or refused as such.
-        """
-        shapes = Shapes(revision, Random(revision))  # noqa: S311 (it has to be the same each time)
+        """Requests that are valid in the published schema are dispatched, or rejected as unknown methods."""
+        shapes = Shapes(revision, Random(revision))  # noqa: S311 (reproducible)
         for number in range(300):
             message = shapes.request(number)
             if revision == MODERN:
                 message.setdefault("params", {})["_meta"] = envelope()
             fields = agreeing(message) if revision == MODERN else {"mcp-protocol-version": revision}
-            found, replies = outcome(endpoint, raw_fields(fields), body_of(message))
-            check(found, replies)
+            result, replies = outcome(endpoint, raw_fields(fields), body_of(message))
+            check(result, replies)
             method = METHODS.get(message["method"])
             known = method is not None and (method.modern if revision == MODERN else method.handshake)
             if known and method.served:
-                assert isinstance(found, list), found
+                assert isinstance(result, list), result
             elif known:
-                assert found.status == 200
+                assert result.status == 200
             else:
-                assert found.status == (404 if revision == MODERN else 200)
-                assert json.loads(found.body)["error"]["code"] == -32601
+                assert result.status == (404 if revision == MODERN else 200)
+                assert json.loads(result.body)["error"]["code"] == -32601
 
     @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
     def test_every_notification_is_accepted(self, endpoint, revision):
-        """
-        202, for every notification of the schema.
-        """
-        shapes = Shapes(revision, Random(revision))  # noqa: S311 (it has to be the same each time)
+        """The response to every notification of the published schema is 202."""
+        shapes = Shapes(revision, Random(revision))  # noqa: S311 (reproducible)
         for _ in range(100):
-            found, _ = outcome(
+            response, _ = outcome(
                 endpoint, [(b"mcp-protocol-version", revision.encode())], body_of(shapes.notification())
             )
-            assert found.status == 202
+            assert response.status == 202

@@ -1,4 +1,4 @@
-"""Heads: who asks, for what, and in which form. The statuses are the specification's, or the field's."""
+"""Checks of the request head. The statuses are those of the specification, or the usual ones."""
 
 import pytest
 
@@ -10,20 +10,18 @@ LISTEN = {"mcp_method": "subscriptions/listen", "mcp_protocol_version": MODERN}
 
 
 def status(guard=None, **fields):
-    """The status that a head is refused with; None if the request is let through."""
+    """Return the status of a rejected head, or None for an accepted request."""
     response = (guard or Guard()).check(head(**fields))
     return response and response.status
 
 
-class TestAHost:
+class TestHost:
     @pytest.mark.parametrize(
         "host",
         ["localhost", "localhost:1", "127.0.0.1:8000", "[::1]", "[::1]:8000", "LOCALHOST:80", " localhost\t"],
     )
-    def test_this_machine_is_allowed(self, host):
-        """
-        Whatever the port and the case, and blanks around it, this machine may be called by its names.
-        """
+    def test_local_host_is_allowed(self, host):
+        """The names of the local machine are allowed, with any port, case and surrounding whitespace."""
         assert status(host=host) is None
 
     @pytest.mark.parametrize(
@@ -60,30 +58,24 @@ class TestAHost:
             ["localhost", "evil.example"],
         ],
     )
-    def test_every_other_host_is_misdirected(self, host):
-        """
-        A page that was rebound to this machine names its own host: 421, whatever it looks like.
-        """
+    def test_other_host_is_rejected(self, host):
+        """Any other host, as after DNS rebinding, is 421."""
         guard = Guard()
         assert status(guard) is None
 
         assert status(guard, host=host) == 421
 
-    def test_a_named_host_is_allowed_with_the_port_it_was_named_with(self):
-        """
-        A name allows every port; a name with a port allows that port alone. Case makes no difference.
-        """
+    def test_configured_host_is_allowed(self):
+        """A name allows every port, and a name with a port only that port. Case is ignored."""
         guard = Guard(hosts=["Prompts.example", "other.example:8443"])
 
         allowed = ["prompts.example", "PROMPTS.example:99", "other.example:8443", "localhost"]
         assert [status(guard, host=host) for host in allowed] == [None] * 4
-        refused = ["other.example", "other.example:443", "a.prompts.example", "prompts.example."]
-        assert [status(guard, host=host) for host in refused] == [421] * 4
+        rejected = ["other.example", "other.example:443", "a.prompts.example", "prompts.example."]
+        assert [status(guard, host=host) for host in rejected] == [421] * 4
 
-    def test_the_reply_names_the_host_and_the_option(self):
-        """
-        What was refused, and which option allows it, stand in the reply.
-        """
+    def test_reply_names_the_host_and_the_option(self):
+        """The response names the rejected host and the option that allows it."""
         response = Guard().check(head(host="prompts.example"))
 
         assert response is not None
@@ -91,15 +83,13 @@ class TestAHost:
         assert b"--allow-host prompts.example" in response.body
 
 
-class TestAnOrigin:
+class TestOrigin:
     @pytest.mark.parametrize(
         "origin",
         [None, "http://localhost", "http://localhost:3000", "https://127.0.0.1:1", "http://[::1]:5173"],
     )
-    def test_pages_of_this_machine_may_ask(self, origin):
-        """
-        A program has no origin; a page of this machine has one of its names.
-        """
+    def test_local_origin_is_allowed(self, origin):
+        """Requests without an origin, and those of local pages, are allowed."""
         assert status(origin=origin) is None
 
     @pytest.mark.parametrize(
@@ -125,63 +115,53 @@ class TestAnOrigin:
             ["http://localhost", "http://localhost"],
         ],
     )
-    def test_other_pages_may_not(self, origin):
-        """
-        A foreign origin, one that hides, and several at once are refused, in every revision.
-        """
+    def test_other_origin_is_rejected(self, origin):
+        """Foreign, opaque and repeated origins are rejected."""
         assert status(origin=origin) == 403
 
-    def test_only_named_origins_may_ask_a_server_with_a_name(self):
-        """
-        Once hosts are named, pages of this machine are foreign, too.
-        """
+    def test_local_origin_of_a_configured_host(self):
+        """Once hosts are configured, local origins are rejected, too."""
         guard = Guard(hosts=["prompts.example"], origins=["https://Chat.example", "http://[::1]:80"])
 
         allowed = ["https://chat.example", "https://CHAT.example", "http://[::1]:80"]
         assert [status(guard, origin=origin) for origin in allowed] == [None] * 3
-        refused = [
+        rejected = [
             "http://localhost",
             "http://chat.example",
             "https://chat.example:8443",
             "https://chat.example.",
         ]
-        assert [status(guard, origin=origin) for origin in refused] == [403] * 4
+        assert [status(guard, origin=origin) for origin in rejected] == [403] * 4
 
-    def test_an_origin_that_is_none_is_refused_at_the_start(self):
-        """
-        What no browser ever sends as an origin is an error in the server's configuration.
-        """
+    def test_invalid_origin_in_the_configuration(self):
+        """An origin that no browser sends is a configuration error."""
         for text in ("chat.example", "https://chat.example/path", "null", ""):
             with pytest.raises(ValueError, match="is not an origin"):
                 Guard(origins=[text])
 
 
 class TestCors:
-    def test_an_allowed_page_learns_what_it_may_send(self):
-        """
-        The answer to a preflight names the method and every header of the protocol.
-        """
+    def test_preflight(self):
+        """The response to a preflight request names the method and every header of the protocol."""
         guard = Guard()
-        asked = head("OPTIONS", origin="http://localhost:3000", content_type=None)
+        preflight = head("OPTIONS", origin="http://localhost:3000", content_type=None)
 
-        response = guard.check(asked)
+        response = guard.check(preflight)
 
         assert response is not None
         assert (response.status, response.body) == (204, b"")
         headers = dict(response.headers)
         assert headers[b"access-control-allow-methods"] == b"POST"
-        named = headers[b"access-control-allow-headers"].split(b", ")
+        headers_allowed = headers[b"access-control-allow-headers"].split(b", ")
         protocol = {b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-session-id"}
-        assert protocol | {b"content-type", b"accept", b"authorization"} <= set(named)
-        allowed = dict(guard.cors(asked))
+        assert protocol | {b"content-type", b"accept", b"authorization"} <= set(headers_allowed)
+        allowed = dict(guard.cors(preflight))
         assert allowed[b"access-control-allow-origin"] == b"http://localhost:3000"
         assert b"mcp-session-id" in allowed[b"access-control-expose-headers"]
         assert allowed[b"vary"] == b"origin"
 
-    def test_others_learn_nothing(self):
-        """
-        A foreign page is told nothing, and a program without an origin neither.
-        """
+    def test_preflight_of_other_origins(self):
+        """Foreign origins and requests without an origin get no CORS headers."""
         guard = Guard()
 
         assert status(guard, method="OPTIONS", origin="https://evil.example") == 403
@@ -190,14 +170,12 @@ class TestCors:
         assert status(guard, method="OPTIONS") == 405
 
 
-class TestTheForm:
+class TestForm:
     @pytest.mark.parametrize(
         "method", ["GET", "DELETE", "HEAD", "PUT", "PATCH", "TRACE", "OPTIONS", "post", "X"]
     )
     def test_other_methods(self, method):
-        """
-        There is no stream to get and no session to end: 405, with what is allowed.
-        """
+        """Other methods are 405 with the allowed method."""
         response = Guard().check(head(method))
 
         assert response is not None
@@ -205,40 +183,32 @@ class TestTheForm:
         assert (b"allow", b"POST") in response.headers
 
     @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-    def test_both_spellings_of_the_path(self, path):
-        """
-        Clients follow no redirect with a body, so a slash makes no difference.
-        """
+    def test_trailing_slash(self, path):
+        """A trailing slash is accepted, because clients do not follow redirects with a body."""
         assert status(path=path) is None
 
     @pytest.mark.parametrize(
         "path", ["", "/", "/mcp//", "/MCP", "/mcp/x", "/mcpx", "/x/mcp", "/mcp\x00", "*"]
     )
     def test_other_paths(self, path):
-        """
-        There is nothing anywhere else.
-        """
+        """Other paths are 404."""
         assert status(path=path) == 404
 
     @pytest.mark.parametrize(
         ("path", "use"), [("/metric", "use /mcp"), ("/metrics", "promptkit serve --metrics shows them")]
     )
-    def test_what_is_said_of_other_paths(self, path, use):
-        """
-        Where prompts are, or which option shows what was looked for.
-        """
-        refused = Guard().check(head(path=path))
+    def test_hint_for_other_paths(self, path, use):
+        """The response names the path of the endpoint, or the option that enables the path."""
+        response = Guard().check(head(path=path))
 
-        assert f"there is nothing at '{path}': {use}" in refused.body.decode()
+        assert f"there is nothing at '{path}': {use}" in response.body.decode()
 
     @pytest.mark.parametrize(
         "content",
         ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;"],
     )
-    def test_json(self, content):
-        """
-        The type of a body may have parameters and any case.
-        """
+    def test_json_content_type(self, content):
+        """The content type can have parameters and any case."""
         assert status(content_type=content) is None
 
     @pytest.mark.parametrize(
@@ -255,10 +225,8 @@ class TestTheForm:
             ["text/plain", "application/json"],
         ],
     )
-    def test_other_types(self, content):
-        """
-        What a page may send without a preflight is no JSON.
-        """
+    def test_other_content_types(self, content):
+        """The content types that a page can send without a preflight request are rejected."""
         assert status(content_type=content) == 415
 
     @pytest.mark.parametrize(
@@ -275,9 +243,7 @@ class TestTheForm:
         ],
     )
     def test_json_is_accepted(self, accept):
-        """
-        JSON is sent unless the client excludes it.
-        """
+        """JSON is sent unless the client excludes it."""
         assert status(accept=accept) is None
 
     @pytest.mark.parametrize(
@@ -293,13 +259,11 @@ class TestTheForm:
         ],
     )
     def test_json_is_excluded(self, accept):
-        """
-        A client that takes no JSON cannot be answered.
-        """
+        """A client that does not accept JSON gets 406."""
         assert status(accept=accept) == 406
 
     @pytest.mark.parametrize(
-        ("accept", "refused"),
+        ("accept", "expected"),
         [
             (None, None),
             ("*/*", None),
@@ -310,26 +274,20 @@ class TestTheForm:
             ("application/json, text/event-stream;q=0", 406),
         ],
     )
-    def test_a_stream_is_asked_for_with_its_type(self, accept, refused):
-        """
-        The reply to `subscriptions/listen` is a stream of events, and nothing else.
-        """
-        assert status(accept=accept, **LISTEN) == refused
+    def test_listen_requires_an_event_stream(self, accept, expected):
+        """A client must accept event streams to send `subscriptions/listen`."""
+        assert status(accept=accept, **LISTEN) == expected
 
-    def test_what_a_client_takes(self):
-        """
-        The more exact range decides, wherever it stands.
-        """
+    def test_precedence_of_media_ranges(self):
+        """The most specific media range decides, in any order."""
         assert accepts(b"*/*;q=0, application/json") == (True, False)
         assert accepts(b"text/event-stream;q=0, text/*;q=0.5") == (False, False)
         assert accepts(b"TEXT/Event-Stream") == (False, True)
 
 
-class TestASizeOfAHead:
+class TestSize:
     def test_fields(self):
-        """
-        A hundred fields are taken, and not one more, whatever they are called.
-        """
+        """At most 100 headers are accepted."""
         few = {f"x{number}": "" for number in range(97)}
 
         assert status(**few) is None
@@ -338,9 +296,7 @@ class TestASizeOfAHead:
         assert status(x=["a"] * 10_000) == 431
 
     def test_bytes(self):
-        """
-        32 KiB are taken, whether in one field, in many, or in one that is repeated.
-        """
+        """At most 32 KiB are accepted, in one header, in many, or in a repeated one."""
         assert status(x="a" * 32_000) is None
         assert status(x="a" * 32_768) == 431
         assert status(**{f"x{number}": "a" * 1000 for number in range(40)}) == 431
@@ -349,7 +305,7 @@ class TestASizeOfAHead:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "expected"),
+    ("fields", "expected"),
     [
         ({"x": "a" * 40_000, "host": "evil", "origin": "null", "path": "/"}, 431),
         ({"host": "evil", "origin": "null", "path": "/", "method": "GET"}, 421),
@@ -360,8 +316,6 @@ class TestASizeOfAHead:
         ({"accept": "text/html"}, 406),
     ],
 )
-def test_the_order_of_the_checks(wrong, expected):
-    """
-    Of several faults the first one answers: who asks comes before what for, and that before how.
-    """
-    assert status(**wrong) == expected
+def test_order_of_checks(fields, expected):
+    """The first error is reported: the caller is checked before the path, and the path before the form."""
+    assert status(**fields) == expected

@@ -1,4 +1,4 @@
-"""What only sessions have, asked for by requests that name their revision."""
+"""Methods that exist only in sessions, in requests of the modern era."""
 
 import msgspec
 import pytest
@@ -14,37 +14,33 @@ from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern
 REMOVED = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]
 
 
-class Nowhere:
-    """A channel that nobody listens to."""
+class NullChannel:
+    """A channel without a receiver."""
 
 
 @pytest.fixture
 def post():
-    """A function that posts one message, and returns the status and the reply."""
+    """Return a function that posts one message, and returns the status and the reply."""
     endpoint = Endpoint(ServerInfo("promptkit", "1"), Sessions(KeyRing((), "promptkit")), Limits())
 
     def post(message, revision=MODERN):
         fields = [(b"mcp-protocol-version", revision.encode()), (b"mcp-method", message["method"].encode())]
-        response = endpoint.receive(read_head("POST", "/mcp", fields), line(message), Nowhere())
+        response = endpoint.receive(read_head("POST", "/mcp", fields), line(message), NullChannel())
         return response.status, msgspec.json.decode(response.body)
 
     return post
 
 
 @pytest.mark.parametrize("method", REMOVED)
-def test_they_are_not_found(post, method):
-    """
-    The status is 404, though the params are none that the method ever had.
-    """
+def test_removed_method_is_not_found(post, method):
+    """The status is 404, whether or not the params are valid."""
     status, reply = post(modern(1, method))
 
     assert (status, reply["id"], reply["error"]["code"]) == (404, 1, -32601)
 
 
-def test_a_handshake_that_names_a_modern_revision_opens_nothing(post):
-    """
-    A request is of the revision that it names, whatever else it would be.
-    """
+def test_handshake_with_a_modern_revision(post):
+    """A handshake that names a modern revision is an unknown method, and opens no session."""
     opening = initialize("2025-11-25")
     opening["params"]["_meta"] = envelope()
 
@@ -54,10 +50,8 @@ def test_a_handshake_that_names_a_modern_revision_opens_nothing(post):
 
 
 @pytest.mark.parametrize("revision", [*HANDSHAKES, "2027-01-15"])
-def test_a_handshake_that_names_another_revision_is_told_which_there_are(post, revision):
-    """
-    Revisions that no request may name are refused before methods are.
-    """
+def test_handshake_with_an_unsupported_revision(post, revision):
+    """The revision is checked before the method, and the error lists the supported revisions."""
     opening = initialize("2025-11-25")
     opening["params"]["_meta"] = envelope(**{"io.modelcontextprotocol/protocolVersion": revision})
 

@@ -28,81 +28,71 @@ SESSIONS = st.tuples(st.sampled_from(HANDSHAKE), CLIENTS, st.dictionaries(TEXT, 
 
 
 class Clock:
-    """A clock that stands still until it is set."""
+    """A clock that stops until it is set."""
 
     def __init__(self):
         self.now = NOW
 
     def __call__(self):
-        """Tell the time."""
+        """Return the time."""
         return self.now
 
 
 def sessions(*keys, audience="tests", clock=None, **options):
-    """Sessions under known keys, at a time that stands still."""
+    """Return sessions with known keys and a stopped clock."""
     return Sessions(KeyRing(keys or KEYS[:1], audience), clock=clock or Clock(), **options)
 
 
 def sealed(by=None):
-    """The id of a session like many."""
+    """Return a typical session id."""
     return (by or sessions()).seal(REVISION, CLIENT, CAPABILITIES)
 
 
-def said(session):
-    """What a session says of the client."""
+def contents(session):
+    """Return the contents of a session."""
     return session and (session.revision, session.client, session.capabilities)
 
 
-class TestASession:
+class TestSession:
     @given(SESSIONS)
-    def test_it_opens_to_what_the_client_said(self, opening):
-        """
-        Revision, client and capabilities come back, in another worker as in the one that issued the id.
-        """
+    def test_round_trip(self, opening):
+        """Revision, client and capabilities are restored, even by another worker."""
         issuing = sessions()
         session_id = issuing.seal(*opening)
         assume(len(msgspec.json.encode(opening[1:])) < 1200)
 
-        assert said(issuing.open(session_id)) == opening
-        assert said(sessions().open(session_id)) == opening
+        assert contents(issuing.open(session_id)) == opening
+        assert contents(sessions().open(session_id)) == opening
 
     @given(SESSIONS)
-    def test_it_is_a_header(self, opening):
-        """
-        An id has visible ASCII characters alone, as the specification demands.
-        """
+    def test_id_is_a_valid_header(self, opening):
+        """An id consists of visible ASCII characters, as the specification requires."""
         session_id = sessions().seal(*opening)
 
         assert re.fullmatch(r"[\x21-\x7e]+", session_id)
 
-    def test_no_two_are_equal(self):
-        """
-        Clients that say the same at the same time have different sessions.
-        """
+    def test_ids_are_unique(self):
+        """Equal clients at the same time have different ids."""
         assert len({sealed() for _ in range(100)}) == 100
 
-    def test_it_lasts_as_long_as_programs_run(self):
-        """
-        It ends after thirty days, also where it is known already.
-        """
+    def test_lifetime(self):
+        """A session expires after 30 days, even if it is cached."""
         clock = Clock()
-        known, fresh = sessions(clock=clock), sessions(clock=clock)
-        session_id = sealed(known)
+        cached, fresh = sessions(clock=clock), sessions(clock=clock)
+        session_id = sealed(cached)
 
         clock.now += LIFETIME_S
-        in_time = known.open(session_id)
+        in_time = cached.open(session_id)
         clock.now += 1
 
         assert in_time == SealedSession(REVISION, CLIENT, CAPABILITIES, int(NOW + 0.5 + 30 * 86400))
-        assert (known.open(session_id), fresh.open(session_id)) == (None, None)
+        assert (cached.open(session_id), fresh.open(session_id)) == (None, None)
 
 
-class TestAnIdThatDoesNotVerify:
+class TestInvalidId:
     @given(st.data())
-    def test_a_changed_one_is_none(self, data):
-        """
-        With a character replaced, left out or put in it opens nothing, though the right one is known.
-        """
+    def test_altered_id(self, data):
+        """An id with a changed, missing or additional character is invalid, even if the original is known."""
         opening = sessions()
         session_id = sealed(opening)
         assert opening.open(session_id)
@@ -118,16 +108,12 @@ class TestAnIdThatDoesNotVerify:
     @example("0" * MAX_LENGTH)
     @example("\ud800" * 9)
     @example("é")
-    def test_any_text_is_none(self, text):
-        """
-        Whatever a client sends, it is no error.
-        """
+    def test_arbitrary_text(self, text):
+        """Arbitrary text is invalid, and raises no exception."""
         assert sessions().open(text) is None
 
-    def test_endless_ones_are_none(self):
-        """
-        What is longer than any id is not even looked at.
-        """
+    def test_overlong_id(self):
+        """An id above the maximum length is invalid."""
         session_id = sealed()
 
         assert sessions().open(session_id + "A" * MAX_LENGTH) is None
@@ -141,10 +127,8 @@ class TestAnIdThatDoesNotVerify:
         ],
         ids=["key", "audience", "random key"],
     )
-    def test_of_another_server(self, other):
-        """
-        Ids of a server with other keys, or of another name, open nothing.
-        """
+    def test_id_of_another_server(self, other):
+        """Ids of a server with another key or name are invalid."""
         assert other.open(sealed()) is None
         assert sessions().open(sealed(other)) is None
 
@@ -152,23 +136,19 @@ class TestAnIdThatDoesNotVerify:
     @pytest.mark.parametrize(
         "payload", [b"", b"{}", b"\xff", b'["", "2020-01-01", null, {}]', b"[" * 999], ids=repr
     )
-    def test_of_another_program(self, purpose, payload):
-        """
-        What the ring has sealed for something else, or another version of the server for this, opens nothing.
-        """
+    def test_token_of_another_purpose(self, purpose, payload):
+        """Tokens for another purpose, or with another payload, are invalid."""
         token = KeyRing(KEYS[:1], "tests").seal(purpose, int(NOW) + 9, payload)
 
         assert sessions().open(token) is None
 
 
 class TestRotation:
-    def test_the_old_key_opens_until_it_is_removed(self):
-        """
-        Sessions survive the replacement of a key while the ring still has the old one.
-        """
+    def test_old_key_is_valid_until_it_is_removed(self):
+        """Sessions survive the replacement of a key while the ring still has the old one."""
         session_id = sealed()
 
-        assert said(sessions(KEYS[1], KEYS[0]).open(session_id)) == (REVISION, CLIENT, CAPABILITIES)
+        assert contents(sessions(KEYS[1], KEYS[0]).open(session_id)) == (REVISION, CLIENT, CAPABILITIES)
         assert sessions(KEYS[1]).open(session_id) is None
 
 
@@ -177,39 +157,31 @@ class TestBounds:
         st.none() | st.builds(ClientInfo, st.text("x\0é€😀", max_size=3000), st.text(max_size=9)),
         st.dictionaries(TEXT, st.text("x\0é€😀", max_size=3000), max_size=30),
     )
-    def test_an_id_is_never_too_long(self, client, capabilities):
-        """
-        Whatever a client says, its id has at most 2,048 characters, and what it holds is what was said.
-        """
+    def test_maximum_length(self, client, capabilities):
+        """An id has at most 2,048 characters, whatever the client sends, and never contains other values."""
         session_id = sessions().seal(REVISION, client, capabilities)
-        found = sessions().open(session_id)
+        session = sessions().open(session_id)
 
         assert len(session_id) <= MAX_LENGTH
-        assert found.client in (None, client)
-        assert found.capabilities.items() <= capabilities.items()
+        assert session.client in (None, client)
+        assert session.capabilities.items() <= capabilities.items()
 
-    def test_the_largest_is_left_out(self):
-        """
-        One long value does not push out the short ones.
-        """
+    def test_largest_capability_is_omitted(self):
+        """One long capability does not displace the short ones."""
         capabilities = {"a": {}, "long": "x" * 1500, "b": {}, "less": "x" * 1000}
 
-        found = sessions().open(sessions().seal(REVISION, CLIENT, capabilities))
+        session = sessions().open(sessions().seal(REVISION, CLIENT, capabilities))
 
-        assert said(found) == (REVISION, CLIENT, {"a": {}, "b": {}, "less": "x" * 1000})
+        assert contents(session) == (REVISION, CLIENT, {"a": {}, "b": {}, "less": "x" * 1000})
 
-    def test_a_long_name_is_left_out(self):
-        """
-        A client whose name and version are too long is unknown, and its capabilities are not.
-        """
-        found = sessions().open(sessions().seal(REVISION, ClientInfo("n", "v" * 9999), CAPABILITIES))
+    def test_long_client_name_is_omitted(self):
+        """A client name and version that are too long are omitted, and the capabilities are not."""
+        session = sessions().open(sessions().seal(REVISION, ClientInfo("n", "v" * 9999), CAPABILITIES))
 
-        assert said(found) == (REVISION, None, CAPABILITIES)
+        assert contents(session) == (REVISION, None, CAPABILITIES)
 
-    def test_many_small_ones(self):
-        """
-        Of a hundred thousand capabilities some are kept, at once.
-        """
+    def test_many_capabilities(self):
+        """Of 100,000 capabilities, as many as fit are stored."""
         capabilities = {f"c{n}": {} for n in range(100_000)}
 
         session_id = sessions().seal(REVISION, CLIENT, capabilities)
@@ -217,42 +189,36 @@ class TestBounds:
         assert MAX_LENGTH - 99 < len(session_id) <= MAX_LENGTH
         assert len(sessions().open(session_id).capabilities) > 100
 
-    def test_a_usual_one_is_short(self):
-        """
-        An id for what clients say takes a few hundred characters.
-        """
+    def test_typical_length(self):
+        """A typical id has fewer than 300 characters."""
         assert len(sealed()) < 300
 
 
-class TestKnownSessions:
+class TestCache:
     @pytest.fixture
     def verified(self, monkeypatch):
-        """A list that gets every id that the ring is asked to open."""
-        asked, own = [], KeyRing.open
+        """Return the list of the ids that the ring verifies."""
+        tokens, original = [], KeyRing.open
 
         def opening(self, purpose, token, *arguments, **options):
-            asked.append(token)
-            return own(self, purpose, token, *arguments, **options)
+            tokens.append(token)
+            return original(self, purpose, token, *arguments, **options)
 
         monkeypatch.setattr(KeyRing, "open", opening)
-        return asked
+        return tokens
 
-    def test_an_id_is_verified_once(self, verified):
-        """
-        The requests of one session verify its id once.
-        """
+    def test_id_is_verified_once(self, verified):
+        """The id of a session is verified only in its first request."""
         opening = sessions()
         session_id = sealed(opening)
 
-        found = [opening.open(session_id) for _ in range(9)]
+        opened = [opening.open(session_id) for _ in range(9)]
 
         assert verified == [session_id]
-        assert all(one is found[0] for one in found)
+        assert all(session is opened[0] for session in opened)
 
-    def test_what_a_removed_key_has_sealed_is_forgotten(self, verified):
-        """
-        An id that was opened is opened again under other keys, and refused if the one that sealed it is gone.
-        """
+    def test_cache_is_invalidated_when_keys_change(self, verified):
+        """A cached id is verified again after a change of keys, and rejected if its key was removed."""
         held = [tuple(KEYS[:1])]
         opening = Sessions(KeyRing(lambda: held[-1], "tests"), clock=Clock())
         session_id = sealed(opening)
@@ -266,10 +232,8 @@ class TestKnownSessions:
         assert opening.open(session_id)
         assert verified == [session_id] * 3
 
-    def test_forged_ids_push_none_out(self, verified):
-        """
-        What is refused is not kept, so that made-up ids slow no session down.
-        """
+    def test_invalid_ids_are_not_cached(self, verified):
+        """Invalid ids do not evict valid ones."""
         opening = sessions()
         session_id = sealed(opening)
         opening.open(session_id)
@@ -280,10 +244,8 @@ class TestKnownSessions:
         assert opening.open(session_id)
         assert verified == []
 
-    def test_what_is_known_is_bounded(self, verified):
-        """
-        Of thousands of sessions the last ones are known, and the others are verified again.
-        """
+    def test_cache_is_bounded(self, verified):
+        """Only the latest sessions are cached, and others are verified again."""
         opening = sessions()
         ids = [sealed(opening) for _ in range(2000)]
         for session_id in ids:

@@ -109,7 +109,11 @@ class TestParsing:
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows ignores the mode")
     @pytest.mark.parametrize(
         ("mode", "can"),
-        [(0o644, "everybody can read it"), (0o604, "everybody can read it"), (0o620, "others can change it")],
+        [
+            (0o644, "every user can read it"),
+            (0o604, "every user can read it"),
+            (0o620, "others can change it"),
+        ],
     )
     def test_file_with_open_permissions_is_rejected(self, file, mode, can):
         """Tokens that others could read or change are not trusted."""
@@ -165,7 +169,7 @@ class TestReloading:
     @pytest.mark.parametrize(
         ("damage", "expected"),
         [
-            ("half", "line 1: there is one word: write a name, a token and any scopes, with blanks between"),
+            ("half", "line 1: the line has one word: write a name, a token and any scopes, separated by"),
             ("mode", "every user can read it (mode 0644): make new tokens, and chmod g-w,o-rwx"),
             ("gone", "cannot be read: No such file or directory"),
             ("folder", "cannot be read: Is a directory"),

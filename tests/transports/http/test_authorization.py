@@ -404,7 +404,7 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("options", "expected"),
         [
-            ({"issuer": ISSUER}, "an issuer makes tokens for one URL: say by which one clients call"),
+            ({"issuer": ISSUER}, "an issuer makes tokens for one URL: name the one by which clients call"),
             (
                 {"issuer": ISSUER, "resource": "http://prompts.example/mcp"},
                 "cannot be used: write",
@@ -413,10 +413,10 @@ class TestConfiguration:
                 {"issuer": "issuer.example", "resource": RESOURCE},
                 "'issuer.example' cannot be used: write",
             ),
-            ({"verifier": Verifier(), "scopes": ["a b"]}, "'a b' is no scope"),
-            ({"verifier": Verifier(), "scopes": ['a"']}, "is no scope"),
+            ({"verifier": Verifier(), "scopes": ["a b"]}, "'a b' is not a scope"),
+            ({"verifier": Verifier(), "scopes": ['a"']}, "is not a scope"),
             ({"scopes": ["a"]}, "scopes are those of tokens: name an issuer, a file of tokens or a verifier"),
-            ({"token_file": "a", "verifier": Verifier()}, "tokens come from a file, or from somebody else"),
+            ({"token_file": "a", "verifier": Verifier()}, "tokens come from a file or from an issuer"),
         ],
     )
     def test_inconsistent_options_are_rejected(self, options, expected):

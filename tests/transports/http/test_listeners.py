@@ -365,9 +365,9 @@ def listen_as_user(path, group):
 class TestInherited:
     def test_other_descriptors_are_rejected(self, tmp_path):
         """Files, sockets that do not listen, and closed descriptors are rejected."""
-        with (tmp_path / "file").open("w") as file, pytest.raises(ListenError, match="is no socket"):
+        with (tmp_path / "file").open("w") as file, pytest.raises(ListenError, match="is not a socket"):
             listen_inherited(file.fileno())
-        with pytest.raises(ListenError, match="descriptor 999 is no socket"):
+        with pytest.raises(ListenError, match="descriptor 999 is not a socket"):
             listen_inherited(999)
         with socket.socket() as not_listening, pytest.raises(ListenError, match="does not listen"):
             listen_inherited(os.dup(not_listening.fileno()))

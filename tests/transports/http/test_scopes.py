@@ -203,12 +203,12 @@ class TestWithoutStepUp:
 
         assert answer_to(make_app(**anonymous), message).code == -32602
         assert answer_to(make_app(**anonymous, scopes=["admin"]), message).code is None
-        with pytest.raises(ValueError, match="is no scope"):
+        with pytest.raises(ValueError, match="is not a scope"):
             make_app(**anonymous, scopes=["a\\b"])
 
     def test_process_scopes_conflict_with_tokens(self, make_app):
         """The combination of both is rejected."""
-        with pytest.raises(ValueError, match="tokens say it"):
+        with pytest.raises(ValueError, match="the tokens hold the scopes"):
             make_app(scopes=["admin"])
 
 

@@ -131,7 +131,7 @@ def test_server_that_cannot_accept_connections_exits(serve):
                 stack.enter_context(server.connect())
 
         assert server.process.wait(PATIENCE) == 1
-    assert server.stderr().splitlines()[-1].endswith(f"it cannot accept connections any more: {NO_FILES}")
+    assert server.stderr().splitlines()[-1].endswith(f"it can no longer accept connections: {NO_FILES}")
 
 
 def test_worker_recovers_from_a_lack_of_file_descriptors(serve):
