@@ -5,10 +5,11 @@ Arguments of compiled prompts: their description for clients, and the conversion
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 from msgspec import Struct, structs
 
+from promptkit.catalog.completion import Completer
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
@@ -17,9 +18,6 @@ from promptkit.types.kinds import is_bytes, is_constrained, is_list, plain
 from promptkit.types.scalar_parsing import Read, holds_more
 from promptkit.types.scalars import Reader
 from promptkit.types.unstructuring import can_be_sent, text_of
-
-if TYPE_CHECKING:
-    from promptkit.catalog.completion import Completer  # most arguments have no completer
 
 #: JSON spelling of these values for error messages, which clients know better than Python's.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
@@ -77,7 +75,7 @@ class Argument(Struct, frozen=True):
     title: str | None
     description: str | None
     arg: Arg
-    completer: "Completer | None" = None
+    completer: Completer | None = None
 
     @property
     def has_default(self) -> bool:
@@ -330,7 +328,7 @@ class Arguments(Struct, frozen=True):
     def _is_given(self, name: str, value: Any) -> bool:
         return value is not None and (value != "" or self.by_name[name].blank_is_value)
 
-    def completer(self, name: str) -> "Completer | None":
+    def completer(self, name: str) -> Completer | None:
         """Return the completer of an argument, if any. Raises `ArgumentsError` for an unknown name."""
         if name not in self.by_name:
             raise ArgumentsError(self.owner, (self._unknown(name),), self.kind)

@@ -6,21 +6,18 @@ The compiler creates it and the server serves it; it depends on neither.
 
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.uri_templates import MAX_URI_LENGTH
+from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.skills import CompiledSkill
+from promptkit.catalog.uri_templates import MAX_URI_LENGTH, Value
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.exceptions import UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-
-if TYPE_CHECKING:  # most recipes have neither resources nor skills, and few requests complete a value
-    from promptkit.catalog.resources import CompiledResource
-    from promptkit.catalog.skills import CompiledSkill
-    from promptkit.catalog.uri_templates import Value
-    from promptkit.language.documents import EmbeddedResource
 
 
 class Catalog(Mapping[str, CompiledPrompt]):
@@ -50,8 +47,8 @@ class Catalog(Mapping[str, CompiledPrompt]):
         self,
         prompts: Iterable[CompiledPrompt] = (),
         diagnostics: Iterable[Diagnostic] = (),
-        resources: "Iterable[CompiledResource]" = (),
-        skills: "Iterable[CompiledSkill]" = (),
+        resources: Iterable[CompiledResource] = (),
+        skills: Iterable[CompiledSkill] = (),
     ) -> None:
         self._prompts = tuple(sorted(prompts, key=attrgetter("name")))
         self._diagnostics = tuple(diagnostics)
@@ -73,17 +70,17 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return self._diagnostics
 
     @property
-    def resources(self) -> "tuple[CompiledResource, ...]":
+    def resources(self) -> tuple[CompiledResource, ...]:
         """The compiled resources, sorted by URI template."""
         return self._resources
 
     @property
-    def skills(self) -> "tuple[CompiledSkill, ...]":
+    def skills(self) -> tuple[CompiledSkill, ...]:
         """The compiled skills, sorted by URI."""
         return self._skills
 
     @property
-    def declared(self) -> "tuple[CompiledPrompt | CompiledResource, ...]":
+    def declared(self) -> tuple[CompiledPrompt | CompiledResource, ...]:
         """The prompts followed by the resources: everything that takes arguments."""
         return *self.prompts, *self.resources
 
@@ -137,7 +134,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return Catalog(prompts, self.diagnostics, resources, skills)
 
     @property
-    def scoped(self) -> "list[CompiledPrompt | CompiledResource | CompiledSkill]":
+    def scoped(self) -> list[CompiledPrompt | CompiledResource | CompiledSkill]:
         """The prompts, resources and skills that require scopes."""
         return [item for item in (*self.declared, *self.skills) if item.scopes]
 
@@ -159,7 +156,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def complete(
         self, name: str, argument: str, typed: str, chosen: Mapping[str, str] | None = None
-    ) -> "Completion":
+    ) -> Completion:
         """
         Complete the value of a prompt's argument, or of a resource's variable.
 
@@ -197,7 +194,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
         return Completion()
 
-    def resource(self, uri: str) -> "tuple[CompiledResource, Mapping[str, Value]]":
+    def resource(self, uri: str) -> tuple[CompiledResource, Mapping[str, Value]]:
         """
         Return the resource at *uri*, and the values of its variables as they are in the URI.
 
@@ -218,11 +215,11 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """Return the prompt called *name*, or None."""
         return self._by_name.get(name)
 
-    def find_template(self, uri_template: str) -> "CompiledResource | None":
+    def find_template(self, uri_template: str) -> CompiledResource | None:
         """Return the resource that was declared with *uri_template*, or None."""
         return self._by_uri.get(uri_template)
 
-    def find_resource(self, uri: str) -> "tuple[CompiledResource, Mapping[str, Value]] | None":
+    def find_resource(self, uri: str) -> tuple[CompiledResource, Mapping[str, Value]] | None:
         """Return what `resource` returns; None if no resource matches or the URI is too long."""
         fixed = self.find_fixed(uri)
         if fixed is not None and not fixed.is_template:
@@ -232,11 +229,11 @@ class Catalog(Mapping[str, CompiledPrompt]):
                 return resource, variables
         return None
 
-    def find_skill(self, uri: str) -> "CompiledSkill | None":
+    def find_skill(self, uri: str) -> CompiledSkill | None:
         """Return the skill whose ``SKILL.md`` has this URI, or None."""
         return self._skill_by_uri.get(uri)
 
-    def find_skill_with(self, uri: str) -> "CompiledSkill | None":
+    def find_skill_with(self, uri: str) -> CompiledSkill | None:
         """Return the innermost skill with a file or folder at this URI, or None."""
         if self._skill_with is None:  # built only if a client asks for it
             outermost_first = sorted(self._skills, key=lambda skill: len(skill.folder))
@@ -245,14 +242,14 @@ class Catalog(Mapping[str, CompiledPrompt]):
             }
         return self._skill_with.get(uri)
 
-    def find_fixed(self, uri: str) -> "CompiledResource | None":
+    def find_fixed(self, uri: str) -> CompiledResource | None:
         """Return the resource with exactly this URI, declared or a file of a skill, or None."""
         if (resource := self._by_uri.get(uri)) is not None:
             return resource
         skill = self.find_skill_with(uri) if self._skills else None
         return None if skill is None else skill.resources.get(uri)
 
-    def template(self, uri_template: str) -> "CompiledResource":
+    def template(self, uri_template: str) -> CompiledResource:
         """
         Return the resource that was declared with *uri_template*.
 
@@ -264,7 +261,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         except KeyError:
             raise UnknownResourceError(uri_template, nearest(uri_template, self._by_uri)) from None
 
-    def read(self, uri: str) -> "EmbeddedResource":
+    def read(self, uri: str) -> EmbeddedResource:
         """
         Read the resource at *uri*.
 

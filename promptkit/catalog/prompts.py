@@ -2,26 +2,24 @@
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
 from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.cases import Case
 from promptkit.catalog.json_schema import schema_of
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPromptError, ResultError
 from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError
 from promptkit.language.context import Context
+from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow, workflow_of
 from promptkit.language.results import FREE_MESSAGES, MessageBuilder
+from promptkit.language.tools import Tool
 from promptkit.language.validation import UnsendableError
 from promptkit.types.functions import is_asynchronous, run_async
 from promptkit.types.schemas import answer_schema
-
-if TYPE_CHECKING:
-    from promptkit.catalog.cases import Case
-    from promptkit.language.media import Icon
-    from promptkit.language.tools import Tool
 
 #: Reason shown for prompts that tools do not render speculatively.
 NO_SAMPLE: Final = "sample=False"
@@ -246,7 +244,7 @@ class CompiledPrompt(Struct, frozen=True):
     name: str
     title: str | None
     description: str | None
-    icons: "tuple[Icon, ...]"
+    icons: tuple[Icon, ...]
     meta: Mapping[str, Any]
     arguments: Arguments
     context: str | None
@@ -254,11 +252,11 @@ class CompiledPrompt(Struct, frozen=True):
     timeout: float | None = None
     cache: float | None = None
     elicit: bool = False
-    tool: "Tool | bool | None" = None
+    tool: Tool | bool | None = None
     scopes: frozenset[str] = frozenset()
     deprecated: str | None = None
     sample: bool = True
-    saved: "Callable[[], tuple[Case, ...]]" = tuple
+    saved: Callable[[], tuple[Case, ...]] = tuple
 
     @property
     def location(self) -> Location:
@@ -287,7 +285,7 @@ class CompiledPrompt(Struct, frozen=True):
     def bind(
         self,
         given: Mapping[str, Any] | None,
-        context: "Context | None" = None,
+        context: Context | None = None,
         known: Mapping[str, Any] = {},
     ) -> dict[str, Any]:
         """
@@ -311,7 +309,7 @@ class CompiledPrompt(Struct, frozen=True):
             values[self.context] = context or Context()
         return values
 
-    def render(self, given: Mapping[str, Any] | None = None, context: "Context | None" = None) -> Workflow:
+    def render(self, given: Mapping[str, Any] | None = None, context: Context | None = None) -> Workflow:
         """
         Render with the arguments of a client.
 
@@ -334,7 +332,7 @@ class CompiledPrompt(Struct, frozen=True):
         return self.renderer.render(**self.bind(given, context))
 
     async def render_async(
-        self, given: Mapping[str, Any] | None = None, context: "Context | None" = None
+        self, given: Mapping[str, Any] | None = None, context: Context | None = None
     ) -> Workflow:
         """
         Render with the arguments of a client, on the running event loop.

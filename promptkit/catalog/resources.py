@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.cases import Case
 from promptkit.catalog.uri_templates import URITemplate, Value, expanded
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, ResultError
@@ -15,9 +16,6 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
 from promptkit.types.errors import ConversionError
-
-if TYPE_CHECKING:  # not needed at run time
-    from promptkit.catalog.cases import Case
 
 #: Characters that are not escaped in URIs, next to letters, digits and ``_.-~`` (RFC 3986, section 2).
 _URI_PUNCTUATION: Final = "%:/?#[]@!$&'()*+,;="
@@ -90,7 +88,7 @@ class CompiledResource(Struct, frozen=True):
     function: Callable[..., Any]
     location: Location
     scopes: frozenset[str] = frozenset()
-    saved: "Callable[[], tuple[Case, ...]]" = tuple
+    saved: Callable[[], tuple[Case, ...]] = tuple
     is_fixed: bool = False
 
     @property

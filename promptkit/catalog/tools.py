@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from msgspec import json, structs
 
@@ -17,9 +17,7 @@ from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.tools import Tool
 from promptkit.types.fast_path import json_read
 from promptkit.types.readers import reader_of
-
-if TYPE_CHECKING:
-    from promptkit.types.scalars import Reader
+from promptkit.types.scalars import Reader
 
 
 class Tools:

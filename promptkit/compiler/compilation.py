@@ -26,7 +26,7 @@ from promptkit.loader.recipes import LoadedFile, Recipes
 
 #: A target that can be compiled: a folder, file, module or catalog; prompts and resources; or several
 #: targets.
-Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition | str | Path]"
+Target: TypeAlias = str | Path | ModuleType | Catalog | Definition | Iterable[Definition | str | Path]
 
 #: Yields the warnings for a file and its declarations.
 LintFile: TypeAlias = Callable[[LoadedFile, Iterable[Declaration]], Iterable[Diagnostic]]
@@ -39,7 +39,7 @@ class LoadedRecipes(Struct):
     files: Sequence[CompiledFile]
 
 
-def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
+def compile(target: Recipes | Target, *, lint: bool = False) -> Catalog:
     """
     Compile the recipes at a target, or recipes that are already loaded: ``compile("prompts")["review"]``.
 
@@ -71,7 +71,7 @@ def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
     return linter.lint_catalog(link(files, root=recipes.root).catalog)
 
 
-def _load_recipes(target: "Target") -> Recipes:
+def _load_recipes(target: Target) -> Recipes:
     if isinstance(target, ModuleType):
         target = target.__name__
     if isinstance(target, str | Path):

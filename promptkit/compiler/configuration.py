@@ -6,7 +6,8 @@ It is used only by commands and tests that are not given explicit targets or opt
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from pathlib import Path
+from typing import Any, Final, TypeGuard
 
 from msgspec import Struct
 
@@ -18,9 +19,6 @@ from promptkit.files.reading import is_foreign, read_regular_file
 from promptkit.files.toml import parse_toml
 from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.loader.targets import is_project
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Error for a default folder that another user owns.
 NOT_MINE: Final = "it belongs to another user: name it if you trust its content"
@@ -73,7 +71,7 @@ class Configuration(Struct, frozen=True):
     serve: Mapping[str, Any] = {}
 
 
-def find_configuration(start: "str | Path" = ".", *, only_own: bool = False) -> Configuration:
+def find_configuration(start: str | Path = ".", *, only_own: bool = False) -> Configuration:
     """
     Return the configuration of the project that contains *start*.
 
@@ -103,7 +101,7 @@ def find_configuration(start: "str | Path" = ".", *, only_own: bool = False) -> 
     return _parse_table(file, table)
 
 
-def find_targets(start: "str | Path" = ".") -> tuple[str, ...]:
+def find_targets(start: str | Path = ".") -> tuple[str, ...]:
     """
     Return the default recipes, for commands without a target.
 
@@ -200,13 +198,11 @@ def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -
     """Raise ConfigurationError for an unknown client or code."""
     setting = "clients"
     try:
-        if clients:
-            for name in clients:
-                get_client(name)
+        for name in clients:
+            get_client(name)
         setting = "ignore"
-        if ignore:
-            for code in ignore:
-                rule_of(code)
+        for code in ignore:
+            rule_of(code)
     except ValueError as error:
         raise ConfigurationError(file, f"[tool.promptkit] {setting}: {error}") from None
 

@@ -48,7 +48,7 @@ def without_clashes(
                 message = f"it is in the folder of skill {outer.name!r}, which has other files there"
                 report.add(Rule.DUPLICATE_SKILL, message, "give it another prefix")
         clashing = (skill_resources[uri] for uri in skill.resources if uri in skill_resources)
-        if other := next(clashing, None) if skill_resources else None:
+        if other := next(clashing, None):
             message = f"{other.uri_template!r} is already defined at {other.location}"
             report.add(Rule.DUPLICATE_SKILL, message, "change the URI of that resource")
         if not report.found:

@@ -1,6 +1,7 @@
 """Shared base classes of prompts, resources and skills."""
 
 import copyreg
+import inspect
 import sys
 from abc import abstractmethod
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
 from promptkit.catalog.cases import Case
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.declarations.signature import cached_property
+from promptkit.declarations.signature import cached_property, copied_attributes
 from promptkit.errors.diagnostics import Location
 
 P = ParamSpec("P")
@@ -38,11 +39,11 @@ class SavedCases:
     def __init__(self) -> None:
         self._cases: tuple[Case, ...] = ()
 
-    def __call__(self) -> "tuple[Case, ...]":
+    def __call__(self) -> tuple[Case, ...]:
         """Return the cases, without those of modules that have been imported again since."""
         return tuple(case for case in self._cases if case.is_current)
 
-    def add(self, case: "Case") -> None:
+    def add(self, case: Case) -> None:
         """Add a case."""
         self._cases += (case,)
 
@@ -60,10 +61,23 @@ _pickling: Final = partial(import_module, "promptkit.loader.pickling")
 copyreg.pickle(CompiledPrompt, lambda compiled: _pickling().reduced_compiled(compiled))
 
 
-class PickledByReference:
+class Decorated:
     """
-    Base class of objects that are pickled by reference to their declaration. Copies are the object itself.
+    Base class of authors' decorated functions.
+
+    They are pickled by reference to their declaration. Copies are the object itself.
     """
+
+    function: Callable[..., Any]
+
+    def __attrs_post_init__(self) -> None:
+        vars(self).update(copied_attributes(self.function))
+
+    @property
+    def location(self) -> Location:
+        """The location of the function's definition."""
+        code = inspect.unwrap(self.function).__code__
+        return Location(code.co_filename, code.co_firstlineno)
 
     def __reduce__(self) -> tuple[Any, ...]:
         reduced: tuple[Any, ...] = _pickling().reduced(self, sys._getframe(1))  # noqa: SLF001 (the pickler's frame)
@@ -76,17 +90,17 @@ class PickledByReference:
         return self
 
 
-class Declared(PickledByReference, Generic[P, Sent]):
+class Declared(Decorated, Generic[P, Sent]):
     """
     Base class of prompts and resources: objects that are called, with an equivalent request for each call.
     """
 
     @property
-    def cases(self) -> "tuple[Case, ...]":
+    def cases(self) -> tuple[Case, ...]:
         """The saved cases, in the order of definition."""
         return self.saved()
 
-    def case(self, name: str, /, *args: P.args, **kwargs: P.kwargs) -> "Case":
+    def case(self, name: str, /, *args: P.args, **kwargs: P.kwargs) -> Case:
         """
         Save an input as a case, to preview, test and compare its rendering.
 
@@ -107,7 +121,7 @@ class Declared(PickledByReference, Generic[P, Sent]):
         """
         return self._save(name, partial(self.sent, *args, **kwargs))
 
-    def case_wire(self, name: str, sent: Sent, /) -> "Case":
+    def case_wire(self, name: str, sent: Sent, /) -> Case:
         """
         Save what a client sends as a case. Unlike with `case`, it can be input that the types forbid.
 
@@ -131,7 +145,7 @@ class Declared(PickledByReference, Generic[P, Sent]):
         """The container of the saved cases."""
         return SavedCases()
 
-    def _save(self, name: str, sent: Callable[[], Sent]) -> "Case":
+    def _save(self, name: str, sent: Callable[[], Sent]) -> Case:
         """Save a case, with the location of the caller's caller."""
         if drops_cases.get():
             return cast("Case", _DroppedCase())

@@ -1,21 +1,19 @@
 """A prompt, resource or skill of a recipe file, with its compiled form."""
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.skills import CompiledSkill
 from promptkit.declarations.prompts import Prompt
-
-if TYPE_CHECKING:
-    from promptkit.catalog.resources import CompiledResource
-    from promptkit.catalog.skills import CompiledSkill
-    from promptkit.declarations.resources import Resource
-    from promptkit.declarations.skill_files import SkillFolder
-    from promptkit.declarations.skills import Skill
+from promptkit.declarations.resources import Resource
+from promptkit.declarations.skill_files import SkillFolder
+from promptkit.declarations.skills import Skill
 
 #: An object that an author's decorator returns, or a skill folder.
-Definition: TypeAlias = "Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder"
+Definition: TypeAlias = Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder
 
 #: Unique key of a declaration: its kind, and its name or URI template.
 Key: TypeAlias = tuple[Literal["prompt", "resource", "skill"], str]
@@ -38,7 +36,7 @@ class Declaration(Struct, frozen=True):
 
     key: Key
     definition: Definition
-    compiled: "CompiledPrompt | CompiledResource | CompiledSkill | None"
+    compiled: CompiledPrompt | CompiledResource | CompiledSkill | None
 
 
 def key_of(definition: Definition) -> Key:

@@ -75,7 +75,7 @@ _RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"
 _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 
 
-def icons_of(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
+def icons_of(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
     """Convert URIs to icons. Raises TypeError if *icons* is a single string."""
     if isinstance(icons, str):
         msg = f"icons takes several icons: write icons=[{icons!r}]"
@@ -137,14 +137,14 @@ class Options(Struct, frozen=True, kw_only=True):
     name: str
     title: str | None = None
     description: str | None = None
-    icons: "tuple[Icon, ...]" = ()
+    icons: tuple[Icon, ...] = ()
     tags: tuple[str, ...] = ()
     version: str | None = None
     timeout: float | None = None
     cache: float | None = None
     meta: Mapping[str, Any] = MappingProxyType({})
     elicit: bool = False
-    tool: "Tool | bool | None" = None
+    tool: Tool | bool | None = None
     scopes: Collection[str] = ()
     answer: Any = None
     deprecated: str | None = None
@@ -222,9 +222,6 @@ def check_scopes(scopes: object, report: Report) -> None:
         report:
             Receives the diagnostics.
     """
-    if scopes == ():
-        return
-
     if isinstance(scopes, str):
         message = f"scopes takes several, not the text {scopes!r}"
         report.add(Rule.BAD_SCOPE, message, _scopes_hint(scopes.split()))

@@ -129,7 +129,7 @@ def _has_no_offset(value: Any) -> bool:
     return scalar is not None and not scalar.may_have_offset
 
 
-def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Completer | None":
+def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
     """Return the author's completions, or those of the type. Secrets are never completed."""
     items = _reader_of_items(parameter.annotation, reader)
     source = (items or reader).values if parameter.arg.complete is None else parameter.arg.complete

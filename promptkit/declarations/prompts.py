@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
+from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -15,20 +15,17 @@ from promptkit.declarations.options import Options, check_options, icons_of, met
 from promptkit.declarations.parameters import DirectArguments, compile_arguments
 from promptkit.declarations.signature import (
     cached_property,
-    code_of,
-    copied_attributes,
+    check_function,
     is_local,
     read_signature,
 )
 from promptkit.declarations.unusable_types import check_return
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError
+from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
+from promptkit.language.tools import Tool
 from promptkit.types.functions import read_return, with_own_defaults
-
-if TYPE_CHECKING:
-    from promptkit.language.media import Icon
-    from promptkit.language.tools import Tool
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,15 +50,11 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     function: Callable[P, R]
     options: Options
-    location: Location
     names: Mapping[str, Any]
 
     # Copied from the function.
     __name__: ClassVar[str]
     __qualname__: ClassVar[str]
-
-    def __attrs_post_init__(self) -> None:
-        vars(self).update(copied_attributes(self.function))
 
     def __repr__(self) -> str:
         return f"<prompt {self.options.name!r} at {self.location}>"
@@ -233,7 +226,7 @@ def prompt(
     name: str | None = None,
     title: str | None = None,
     description: str | None = None,
-    icons: "Iterable[Icon | str]" = (),
+    icons: Iterable[Icon | str] = (),
     tags: Iterable[str] = (),
     version: str | None = None,
     timeout: float | None = None,
@@ -241,7 +234,7 @@ def prompt(
     meta: Mapping[str, Any] | None = None,
     elicit: bool = False,
     scopes: Collection[str] = (),
-    tool: "Tool | bool | None" = None,
+    tool: Tool | bool | None = None,
     answer: Any = None,
     deprecated: str | None = None,
     sample: bool = True,
@@ -253,7 +246,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     name: str | None = None,
     title: str | None = None,
     description: str | None = None,
-    icons: "Iterable[Icon | str]" = (),
+    icons: Iterable[Icon | str] = (),
     tags: Iterable[str] = (),
     version: str | None = None,
     timeout: float | None = None,
@@ -261,7 +254,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     meta: Mapping[str, Any] | None = None,
     elicit: bool = False,
     scopes: Collection[str] = (),
-    tool: "Tool | bool | None" = None,
+    tool: Tool | bool | None = None,
     answer: Any = None,
     deprecated: str | None = None,
     sample: bool = True,
@@ -337,7 +330,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
 
     def decorate(function: Callable[P, R]) -> Prompt[P, R]:
-        code = code_of(function)
+        check_function(function)
         options = Options(
             name=function.__name__ if name is None else name,
             title=title,
@@ -355,8 +348,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             deprecated=deprecated,
             sample=sample,
         )
-        location = Location(code.co_filename, code.co_firstlineno)
-        declared = Prompt(function, options, location, dict(names) if is_local(function) else {})
+        declared = Prompt(function, options, dict(names) if is_local(function) else {})
         if (collected := declared_prompts.get()) is not None:
             collected.append(declared)
         elif type(module := sys.modules.get(function.__module__)) is ModuleType and (

@@ -17,12 +17,12 @@ from promptkit.declarations.options import check_scopes, check_sendable
 from promptkit.declarations.parameters import compile_arguments
 from promptkit.declarations.signature import (
     cached_property,
-    copied_attributes,
     is_local,
+    plain_function,
     read_signature,
     read_summary,
 )
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened
 from promptkit.errors.rules import Rule
 from promptkit.language.documents import EmbeddedResource, ResourceLink
@@ -31,9 +31,6 @@ from promptkit.types.functions import FORWARD, with_own_defaults
 
 P = ParamSpec("P")
 R = TypeVar("R", str, bytes)
-
-#: Code flags of generators and coroutines.
-_NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -57,9 +54,6 @@ class Resource(Declared[P, str], Generic[P, R]):
     scopes: Collection[str]
     names: Mapping[str, Any]
 
-    def __attrs_post_init__(self) -> None:
-        vars(self).update(copied_attributes(self.function))
-
     def __repr__(self) -> str:
         return f"<resource {self.uri_template!r} at {self.location}>"
 
@@ -73,12 +67,6 @@ class Resource(Declared[P, str], Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the author's function."""
         return self._called(*args, **kwargs)
-
-    @property
-    def location(self) -> Location:
-        """The location of the function's definition."""
-        code = inspect.unwrap(self.function).__code__
-        return Location(code.co_filename, code.co_firstlineno)
 
     def uri(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """
@@ -285,10 +273,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
     names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
 
     def decorate(function: Callable[P, R]) -> Resource[P, R]:
-        unwrapped = inspect.unwrap(function)
-        if not inspect.isfunction(unwrapped) or unwrapped.__code__.co_flags & _NOT_PLAIN:
-            msg = f"@resource takes a plain function that returns str or bytes, not {describe(function)}"
-            raise TypeError(msg)
+        plain_function(function, "@resource", "str or bytes")
         return Resource(
             function,
             uri_template,

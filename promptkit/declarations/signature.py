@@ -3,7 +3,6 @@
 import functools
 import inspect
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from promptkit.declarations.name_hints import import_of, operand_hint, undefined
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
+from promptkit.language.context import Context
 from promptkit.language.validation import describe
 from promptkit.types.functions import FORWARD, annotations_of, notes_of, resolved
 from promptkit.types.kinds import is_union
@@ -301,9 +301,7 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
 
 def _is_context(annotation: Any) -> bool:
     members = typing.get_args(annotation) if is_union(annotation) else [annotation]
-    # Looked up without an import: an annotation with Context implies that its module is imported.
-    module = sys.modules.get("promptkit.language.context")
-    return module is not None and module.Context in members
+    return Context in members
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801 (named like the original)
@@ -334,11 +332,22 @@ def is_local(function: Callable[..., Any]) -> bool:
     return "<locals>" in function.__qualname__
 
 
-def code_of(function: Callable[..., Any]) -> types.CodeType:
-    """Return the code of the function that `@prompt` decorates. Raises TypeError if it is not a function."""
-    unwrapped = inspect.unwrap(function)
-    if not callable(function) or not inspect.isfunction(unwrapped):
+def check_function(function: Callable[..., Any]) -> None:
+    """Raise TypeError unless the object that `@prompt` decorates is a function."""
+    if not callable(function) or not inspect.isfunction(inspect.unwrap(function)):
         name = f": write @prompt(name={function!r})" if isinstance(function, str) else ""
         msg = f"@prompt takes a function, not {describe(function)}{name}"
         raise TypeError(msg)
-    return unwrapped.__code__
+
+
+#: Code flags of generators and coroutines.
+_NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def plain_function(function: Callable[..., Any], decorator: str, result: str) -> types.FunctionType:
+    """Return the innermost decorated function. Raises TypeError if it is a generator or asynchronous."""
+    unwrapped = inspect.unwrap(function)
+    if not inspect.isfunction(unwrapped) or unwrapped.__code__.co_flags & _NOT_PLAIN:
+        msg = f"{decorator} takes a plain function that returns {result}, not {describe(function)}"
+        raise TypeError(msg)
+    return unwrapped

@@ -82,7 +82,7 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
     return dict(sorted(files.items())), folders
 
 
-def _entries(folder: str, within: str) -> Iterator["os.DirEntry[str]"]:
+def _entries(folder: str, within: str) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as iterator:
             entries = list(iterator)
@@ -97,15 +97,16 @@ def is_left_out(name: str) -> bool:
     return name in _GENERATED_FOLDERS or name.startswith((".", "#")) or name.endswith("~")
 
 
-def _mode_of(entry: "os.DirEntry[str]", path: str, root: str) -> int:
+def _mode_of(entry: os.DirEntry[str], path: str, root: str) -> int:
     """Return an entry's mode. Raises SkillError unless it is a file or a folder that stays within *root*."""
     try:
-        target = os.path.realpath(entry.path, strict=True) if entry.is_symlink() else entry.path
+        is_link = entry.is_symlink()
+        target = os.path.realpath(entry.path, strict=True) if is_link else entry.path
         mode = entry.stat().st_mode
     except OSError as error:
         msg = f"{path!r} cannot be read: {error.strerror}"
         raise SkillError(msg, "remove it, or let it be read") from None
-    if entry.is_symlink() and not target.startswith(f"{root.rstrip(os.sep)}{os.sep}"):
+    if is_link and not target.startswith(f"{root.rstrip(os.sep)}{os.sep}"):
         raise _leads_out(path)
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         msg = f"{path!r} is a pipe, a socket or a device"

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, o
 import attrs
 
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
-from promptkit.declarations.base import PickledByReference
+from promptkit.declarations.base import Decorated
 from promptkit.declarations.frontmatter import FrontmatterError, write_skill
 from promptkit.declarations.options import check_scopes
-from promptkit.declarations.signature import copied_attributes, read_summary
+from promptkit.declarations.signature import plain_function, read_summary
 from promptkit.declarations.skill_files import SkillError, compile_skill, paths_below, read_files
-from promptkit.errors.diagnostics import Diagnostic, Location, Report
+from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.rules import Rule
 from promptkit.files.scratch import SpooledBytes, keep
@@ -31,14 +31,11 @@ R = TypeVar("R")
 #: The content of a skill's file, or its source.
 Source: TypeAlias = str | bytes | Text | Path | Callable[[], str | bytes | Text]
 
-#: Code flags of functions that do not return text.
-_NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-
 _PREFIX: Final = re.compile(r"(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/(?!$)|$))*")
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
-class Skill(PickledByReference, Generic[R]):
+class Skill(Decorated, Generic[R]):
     """
     Instructions for models, and the files that belong to them.
 
@@ -59,21 +56,12 @@ class Skill(PickledByReference, Generic[R]):
     scopes: Collection[str]
     fault: SkillError | None = None
 
-    def __attrs_post_init__(self) -> None:
-        vars(self).update(copied_attributes(self.function))
-
     def __repr__(self) -> str:
         return f"<skill {self.name!r} at {self.location}>"
 
     def __call__(self) -> R:
         """Call the author's function."""
         return self.function()
-
-    @property
-    def location(self) -> Location:
-        """The location of the function's definition."""
-        code = inspect.unwrap(self.function).__code__
-        return Location(code.co_filename, code.co_firstlineno)
 
     @property
     def uri_template(self) -> str:
@@ -176,13 +164,13 @@ def _encode(path: str, content: object) -> bytes:
     raise SkillError(msg, hint, Rule.SKILL_FAILS)
 
 
-def _content_of(path: str, source: "Source | SpooledBytes") -> SpooledBytes:
+def _content_of(path: str, source: Source | SpooledBytes) -> SpooledBytes:
     if isinstance(source, SpooledBytes):
         return source
     return keep(_encode(path, _call(path, source) if callable(source) else source))
 
 
-def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, "Source | SpooledBytes"]:
+def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, Source | SpooledBytes]:
     """Read the files and folders that are given as paths below *folder*. Raises SkillError."""
     contents = dict[str, Source | SpooledBytes]()
     for path, source in files.items():
@@ -304,10 +292,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     _check_texts("files", files if isinstance(files, Mapping) else None)
 
     def decorate(function: Callable[[], Any]) -> Skill[Any]:
-        plain = inspect.unwrap(function)
-        if not inspect.isfunction(plain) or plain.__code__.co_flags & _NOT_PLAIN:
-            msg = f"@skill takes a plain function that returns text, not {describe(function)}"
-            raise TypeError(msg)
+        plain = plain_function(function, "@skill", "text")
         if parameters := list(inspect.signature(plain, **FORWARD).parameters):
             named = ", ".join(map(repr, parameters))
             msg = f"@skill takes no parameters, and this has {named}: only prompts are asked for values"

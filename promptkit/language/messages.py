@@ -1,7 +1,7 @@
 """Messages and workflows."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, overload
+from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
@@ -9,17 +9,15 @@ from promptkit.language.blocks import system_block, system_text, to_block
 from promptkit.language.bounds import read_all
 from promptkit.language.cache_points import resolve_points, shift_points
 from promptkit.language.content import Content
+from promptkit.language.media import Showable
 from promptkit.language.text import Text
 from promptkit.language.validation import Role, checked_role, describe
-
-if TYPE_CHECKING:
-    from promptkit.language.media import Showable
 
 #: What ``+`` joins with a message or a workflow. Text and content become user turns.
 Joinable: TypeAlias = "str | Content | Message | Workflow"
 
 
-def _block(content: "str | Content | Showable") -> Content:
+def _block(content: str | Content | Showable) -> Content:
     block = to_block(content)
     if block is None:
         msg = "a message holds one content block: the content is empty"
@@ -86,14 +84,14 @@ class Message:
     def __repr__(self) -> str:
         return f"Message({self.role!r}, {self.content!r})"
 
-    def __add__(self, other: "Joinable") -> "Workflow":
+    def __add__(self, other: Joinable) -> "Workflow":
         return workflow_of((self,)) + other
 
-    def __radd__(self, other: "Joinable") -> "Workflow":
+    def __radd__(self, other: Joinable) -> "Workflow":
         return other + workflow_of((self,))
 
 
-def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
+def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     if not isinstance(messages, Iterable):
         msg = f"Workflow takes messages in a list, not {describe(messages)}: make it with user(...)"
         raise TypeError(msg)
@@ -160,7 +158,7 @@ class Workflow(Sequence[Message]):
         """
         return self._messages_after("system")
 
-    def _messages_after(self, role: "Role | Literal['system']") -> tuple[Message, ...]:
+    def _messages_after(self, role: Role | Literal["system"]) -> tuple[Message, ...]:
         return self.messages if self.system is None else (message_of(role, self.system), *self.messages)
 
     def __len__(self) -> int:
@@ -294,7 +292,7 @@ def workflow_of(
     return workflow
 
 
-def message_of(role: "Role | Literal['system']", content: Content) -> Message:
+def message_of(role: Role | Literal["system"], content: Content) -> Message:
     """Create a message without checks, for speed."""
     message = _new(Message)
     _set_role(message, role)

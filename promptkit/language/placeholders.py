@@ -103,7 +103,7 @@ def placeholders_in(text: str) -> list[str]:
     return list(dict.fromkeys(_PLACEHOLDER.findall(text)))
 
 
-def _parse_line(line: str, names: Collection[str]) -> "str | _Line":
+def _parse_line(line: str, names: Collection[str]) -> str | _Line:
     before, placeholders, end = list[str](), list[str](), 0
     for match in _PLACEHOLDER.finditer(line):
         if match[1] in names:

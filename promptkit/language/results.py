@@ -2,18 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from io import IOBase
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from promptkit.language.blocks import system_text, to_block
 from promptkit.language.bounds import MAX_REPLY_BYTES, Bound
 from promptkit.language.cache_points import resolve_points, shift_points
 from promptkit.language.content import Content
+from promptkit.language.media import Showable
 from promptkit.language.messages import Message, Workflow, message_of, workflow_of
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, is_role_tuple
-
-if TYPE_CHECKING:
-    from promptkit.language.media import Showable
 
 #: Values that a prompt can return or yield.
 Renderable: TypeAlias = "str | Content | Showable | Message | Workflow | Iterable[Renderable] | None"

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import date, time
 from decimal import Decimal
 from numbers import Number
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, final
 
 import attrs
 
@@ -12,9 +13,6 @@ from promptkit.language.content import Content
 from promptkit.language.files import source_file, source_folder
 from promptkit.language.text_files import filled_file, filled_file_below
 from promptkit.language.validation import checked_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: How a text is inserted into another one: a block needs separate lines, and a list is a block.
 Mark: TypeAlias = Literal["block", "list"]
@@ -52,7 +50,7 @@ class Text(Content):
         return (self.text,)
 
     @classmethod
-    def from_path(cls, path: "str | Path", /, **values: "PlaceholderValue") -> "Text":
+    def from_path(cls, path: str | Path, /, **values: "PlaceholderValue") -> "Text":
         """
         Read a text file from the folder of the calling recipe and fill its placeholders.
 
@@ -86,7 +84,7 @@ class Text(Content):
         )
 
     @classmethod
-    def below(cls, root: "str | Path", path: "str | Path", /, **values: "PlaceholderValue") -> "Text":
+    def below(cls, root: str | Path, path: str | Path, /, **values: "PlaceholderValue") -> "Text":
         """
         Read and fill a text file below *root*, like `from_path`; *path* can come from an argument.
 

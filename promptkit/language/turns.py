@@ -1,16 +1,14 @@
 """Functions that create turns (`user`, `assistant`), system parts (`system`) and cache points."""
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 from promptkit.language.blocks import system_text, to_block
 from promptkit.language.cache_points import next_in_system, next_in_turn, resolve_points, turn_points
 from promptkit.language.content import Content
+from promptkit.language.media import Showable
 from promptkit.language.messages import Workflow, message_of, workflow_of
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role, UnsendableError, describe
-
-if TYPE_CHECKING:
-    from promptkit.language.media import Showable
 
 #: Values that `user` and `assistant` accept. ``None``, ``False`` and blank text are omitted.
 Part: TypeAlias = "str | Content | Showable | CachePoint | Literal[False] | None"

@@ -83,7 +83,7 @@ def folders_with_recipes(folder: str, depth: int, budget: int) -> list[str]:
     return sorted(folders, key=lambda path: (path.count(os.sep), path))
 
 
-def _is_likely(entry: "os.DirEntry[str]") -> bool:
+def _is_likely(entry: os.DirEntry[str]) -> bool:
     return is_recipe(entry.name) and mentions_prompts(entry.path)
 
 
@@ -151,7 +151,7 @@ def find_recipes(folder: str) -> FoundFiles:
     )
 
 
-def _why_unreadable(entry: "os.DirEntry[str]") -> str | None:
+def _why_unreadable(entry: os.DirEntry[str]) -> str | None:
     """Return why a file cannot be read; None if it can be, and ``""`` for a folder."""
     try:
         # Most entries are plain files, which needs no further system call.
@@ -200,7 +200,7 @@ class FolderWalk:
         self.skipped: list[tuple[str, str]] = []
         self.skills: list[str] = []
 
-    def __iter__(self) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
+    def __iter__(self) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
         root = resolve_link(self._folder) or self._folder
         folders, links, visited = [(self._folder, root, 0)], list[tuple[str, str, int]](), set[str]()
         while folders or links:
@@ -224,7 +224,7 @@ class FolderWalk:
     def _may_enter(self, name: str) -> bool:
         return may_enter(name) and (self._private or not name.startswith("_"))
 
-    def _entries_of(self, folder: str) -> list["os.DirEntry[str]"] | None:
+    def _entries_of(self, folder: str) -> list[os.DirEntry[str]] | None:
         """Return the entries of a folder; None if it is not entered."""
         try:
             with os.scandir(folder) as iterator:
@@ -241,7 +241,7 @@ class FolderWalk:
         return None if folder != self._folder and _ENVIRONMENT in names else entries
 
 
-def is_folder(entry: "os.DirEntry[str]") -> bool:
+def is_folder(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry is a folder, or a link to one."""
     try:
         return entry.is_dir()

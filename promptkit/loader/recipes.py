@@ -1,26 +1,21 @@
 """Recipes: the declarations that the loader found at a target, by file, not compiled yet."""
 
-import sys
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from functools import reduce
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from msgspec import Struct
 
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
+from promptkit.declarations.skill_files import SkillFolder
 from promptkit.declarations.skills import Skill
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
-
-if TYPE_CHECKING:
-    from promptkit.declarations.resources import Resource
-    from promptkit.declarations.skill_files import SkillFolder
-    from promptkit.declarations.skills import Skill
 
 
 class LoadedFile(Struct, frozen=True):
@@ -47,12 +42,12 @@ class LoadedFile(Struct, frozen=True):
 
     file: Path | None = None
     prompts: tuple[Prompt[..., Any], ...] = ()
-    resources: "tuple[Resource[..., Any], ...]" = ()
+    resources: tuple[Resource[..., Any], ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-    skills: "tuple[Skill[Any] | SkillFolder, ...]" = ()
+    skills: tuple[Skill[Any] | SkillFolder, ...] = ()
 
     @property
-    def definitions(self) -> "tuple[Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder, ...]":
+    def definitions(self) -> tuple[Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder, ...]:
         """All declarations."""
         return *self.prompts, *self.resources, *self.skills
 
@@ -84,8 +79,8 @@ class Recipes:
     def __init__(  # noqa: PLR0913 (one for each kind)
         self,
         prompts: Iterable[Prompt[..., Any]] = (),
-        resources: "Iterable[Resource[..., Any]]" = (),
-        skills: "Iterable[Skill[Any]]" = (),
+        resources: Iterable[Resource[..., Any]] = (),
+        skills: Iterable[Skill[Any]] = (),
         *,
         by_file: Iterable[LoadedFile] = (),
         root: Path | None = None,
@@ -102,7 +97,7 @@ class Recipes:
         return tuple(dict.fromkeys(prompt for loaded in self.by_file for prompt in loaded.prompts))
 
     @property
-    def resources(self) -> "tuple[Resource[..., Any], ...]":
+    def resources(self) -> tuple[Resource[..., Any], ...]:
         """All resources, without duplicates."""
         return tuple(dict.fromkeys(resource for loaded in self.by_file for resource in loaded.resources))
 
@@ -112,13 +107,6 @@ class Recipes:
         return tuple(
             dict.fromkeys(diagnostic for loaded in self.by_file for diagnostic in loaded.diagnostics)
         )
-
-
-#: Kinds of declarations other than prompts: the module that defines the class, and its name.
-_OTHER_KINDS: Final = (
-    ("promptkit.declarations.resources", "Resource"),
-    ("promptkit.declarations.skills", "Skill"),
-)
 
 
 def declared_in(  # noqa: PLR0913 (each affects the result)
@@ -166,7 +154,7 @@ def declared_in(  # noqa: PLR0913 (each affects the result)
         and (package is None or f"{value.__module__}.".startswith(f"{package}."))
         and (value.__module__ == name or value.__module__ not in recipes)
     ]
-    resources, skills = (_instances_of(values, *kind) for kind in _OTHER_KINDS)
+    resources, skills = (_instances_of(values, kind) for kind in (Resource, Skill))
     return LoadedFile(file, tuple(dict.fromkeys(own)), resources, skills=skills)
 
 
@@ -195,12 +183,8 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
     return LoadedFile(file, prompts, resources, skills=skills)
 
 
-def _instances_of(values: Iterable[Any], module: str, name: str) -> tuple[Any, ...]:
+def _instances_of(values: Iterable[Any], kind: type[Any]) -> tuple[Any, ...]:
     """Return the instances of a class among *values*, without duplicates."""
-    # Any instance implies that the module of its class is imported.
-    if (defining := sys.modules.get(module)) is None:
-        return ()
-    kind = getattr(defining, name)
     return tuple(dict.fromkeys(value for value in values if issubclass(type(value), kind)))
 
 

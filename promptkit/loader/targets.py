@@ -3,17 +3,15 @@
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeAlias
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import is_foreign
 from promptkit.loader.discovery import PROJECT_MARKERS, folders_with_recipes
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 #: A target: a folder, a file, a module or ``module:object``; or several of these.
-Targets: TypeAlias = "str | Path | Iterable[str | Path]"
+Targets: TypeAlias = str | Path | Iterable[str | Path]
 
 #: Limits of the search for suggestions: the depth, and the number of entries.
 _SEARCH_LIMITS: Final = (2, 2000)
@@ -72,7 +70,7 @@ def is_project(folder: str, trusted: str | None = None) -> bool:
     return any(os.path.exists(path) and not (trusted and is_foreign(path, trusted)) for path in paths)
 
 
-def project_root(folder: "str | Path") -> str:
+def project_root(folder: str | Path) -> str:
     """
     Return the folder from which recipes can import the modules of their project.
 
@@ -94,7 +92,7 @@ def project_root(folder: "str | Path") -> str:
     return ancestor
 
 
-def package_of(folder: "str | Path") -> tuple[str, tuple[str, ...]]:
+def package_of(folder: str | Path) -> tuple[str, tuple[str, ...]]:
     """
     Return which Python package a folder is.
 
@@ -126,7 +124,7 @@ def suggest(target: str) -> str:
     return f"; there are recipes in {', '.join(names)}" if near else ""
 
 
-def recipes_near(folder: "str | Path") -> list[str]:
+def recipes_near(folder: str | Path) -> list[str]:
     """Return the folders with recipes below *folder*, or next to it if there are none."""
     return _recipes_below(folder) or _recipes_below(os.path.dirname(os.path.abspath(folder)))
 
@@ -140,7 +138,7 @@ def display_path(folder: str) -> str:
     return os.path.join(folder, "")
 
 
-def _recipes_below(folder: "str | Path") -> list[str]:
+def _recipes_below(folder: str | Path) -> list[str]:
     return folders_with_recipes(str(folder), *_SEARCH_LIMITS)
 
 

@@ -221,7 +221,7 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
             yield paths
 
 
-def _paths(changes: "set[tuple[int, str]] | str") -> set[str]:
+def _paths(changes: set[tuple[int, str]] | str) -> set[str]:
     return set() if isinstance(changes, str) else {path for _, path in changes}
 
 
