@@ -78,7 +78,7 @@ class TestHoles:
             str(refused.value)
             == "fill(...): the text has no placeholder {{cod}}; its placeholders: {{code}}, {{scope}}"
         )
-        with pytest.raises(ValueError, match=r"has no hole \{\{a\}\}; its placeholders: none"):
+        with pytest.raises(ValueError, match=r"has no placeholder \{\{a\}\}; its placeholders: none"):
             fill("x", a=1)
 
 

@@ -676,9 +676,9 @@ class TestClients:
 
         assert "Zed hides it, as it has 2 arguments" in notes("zed")
         assert "Gemini CLI leaves out an image" in notes("gemini-cli")
-        assert "Gemini CLI sends the first message alone" in notes("gemini-cli")
-        assert "Claude Code cuts arguments at blanks" in notes("claude-code")
-        assert "Codex offers people no prompts" in notes("codex")
+        assert "Gemini CLI sends only the first message" in notes("gemini-cli")
+        assert "Claude Code splits arguments at blanks" in notes("claude-code")
+        assert "Codex does not show prompts" in notes("codex")
         assert notes("cursor") == ""
 
     def test_an_upload_is_its_name_and_size(self):

@@ -351,7 +351,7 @@ def _file_changes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
 
 def _text_changes(noun: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Difference]:
     """Yield the changes in the renderings or contents of examples."""
-    verb, differs, fails = "says", Kind.RENDERING, Kind.RENDERING_FAILS
+    verb, differs, fails = "renders", Kind.RENDERING, Kind.RENDERING_FAILS
     if noun != "prompt":
         verb, differs, fails = "holds", Kind.READING, Kind.READING_FAILS
     for before, after in zip(old, new, strict=False):
@@ -360,7 +360,7 @@ def _text_changes(noun: str, owner: str, old: Iterable[Item], new: Iterable[Item
         if after["text"] is None:
             yield Difference(fails, owner, f"fails for {after['for']}: {after['failure']}")
         else:
-            message = f"{verb} something else for {after['for']}"
+            message = f"{verb} another text for {after['for']}"
             yield Difference(differs, owner, message, before["text"], after["text"])
 
 
