@@ -70,7 +70,7 @@ def arrays(draw, depth):
     return f"[{','.join(items)}{',' if items and draw(st.booleans()) else ''}]"
 
 
-files = st.one_of(objects(), objects(own=[("mcpServers", objects(1))]))
+files = st.one_of(objects(), objects(required=[("mcpServers", objects(1))]))
 
 
 def is_subsequence(less, more):

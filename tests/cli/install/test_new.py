@@ -131,25 +131,27 @@ def test_suggested_commands_work(empty, home, served_prompts, run_json):
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
 @pytest.mark.parametrize("name", ["-x", "--help", "-", "a\nb", "\x1b[2J", "$(touch ran)", "it's", "\u202ea"])
-def test_a_folder_of_any_name(name, empty, home):
-    """What is printed is one line a command, holds nothing that cannot be seen, and works as it is."""
+def test_any_folder_name(name, empty, home):
+    """
+    The suggested commands take one line each, contain no invisible characters, and work for any folder name.
+    """
     result = command("new", "--", name, cwd=empty)
-    printed = [one.strip() for one in result[1].decode().partition("next:\n")[2].splitlines()]
+    commands = [line.strip() for line in result[1].decode().partition("next:\n")[2].splitlines()]
 
-    assert (result[0], len(printed)) == (0, 3)
-    assert escape_invisible(printed[0]) == printed[0]
+    assert (result[0], len(commands)) == (0, 3)
+    assert escape_invisible(commands[0]) == commands[0]
     program = Path(sys.executable).parent
     path = os.pathsep.join([str(program), os.environ["PATH"], "/usr/bin", "/bin"])
-    shown = subprocess.run(
-        ["bash", "-c", printed[0]],  # noqa: S607 (wherever it is)
+    rendered = subprocess.run(
+        ["bash", "-c", commands[0]],  # noqa: S607 (wherever it is)
         cwd=empty,
         env={**os.environ, "PATH": path, "LC_ALL": "C.UTF-8"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert shown.stdout == RENDERED
-    assert [one.name for one in empty.iterdir()] == [name]
+    assert rendered.stdout == RENDERED
+    assert [path.name for path in empty.iterdir()] == [name]
 
 
 @pytest.mark.installs
