@@ -159,7 +159,7 @@ class TestOtherArguments:
         ids=" ".join,
     )
     def test_arguments_are_passed_to_the_completer(self, argv, values, project, capsys):
-        """Other arguments are written as for `render`, in any position, and exclude the completed one."""
+        """Other arguments use the syntax of `render` in any position; the completed one is not passed."""
         (project / "file.txt").write_text("in a file")
 
         assert main(["complete", *argv]) == 0

@@ -177,7 +177,7 @@ class TestServe:
         ],
     )
     def test_tools(self, settings, tools, project):
-        """There are two flags for tools, and what is false takes nothing back."""
+        """`tools` and `tools-search` are separate flags, and `false` does not disable the other one."""
         project(f"[tool.promptkit.serve]\n{settings}\n")
 
         assert configure(parse(["serve"]), ["serve"]).tools == tools

@@ -36,7 +36,7 @@ sys.exit(main())
 
 
 class Page:
-    """A browser at the address that a preview has printed."""
+    """A browser at the printed address of a preview."""
 
     def __init__(self, address):
         self.host, path = re.fullmatch(r"http://(127\.0\.0\.1:\d+)(/\?access-token=\S+)\n", address).groups()
@@ -83,13 +83,13 @@ def test_page_and_reload(recipes):
     """The page is served until Ctrl-C; a save notifies open pages, which do not delay the end."""
     folder = recipes(greet=GREET)
     with running(folder, "--port", "0") as (process, page):
-        assert b"Hello, you." in page.ask("/prompts/greet").read()
-        events = page.ask("/events?version=0")
+        assert b"Hello, you." in page.get("/prompts/greet").read()
+        events = page.get("/events?version=0")
         (folder / "more.py").write_text(GREET.replace("greet", "more"))
         lines = iter(events.readline, b"event: reload\n")
         assert all(lines)
         assert b"added more" in events.readline()
-        assert b"Hello, you." in page.ask("/prompts/more").read()
+        assert b"Hello, you." in page.get("/prompts/more").read()
         assert interrupt(process) == (130, "")
 
 
@@ -123,8 +123,8 @@ def test_recipe_that_prints_and_hangs(recipes):
         "@prompt(timeout=0.05)\ndef hangs():\n    time.sleep(50)\n    return 'Late.'\n"
     )
     with running(folder, "--port", "0") as (process, page):
-        assert b"<p>Done.</p>" in page.ask("/prompts/noisy").read()
-        assert b"took longer than its limit of 0.05 s" in page.ask("/prompts/hangs").read()
+        assert b"<p>Done.</p>" in page.get("/prompts/noisy").read()
+        assert b"took longer than its limit of 0.05 s" in page.get("/prompts/hangs").read()
         assert interrupt(process) == (130, "imported\nrendered\nchild\n")
 
 

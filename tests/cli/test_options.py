@@ -19,7 +19,7 @@ COMMANDS_WITH_VALUES = [
     name for name in OPTIONS_BY_COMMAND if any(action.nargs is None for action in options_of(name).values())
 ]
 
-#: The required words of a command besides its target.
+#: The words that a command requires in addition to a target.
 REQUIRED_WORDS = {"render": ["greet"], "complete": ["greet", "name"]}
 
 

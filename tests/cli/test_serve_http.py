@@ -138,10 +138,10 @@ def usage_error(*words, recipes, environment=None):
     return result.stderr
 
 
-class TestRefusals:
+class TestErrors:
     @pytest.mark.parametrize("words", [("--http", "0"), ("--uds", "x.sock"), ("--fd", "3")])
-    def test_the_extra_is_missing(self, recipes, tmp_path, words):
-        """Without the libraries, the error says what to install, and the option that was given."""
+    def test_missing_extra(self, recipes, tmp_path, words):
+        """The error names the option and the command that installs the missing library."""
         (tmp_path / "missing").mkdir()
         (tmp_path / "missing" / "httptools.py").write_text("raise ModuleNotFoundError(name='httptools')\n")
         environment = {**os.environ, "PYTHONPATH": str(tmp_path / "missing")}
@@ -151,8 +151,8 @@ class TestRefusals:
         assert message == f"promptkit: {words[0]} needs httptools: {install_command('http')}\n"
 
     @pytest.mark.parametrize("workers", ["1", "2"])
-    def test_other_machines(self, recipes, workers):
-        """An address that others reach is refused unless one says that everybody may use the server."""
+    def test_public_address_without_authentication(self, recipes, workers):
+        """A server that other machines can reach requires tokens or `--no-auth`."""
         message = usage_error("--http", "0.0.0.0:0", "--workers", workers, recipes=recipes(greet=""))
 
         assert message.startswith("promptkit: http://0.0.0.0:")
@@ -195,16 +195,16 @@ class TestRefusals:
             (["--token-file", "tokens"], "tokens: cannot be read: No such file or directory"),
         ],
     )
-    def test_tokens_that_nobody_can_verify(self, recipes, words, message, monkeypatch):
-        """Nothing is served if what is said about tokens does not go together."""
+    def test_invalid_combinations_of_token_options(self, recipes, words, message, monkeypatch):
+        """Contradictory or incomplete token options are rejected."""
         folder = recipes(greet="")
         monkeypatch.chdir(folder)
 
         assert usage_error("--http", "0", *words, recipes=folder).endswith(f"promptkit: {message}\n")
 
     @pytest.mark.parametrize("words", [["--uds-mode", "660"], ["--uds-group", "www-data"]])
-    def test_a_mode_without_a_socket(self, recipes, words):
-        """It would do nothing, which is said."""
+    def test_mode_without_a_socket(self, recipes, words):
+        """`--uds-mode` and `--uds-group` are rejected without `--uds`."""
         message = usage_error("--http", "0", *words, recipes=recipes(greet=""))
 
         assert message == (
@@ -212,8 +212,8 @@ class TestRefusals:
         )
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
-    def test_a_group_that_does_not_exist(self, recipes, tmp_path):
-        """It is named, and no socket is left."""
+    def test_unknown_group(self, recipes, tmp_path):
+        """An unknown group is reported, and no socket remains."""
         path = tmp_path / "socket"
         message = usage_error("--uds", str(path), "--uds-group", "no-such-group", recipes=recipes(greet=""))
 
@@ -224,10 +224,8 @@ class TestRefusals:
         assert not path.exists()
 
     @pytest.mark.parametrize("library", ["joserfc", "cryptography"])
-    def test_the_extra_of_tokens_is_missing(self, recipes, tmp_path, library):
-        """
-        Without a library of it, or one that this needs, the error says what to install, and no other option.
-        """
+    def test_missing_auth_extra(self, recipes, tmp_path, library):
+        """A missing library for tokens is reported with the command that installs it."""
         (tmp_path / "missing").mkdir()
         (tmp_path / "missing" / "sitecustomize.py").write_text(
             f"import sys\nsys.modules['{library}'] = None\n", encoding="utf-8"
@@ -244,8 +242,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         "url", ["prompts.example", "ftp://prompts.example/", "https://prompts.example/?a=b"]
     )
-    def test_a_public_url_that_is_none(self, recipes, url):
-        """The command says so, and so does the application of others' servers."""
+    def test_invalid_public_url(self, recipes, url):
+        """An invalid public URL is rejected by the command and by `asgi.app`."""
         folder = recipes(greet="")
         message = (
             f"the public URL {url!r} is not the URL of a server: write it as https://prompts.example/mcp"
@@ -258,15 +256,15 @@ class TestRefusals:
             asgi.app(folder, public_url=url)
 
     def test_too_many_workers(self, recipes):
-        """A number that was not meant is refused."""
+        """The number of workers is limited."""
         message = usage_error("--http", "0", "--workers", "1000", recipes=recipes(greet=""))
 
         assert message == "promptkit: --workers takes at most 256: a worker for each processor is enough\n"
 
-    def test_a_port_that_is_taken(self, recipes):
-        """It is said which, and what to do."""
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
+    def test_port_in_use(self, recipes):
+        """A port in use is reported with a fix."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
             message = usage_error("--http", str(port), recipes=recipes(greet=""))
 
         assert message == (
@@ -274,15 +272,15 @@ class TestRefusals:
             "end it, or name another port\n"
         )
 
-    def test_there_are_no_recipes(self, tmp_path):
-        """The error is the same as over stdio."""
+    def test_missing_target(self, tmp_path):
+        """A missing target is the same error as over stdio."""
         message = usage_error("--http", "0", recipes=tmp_path / "nothing")
 
         assert f"cannot load '{tmp_path / 'nothing'}'" in message
 
 
-def test_stdio_imports_nothing_of_it(recipes):
-    """Without an address, no module of HTTP is loaded, not even when prompts are served."""
+def test_stdio_imports_no_http_module(recipes):
+    """A stdio server imports no HTTP module, not even when it serves prompts."""
     folder = recipes(greet="from promptkit import prompt\n\n@prompt\ndef greet():\n    return 'Hello.'\n")
     script = (
         "import sys, atexit, os\n"
@@ -292,8 +290,8 @@ def test_stdio_imports_nothing_of_it(recipes):
         "from promptkit.cli import main\n"
         f"main(['serve', {str(folder)!r}])\n"
     )
-    asked = line(modern(1, "prompts/get", {"name": "greet"}))
-    ran = subprocess.run([sys.executable, "-c", script], input=asked, capture_output=True, check=True)
+    request = line(modern(1, "prompts/get", {"name": "greet"}))
+    ran = subprocess.run([sys.executable, "-c", script], input=request, capture_output=True, check=True)
     loaded = ran.stderr.decode().split()
 
     assert b"Hello." in ran.stdout

@@ -22,17 +22,17 @@ from promptkit import Arg, Icon, PromptError, prompt, resource, skill, user
 
 
 def ask(arguments="", body="'Hello.'", options="", doc="Say hello."):
-    """A file with one prompt."""
+    """Return the source of a prompt."""
     return f"@prompt({options})\ndef ask({arguments}):\n    '''{doc}'''\n    return {body}\n"
 
 
 def read(body="'Hello.'", options="", uri="docs://a", doc="A text."):
-    """A file with one resource."""
+    """Return the source of a resource."""
     return f"@resource({uri!r}{options})\ndef text() -> str:\n    '''{doc}'''\n    return {body}\n"
 
 
 def teach(body="'Hello.'", options="", doc="How to say hello."):
-    """A file with one skill."""
+    """Return the source of a skill."""
     return f"@skill({options})\ndef hello():\n    '''{doc}'''\n    return {body}\n"
 
 
@@ -294,7 +294,7 @@ class TestMessages:
 
 
 class TestLongTexts:
-    """The time for a diff grows with its lines, whatever they are."""
+    """The time for a diff is linear in its lines."""
 
     def test_linear_time(self):
         """A diff with swapped pairs of lines takes linear time."""

@@ -1,4 +1,6 @@
-"""The property behind `promptkit diff`: a wider type accepts every text that the narrower one accepts."""
+"""
+The property that `promptkit diff` relies on: a wider type accepts every text that the narrower one accepts.
+"""
 
 from dataclasses import dataclass
 from datetime import date, datetime

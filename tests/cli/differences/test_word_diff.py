@@ -23,7 +23,7 @@ WORDS = st.lists(st.sampled_from(["lorem", "ipsum", "dolor", "sit", "\n", "a.", 
 
 def side(texts, cases=None):
     """Return the data of one side."""
-    return {"said": texts, "cases": {key: dict.fromkeys(texts) for key, texts in (cases or texts).items()}}
+    return {"said": texts, "cases": {key: dict.fromkeys(names) for key, names in (cases or texts).items()}}
 
 
 def changes(old, new, *repeats):

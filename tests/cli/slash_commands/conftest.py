@@ -17,7 +17,7 @@ class Imported(NamedTuple):
 
     def render(self, name, **arguments):
         """Return the text of a prompt's first message, as a client receives it."""
-        return self.client.get_prompt(name, arguments)[0].content.render
+        return self.client.get_prompt(name, arguments)[0].content.text
 
 
 @pytest.fixture

@@ -76,12 +76,12 @@ class TestCompleteFile:
         assert [argument.name for argument in listed.arguments] == ["issue_number", "priority"]
         messages = result.client.get_prompt("git-fix-issue", {"issue_number": "7", "priority": "high"})
         version = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True)  # noqa: S607
-        assert messages[0].content.render == (
+        assert messages[0].content.text == (
             f"# Fix 7\n\n- Version: {version.stdout.strip()}\n- Log: !`git log -5 | head`\n"
             "- Follow @docs/style.md, but not @src/\n\n"
             "Issue 7 has priority high, and costs $20 or $1. {{issue_number}}"
         )
-        assert messages[1].content.render == "Be plain."
+        assert messages[1].content.text == "Be plain."
         assert result.code == 1
         assert result.lines[-1] == "imported 1 command, 0 of them whole"
 
@@ -266,10 +266,10 @@ PIECES = st.lists(
             ),
         ]
     )
-    | st.render(st.characters(codec="utf-8", exclude_characters="\r@!`\ufeff"), max_size=8),
+    | st.text(st.characters(codec="utf-8", exclude_characters="\r@!`\ufeff"), max_size=8),
     max_size=14,
 )
-ONE_LINE = st.render(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), min_size=1).map(
+ONE_LINE = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), min_size=1).map(
     str.strip
 )
 
@@ -288,6 +288,6 @@ class TestEquivalence:
         number = len(list(tmp_path.glob("out*")))
         source = f"---\ndescription: x\n---\n{text}"
 
-        match = import_files("claude-commands", {"try.md": source}, out=f"out{number}")
+        result = import_files("claude-commands", {"try.md": source}, out=f"out{number}")
 
-        assert match.render("try", arguments=value).strip() == expected.strip()
+        assert result.render("try", arguments=value).strip() == expected.strip()

@@ -129,10 +129,10 @@ class TestEquivalence:
             st.sampled_from(
                 ["{{args}}", "{args}", "{{", "}}", "{", "}", "{{arguments}}", "---\n", "\n", "- ", " "]
             )
-            | st.render(st.characters(codec="utf-8", exclude_characters="\r!@\ufeff"), max_size=6),
+            | st.text(st.characters(codec="utf-8", exclude_characters="\r!@\ufeff"), max_size=6),
             max_size=12,
         ),
-        value=st.render(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"])).map(str.strip),
+        value=st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"])).map(str.strip),
     )
     def test_rendering_matches_gemini_cli(self, import_files, tmp_path, pieces, value):
         """The prompt renders what Gemini CLI sends, for any text and arguments."""

@@ -71,7 +71,7 @@ def test_written_recipe(import_files, tmp_path):
 
 
 #: Text with characters that end or escape Python strings.
-TEXT = st.render(st.sampled_from('"""\\\'\0\f\n\u202e日{}') | st.characters(exclude_categories=["Cs"]))
+TEXT = st.text(st.sampled_from('"""\\\'\0\f\n\u202e日{}') | st.characters(exclude_categories=["Cs"]))
 
 
 @settings(max_examples=200, deadline=None)
@@ -105,9 +105,7 @@ def test_too_many_placeholders():
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    description=st.render(max_size=30), hint=st.render(max_size=20), text=st.render(min_size=1, max_size=30)
-)
+@given(description=st.text(max_size=30), hint=st.text(max_size=20), text=st.text(min_size=1, max_size=30))
 def test_file_content_is_data(description, hint, text):
     """Whatever a file contains, the Python is one function whose strings are the texts of the file."""
     head = f"description: {json.dumps(description)}\nargument-hint: {json.dumps(hint)}"
