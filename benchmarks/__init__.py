@@ -1,5 +1,6 @@
 """
-Measurements, side by side in one run with the peers and with two floors.
+Benchmarks of promptkit, its peers and two baselines, measured in turns in one run.
 
-``python -m benchmarks`` prints tables, and writes JSON and plots. Machines are noisy, so read the ratios.
+``python -m benchmarks`` prints tables and writes JSON and plots. Absolute times vary between runs, so
+compare the ratios.
 """

@@ -1,4 +1,4 @@
-"""Measure, print tables, and write JSON and plots."""
+"""Run the benchmarks, print tables, and write JSON and plots."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -21,9 +21,9 @@ from benchmarks.wire import MODERN
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 README = Path(__file__).parents[1] / "README.md"
-#: Each round starts every server again, and takes minutes.
+#: The default number of rounds. Each round starts every server again and takes minutes.
 ROUNDS = 3
-WIDTH = 250  # columns, where the output is no terminal
+WIDTH = 250  # columns, if the output is not a terminal
 STDIO, HTTP = "stdio", "http"
 T = TypeVar("T")
 NAMES = tuple(dict.fromkeys((*PEERS, *HTTP_PEERS)))
@@ -32,32 +32,35 @@ NAMES = tuple(dict.fromkeys((*PEERS, *HTTP_PEERS)))
 def _options(arguments: Sequence[str] | None) -> Namespace:
     parser = ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "--rounds", type=int, metavar="NUMBER", help=f"how many rounds (default: {ROUNDS}, quick: 1)"
+        "--rounds",
+        type=int,
+        metavar="NUMBER",
+        help=f"number of rounds (default: {ROUNDS}, or 1 with --quick)",
     )
-    parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
+    parser.add_argument("--quick", action="store_true", help="do a short run, to check that everything works")
     parser.add_argument(
         "--only",
         type=lambda names: names.split(","),
         default=list(NAMES),
         metavar="NAMES",
-        help=f"the servers, with commas between them (default: {','.join(NAMES)})",
+        help=f"the servers to measure, separated by commas (default: {','.join(NAMES)})",
     )
     parser.add_argument(
         "--transport",
         choices=(STDIO, HTTP),
-        help="measure over one transport alone (default: over both)",
+        help="measure over one transport only (default: both)",
     )
     parser.add_argument(
         "--output",
         type=Path,
         metavar="FOLDER",
-        help="where JSON and plots go (default: docs/figures for a full run of all, else nowhere); "
-        "what goes to the default stands in docs/performance.md and the README, too",
+        help="folder for JSON and plots (default: docs/figures for a full run of all servers, otherwise "
+        "none); a run that writes to the default also updates docs/performance.md and the README",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.only if name not in NAMES]
     if unknown:
-        parser.error(f"there is no server {', '.join(unknown)}; there are {', '.join(NAMES)}")
+        parser.error(f"unknown server {', '.join(unknown)}: choose from {', '.join(NAMES)}")
     is_whole = options.only == list(NAMES) and options.transport is None
     if options.output is None and not options.quick and is_whole:
         options.output = FOLDER
@@ -66,14 +69,14 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
 
 
 def _start(names: Sequence[str], makers: Mapping[str, Callable[[], T]], console: Console) -> list[T]:
-    """The servers that can be started; the others are named on the console."""
-    found = []
+    """Return the servers that can be started, and print why the others cannot."""
+    peers = []
     for name in filter(makers.__contains__, names):
         try:
-            found.append(makers[name]())
-        except AbsentError as reason:
-            console.print(f"left out: {name}: {reason}", markup=False)
-    return found
+            peers.append(makers[name]())
+        except AbsentError as error:
+            console.print(f"skipped: {name}: {error}", markup=False)
+    return peers
 
 
 def _write(content: report.Content, sizes: Sequence[int], folder: Path, console: Console) -> None:
@@ -85,16 +88,16 @@ def _write(content: report.Content, sizes: Sequence[int], folder: Path, console:
     try:
         plots.draw(content, sizes, folder)
     except ImportError:
-        reason = "matplotlib is not installed; pip install -e '.[bench]' does it"
-        console.print(f"left out: plots: {reason}", markup=False)
+        reason = "matplotlib is not installed: run pip install -e '.[bench]'"
+        console.print(f"skipped: plots: {reason}", markup=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
-    Run the benchmark.
+    Run the benchmarks.
 
     Returns:
-        0, or 1 if promptkit itself did not do all that was asked of it.
+        0, or 1 if promptkit failed a check or did not complete a measurement.
     """
     options = _options(arguments)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
@@ -115,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         compiled = compiling.measure() if peers else {}
     verdicts = judge(results)
     content = report.as_json([*peers, *http_peers], results, verdicts, rounds.notes, compiled)
-    console.print(report.shown(content))
+    console.print(report.render(content))
     if options.output:
         _write(content, runner.plan.counts, options.output, console)
     return int(any(name == OURS for name, _ in rounds.notes))

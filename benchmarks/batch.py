@@ -1,9 +1,9 @@
 """
-Batches: rows a second and memory of ``promptkit batch``, beside loops over an f-string, Jinja2 and LangChain.
+Throughput and memory of ``promptkit batch``, compared with loops over an f-string, Jinja2 and LangChain.
 
-`python -m benchmarks.batch` prints medians of runs that took turns, and ends with 1 if a goal was missed. All
-read the same JSON lines, with three arguments each, and write files for OpenAI. What is held against each
-other is the time of the processor; but what several processes gain is seen by the clock, with a larger table.
+`python -m benchmarks.batch` prints medians of interleaved runs, and exits with 1 if a goal is missed. All
+programs read the same JSON lines, with three arguments each, and write files for OpenAI. They are compared by
+processor time. The gain of several processes is measured in wall-clock time, with a larger table.
 """
 
 import json
@@ -28,7 +28,7 @@ from benchmarks.batch_loops import LOOPS, MODEL, TEXT
 Name = TypeVar("Name", str, int)
 
 ROWS: Final = 400_000
-MANY: Final = 4_000_000  # rows, for what several processes gain, and what one takes of memory
+MANY: Final = 4_000_000  # rows, to measure the gain of several processes and the memory of one
 ROUNDS: Final = 3
 
 ROOT: Final = Path(__file__).parents[1]
@@ -56,17 +56,17 @@ _TICKET: Final = (
 @attrs.frozen
 class Run:
     """
-    What one command took.
+    Time and memory of one command.
 
     Args:
         seconds:
-            Until it ended.
+            Wall-clock time.
 
         processor:
-            Of its processes, in seconds.
+            Processor time of all its processes, in seconds.
 
         memory:
-            What the largest of them held at most, in MB.
+            Peak memory of its largest process, in MB.
     """
 
     seconds: float
@@ -77,28 +77,28 @@ class Run:
 @attrs.frozen
 class Goal:
     """
-    What was found, and what was wanted.
+    A target for one figure, and the measured value.
 
     Args:
         title:
-            What it is.
+            The title of the figure.
 
-        found:
-            What was measured.
+        measured:
+            The measured value.
 
-        wanted:
-            The goal.
+        target:
+            The target value.
 
         is_least:
-            Whether more is better.
+            Whether the target is a minimum and not a maximum.
 
         unit:
-            What it is measured in.
+            The unit of both values.
     """
 
     title: str
-    found: float
-    wanted: float
+    measured: float
+    target: float
     is_least: bool = False
     unit: str = "times"
 
@@ -107,19 +107,25 @@ class Goal:
         """
         Whether the goal was met.
         """
-        return self.found >= self.wanted if self.is_least else self.found <= self.wanted
+        return self.measured >= self.target if self.is_least else self.measured <= self.target
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
-    Measure, print, and return the exit code.
+    Measure, print tables, and return the exit code.
     """
     parser = ArgumentParser("python -m benchmarks.batch", description=__doc__)
-    parser.add_argument("--rows", type=int, default=ROWS, help="of each run (default: %(default)s)")
-    parser.add_argument("--many", type=int, default=MANY, help="of the large table (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often (default: %(default)s)")
-    parser.add_argument("--processes", type=int, default=2, help="at most (default: %(default)s)")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="where a plot over the processes goes")
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows of each run (default: %(default)s)")
+    parser.add_argument(
+        "--many", type=int, default=MANY, help="rows of the large table (default: %(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="number of rounds (default: %(default)s)")
+    parser.add_argument(
+        "--processes", type=int, default=2, help="maximum number of processes (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="write a plot of the throughput by processes"
+    )
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -130,20 +136,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scaled = _take_turns(folder, batches, options.rounds)
     goals = list(goals_of(runs, options.rows, scaled, options.many))
     _print(runs, options.rows)
-    _print({f"--workers {number}": found for number, found in scaled.items()}, options.many)
+    _print({f"--workers {number}": measured for number, measured in scaled.items()}, options.many)
     _print_goals(goals)
     if options.plot:
-        from benchmarks.plots import draw_scaling  # a process that is begun counts what this one holds
+        from benchmarks.plots import draw_scaling  # a child process starts with the memory of this one
 
         draw_scaling(
-            {number: rows_a_second(found, options.many) for number, found in scaled.items()}, options.plot
+            {number: rows_a_second(measured, options.many) for number, measured in scaled.items()},
+            options.plot,
         )
     return 0 if all(goal.is_met for goal in goals) else 1
 
 
 def write_recipe(folder: Path) -> None:
     """
-    Write the prompt.
+    Write the recipe file.
     """
     (folder / "triage.py").write_text(_RECIPE, encoding="utf-8")
 
@@ -166,7 +173,7 @@ def write_rows(folder: Path, count: int) -> Path:
 
 def batch_command(folder: Path, rows: Path, workers: int = 1) -> tuple[str, ...]:
     """
-    Return the command that writes a batch of *rows* into the folder ``out``.
+    Return the command that renders *rows* into the folder ``out``.
     """
     return (
         *(sys.executable, "-m", "promptkit", "batch", "triage", str(rows), "--workers", str(workers)),
@@ -177,24 +184,24 @@ def batch_command(folder: Path, rows: Path, workers: int = 1) -> tuple[str, ...]
 
 def commands(folder: Path, rows: Path) -> dict[str, tuple[str, ...]]:
     """
-    Return what writes the same into the folder ``out`` or the file ``out.jsonl``, by name.
+    Return the commands to compare, by name. They write to the folder ``out`` or the file ``out.jsonl``.
     """
     loop, out = (sys.executable, "-m", "benchmarks.batch_loops"), str(folder / "out.jsonl")
     ours = {OURS: batch_command(folder, rows), WORKERS: batch_command(folder, rows, 2)}
     return {**ours, **{name: (*loop, name, str(rows), out) for name in LOOPS}}
 
 
-def _take_turns(folder: Path, found: Mapping[Name, tuple[str, ...]], rounds: int) -> dict[Name, list[Run]]:
-    turns = [{name: _run(command, folder) for name, command in found.items()} for _ in range(rounds)]
-    return {name: [turn[name] for turn in turns] for name in found}
+def _take_turns(folder: Path, by_name: Mapping[Name, tuple[str, ...]], rounds: int) -> dict[Name, list[Run]]:
+    turns = [{name: _run(command, folder) for name, command in by_name.items()} for _ in range(rounds)]
+    return {name: [turn[name] for turn in turns] for name in by_name}
 
 
 def _run(command: Sequence[str], folder: Path) -> Run:
-    """Run a command, which has to succeed. What it wrote is removed."""
-    began = time.perf_counter()
+    """Run a command and remove its output. Raises CalledProcessError if it fails."""
+    started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT)
     _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
@@ -204,7 +211,7 @@ def _run(command: Sequence[str], folder: Path) -> Run:
 
 def remove_batch(folder: Path) -> None:
     """
-    Remove what a command wrote, as another one refuses to write over it.
+    Remove the output of a command, because the next command does not overwrite it.
     """
     rmtree(folder / "out", ignore_errors=True)
     (folder / "out.jsonl").unlink(missing_ok=True)
@@ -214,23 +221,25 @@ def goals_of(
     runs: Mapping[str, list[Run]], rows: int, scaled: Mapping[int, list[Run]], many: int
 ) -> Iterator[Goal]:
     """
-    Yield what was wanted of promptkit.
+    Yield the goals of promptkit.
     """
     ours = runs[OURS]
-    yield Goal("beside LangChain, rows a second", _ratio(runs["LangChain"], ours), 5, is_least=True)
-    yield Goal("beside an f-string, time", _ratio(ours, runs["an f-string"]), 5)
-    for count, one, two in ((rows, ours, runs[WORKERS]), (many, scaled[1], scaled[2])):
-        scaling = median(alone.seconds / both.seconds for alone, both in zip(one, two, strict=True))
-        yield Goal(f"two processes beside one, {count:,} rows", scaling, 1.7, is_least=True)
+    yield Goal("throughput, compared with LangChain", _ratio(runs["LangChain"], ours), 5, is_least=True)
+    yield Goal("time, compared with an f-string", _ratio(ours, runs["an f-string"]), 5)
+    for count, single, double in ((rows, ours, runs[WORKERS]), (many, scaled[1], scaled[2])):
+        scaling = median(alone.seconds / both.seconds for alone, both in zip(single, double, strict=True))
+        yield Goal(
+            f"throughput of two processes, compared with one, {count:,} rows", scaling, 1.7, is_least=True
+        )
     seconds = median(run.processor for run in ours) * ROWS / rows
     yield Goal(f"{ROWS:,} rows on one core", seconds, 10, unit="s")
     memory = max(run.memory for run in scaled[1])
-    yield Goal(f"{many:,} rows, memory at most", memory, 200, unit="MB")
+    yield Goal(f"peak memory for {many:,} rows", memory, 200, unit="MB")
 
 
 def rows_a_second(runs: Sequence[Run], rows: int) -> float:
     """
-    Return how many there were by the clock, in the median of the runs.
+    Return the rows rendered per second of wall-clock time, by the median of the runs.
     """
     return rows / median(run.seconds for run in runs)
 
@@ -241,24 +250,24 @@ def _ratio(these: list[Run], those: list[Run]) -> float:
 
 def _print(runs: Mapping[str, list[Run]], rows: int) -> None:
     first, table = next(iter(runs.values())), Table()
-    for heading in (f"{rows:,} rows", "rows a second", "seconds", "of processors", "a row", "", "memory"):
+    for heading in (f"{rows:,} rows", "rows/s", "wall clock", "processor", "per row", "", "memory"):
         table.add_column(heading, justify="right" if table.columns else "left")
-    for name, found in runs.items():
-        seconds = median(run.seconds for run in found)
-        processor = median(run.processor for run in found)
-        memory = max(run.memory for run in found)
+    for name, measured in runs.items():
+        seconds = median(run.seconds for run in measured)
+        processor = median(run.processor for run in measured)
+        memory = max(run.memory for run in measured)
         table.add_row(
-            *(name, f"{rows_a_second(found, rows):,.0f}", f"{seconds:.2f} s", f"{processor:.2f} s"),
-            *(f"{processor / rows * 1e6:.1f} µs", f"{_ratio(found, first):.2f}x", f"{memory:.0f} MB"),
+            *(name, f"{rows_a_second(measured, rows):,.0f}", f"{seconds:.2f} s", f"{processor:.2f} s"),
+            *(f"{processor / rows * 1e6:.1f} µs", f"{_ratio(measured, first):.2f}x", f"{memory:.0f} MB"),
         )
     Console(width=110).print(table)
 
 
 def _print_goals(goals: Sequence[Goal]) -> None:
-    table = Table("goal", "found", "wanted", "")
+    table = Table("goal", "measured", "target", "")
     for goal in goals:
-        wanted = f"at {'least' if goal.is_least else 'most'} {goal.wanted:g} {goal.unit}"
-        table.add_row(goal.title, f"{goal.found:.2f} {goal.unit}", wanted, "" if goal.is_met else "MISSED")
+        target = f"at {'least' if goal.is_least else 'most'} {goal.target:g} {goal.unit}"
+        table.add_row(goal.title, f"{goal.measured:.2f} {goal.unit}", target, "" if goal.is_met else "MISSED")
     Console(width=110).print(table)
 
 

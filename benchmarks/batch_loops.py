@@ -1,7 +1,7 @@
 """
-Loops that write what ``promptkit batch`` writes, as people write them by hand.
+Handwritten loops that write the same requests as ``promptkit batch``.
 
-``python -m benchmarks.batch_loops NAME ROWS OUT`` reads JSON lines, and writes a file for OpenAI.
+``python -m benchmarks.batch_loops NAME ROWS OUT`` reads JSON lines and writes a batch file for OpenAI.
 """
 
 import json
@@ -12,19 +12,19 @@ from typing import Any, Final
 
 MODEL: Final = "model"
 
-#: What is said of each row, with the holes of `str.format`.
+#: The prompt for each row, with the placeholders of `str.format`.
 TEXT: Final = (
     "Triage this ticket. Its severity is {severity}, and {votes} people voted for it.\n\n{ticket}\n\n"
     "Answer with one word: now, soon or later."
 )
 
-#: Says it.
-Say = Callable[[dict[str, Any]], str]
+#: Renders the prompt for one row.
+Render = Callable[[dict[str, Any]], str]
 
 
-def f_string() -> Say:
+def f_string() -> Render:
     """
-    Return what formats the text by Python alone.
+    Return a function that formats an f-string.
     """
     return lambda row: (
         f"Triage this ticket. Its severity is {row['severity']}, and {row['votes']} people voted for it.\n\n"
@@ -32,20 +32,20 @@ def f_string() -> Say:
     )
 
 
-def jinja() -> Say:
+def jinja() -> Render:
     """
-    Return what renders a template of Jinja2.
+    Return a function that renders a Jinja2 template.
     """
     from jinja2 import Environment, StrictUndefined
 
     text = TEXT.replace("{", "{{ ").replace("}", " }}")
-    template = Environment(undefined=StrictUndefined).from_string(text)  # noqa: S701 (it is no HTML)
+    template = Environment(undefined=StrictUndefined).from_string(text)  # noqa: S701 (the output is not HTML)
     return template.render
 
 
-def langchain() -> Say:
+def langchain() -> Render:
     """
-    Return what invokes a template of LangChain, as its documentation has it. It makes one message.
+    Return a function that invokes a LangChain template of one message, as in its documentation.
     """
     from langchain_core.prompts import ChatPromptTemplate
 
@@ -53,9 +53,9 @@ def langchain() -> Say:
     return lambda row: str(template.invoke(row).to_messages()[0].content)
 
 
-def langchain_format() -> Say:
+def langchain_format() -> Render:
     """
-    Return what formats the messages of such a template: there is no quicker way.
+    Return a function that calls `format_messages`, the fastest way to render a LangChain template.
     """
     from langchain_core.prompts import ChatPromptTemplate
 
@@ -63,7 +63,7 @@ def langchain_format() -> Say:
     return lambda row: str(template.format_messages(**row)[0].content)
 
 
-LOOPS: Final[dict[str, Callable[[], Say]]] = {
+LOOPS: Final[dict[str, Callable[[], Render]]] = {
     "an f-string": f_string,
     "Jinja2": jinja,
     "LangChain": langchain,
@@ -73,12 +73,12 @@ LOOPS: Final[dict[str, Callable[[], Say]]] = {
 
 def main(name: str, rows: str, out: str) -> None:
     """
-    Write a request for each row.
+    Write a request for each row of a file.
     """
-    say = LOOPS[name]()
+    render = LOOPS[name]()
     with Path(rows).open(encoding="utf-8") as lines, Path(out).open("w", encoding="utf-8") as requests:
         for number, line in enumerate(lines, 1):
-            messages = [{"role": "user", "content": say(json.loads(line))}]
+            messages = [{"role": "user", "content": render(json.loads(line))}]
             request = {
                 "custom_id": f"row-{number}",
                 "method": "POST",

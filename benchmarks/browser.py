@@ -1,4 +1,4 @@
-"""Chromium without a window and without a network, and `promptkit dev` for it to show."""
+"""Headless Chromium without network access, and a server of `promptkit dev` for it to open."""
 
 import shutil
 import subprocess
@@ -10,11 +10,11 @@ from typing import Final
 
 from playwright.sync_api import Browser, sync_playwright
 
-#: How Debian and others call it: the one that can have no window first, as it takes the least.
+#: Names of the program on various systems. The headless shell comes first, because it is the lightest.
 _NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
-#: As root, Chromium has no sandbox. No name leads anywhere, and no address but that of this machine. Text has
-#: the same edges wherever pictures are made.
+#: Chromium cannot use its sandbox as root. The resolver rules block every host but this machine. The font
+#: options make text look the same on every machine.
 _ARGUMENTS: Final = (
     "--no-sandbox",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
@@ -25,14 +25,14 @@ _ARGUMENTS: Final = (
 
 class NoBrowserError(Exception):
     """
-    There is no Chromium on this machine.
+    Chromium is not installed on this machine.
     """
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """
-    Start Chromium, and end it.
+    Start Chromium, yield it, and close it.
 
     Raises:
         NoBrowserError: If it is not installed.
@@ -52,7 +52,7 @@ def chromium() -> Iterator[Browser]:
 @contextmanager
 def served(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[str]:
     """
-    Serve the preview of a folder of recipes, and yield the address that it prints.
+    Serve the preview of a folder of recipes, and yield its address.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", "promptkit", "dev", folder.name, "--port", "0", "--no-open"],

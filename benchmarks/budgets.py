@@ -1,4 +1,4 @@
-"""The budgets of promptkit, and whether a run kept them."""
+"""The performance budgets of promptkit, and verdicts on whether a run kept them."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -15,23 +15,23 @@ from benchmarks.rows import Row
 @attrs.frozen
 class Budget:
     """
-    How much of one figure a promptkit's may be.
+    A limit on a figure of promptkit, relative to a figure of another server.
 
     Args:
         what:
-            What the budget is for.
+            The title of the budget.
 
         ours:
             The row of promptkit's figure.
 
         peer:
-            The server that it is held against.
+            The server to compare with.
 
         theirs:
             The row of that server's figure.
 
         least:
-            How many times promptkit's figure the other has to be.
+            The minimum ratio of that server's figure to promptkit's.
     """
 
     what: str
@@ -42,35 +42,39 @@ class Budget:
 
     def ratio(self, figures: Mapping[Row, Mapping[str, Figure]]) -> float | None:
         """
-        Return how many times promptkit's figure the other is, or nothing if one was not measured.
+        Return the ratio of the other figure to promptkit's, or None if one of them was not measured.
 
-        Figures that were measured after each other make a pair, and this is the median of all pairs: the
-        clock rate of a machine may change within a run by more than a budget leaves.
+        This is the median of the ratios of all rounds, because the clock rate of a machine can change between
+        rounds by more than the margin of a budget.
         """
         ours = figures.get(self.ours, {}).get(OURS)
         theirs = figures.get(self.theirs, {}).get(self.peer)
         if ours is None or theirs is None:
             return None
-        return median(his / mine for mine, his in zip(ours.rounds, theirs.rounds, strict=False))
+        pairs = zip(ours.rounds, theirs.rounds, strict=False)
+        return median(their_value / our_value for our_value, their_value in pairs)
 
 
 @attrs.frozen
 class Allowance:
     """
-    How large one figure of promptkit's may be, whatever others have.
+    An absolute limit on a figure of promptkit.
 
     Args:
         what:
-            What it is for.
+            The title of the allowance.
 
         ours:
             The row of the figure.
 
         peer:
-            The most that it may be, in words.
+            The limit as text, shown in place of a server.
 
         most:
-            The same in the unit of the row.
+            The limit in the unit of the row.
+
+        least:
+            The minimum ratio of the limit to the figure.
     """
 
     what: str
@@ -81,29 +85,29 @@ class Allowance:
 
     def ratio(self, figures: Mapping[Row, Mapping[str, Figure]]) -> float | None:
         """
-        Return how many times promptkit's figure would be allowed, or nothing if it was not measured.
+        Return the ratio of the limit to promptkit's figure, or None if it was not measured.
         """
         ours = figures.get(self.ours, {}).get(OURS)
         return self.most / ours.median if ours else None
 
 
 def _against(peer: str, row: Row, least: float) -> Budget:
-    """The budget that holds promptkit against *peer* in one row."""
+    """Return the budget that compares promptkit with *peer* in one row."""
     return Budget(row.title, row, peer, row, least)
 
 
 def _allowed(row: Row, words: str, most: float) -> Allowance:
-    """The allowance of one row."""
+    """Return the allowance for one row."""
     return Allowance(row.title, row, words, most)
 
 
 def _growth(what: str, many: Row, few: Row, most: float) -> Budget:
-    """The budget of how many times *few* promptkit's *many* may be."""
+    """Return the budget that limits the ratio of promptkit's *many* to its *few*."""
     return Budget(what, many, OURS, few, 1 / most)
 
 
 LIST = listing(1_000)
-#: The table of the design, row after row.
+#: The budgets of the design, in the order of its table.
 BUDGETS: tuple[Budget | Allowance, ...] = (
     _against("mcp", rows.pipelined(TYPED), 60),
     _against("typescript", rows.pipelined(TYPED), 3),
@@ -128,7 +132,7 @@ BUDGETS: tuple[Budget | Allowance, ...] = (
     _allowed(rows.saved_file(2_000), "2.5 s", 2.5),
     _allowed(rows.slowest_request(20), "50 ms", 0.05),
     _allowed(rows.slowest_request(2_000), "50 ms", 0.05),
-    # A large reply may take 1.3 times as long as the pipe takes for its bytes.
+    # The limit for a large reply is 1.3 times the time that the pipe takes for its bytes.
     _against("echo", rows.alone(LIST), 1 / 1.3),
     _against("echo", rows.alone(PICTURE), 1 / 1.3),
     _against("mcp", rows.memory(10), 2.5),
@@ -155,17 +159,17 @@ BUDGETS: tuple[Budget | Allowance, ...] = (
 @attrs.frozen
 class Verdict:
     """
-    One budget in one era.
+    The result of one budget in one era.
 
     Args:
         budget:
             The budget.
 
         era:
-            The era's name.
+            The name of the era.
 
         ratio:
-            What was measured.
+            The measured ratio.
     """
 
     budget: Budget | Allowance

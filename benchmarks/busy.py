@@ -1,4 +1,4 @@
-"""What promptkit answers while it imports a slow recipe, and while prompts run pure Python code."""
+"""Response times of promptkit while it imports a slow recipe, and while prompts run pure Python code."""
 
 from collections.abc import Iterator
 from statistics import median
@@ -10,7 +10,7 @@ from benchmarks.rows import Row
 from benchmarks.runner import Runner
 from benchmarks.wire import Era
 
-PAUSE_S = 0.01  # without a pause, a request is often read before a loop has taken Python's lock again
+PAUSE_S = 0.01  # without a pause, a request is often read before a loop holds the GIL again
 
 
 def measure_slow_start(runner: Runner, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:

@@ -1,4 +1,4 @@
-"""What is asked of every server, and what it has to answer."""
+"""The requests that are sent to every server, and the expected results."""
 
 from base64 import b64encode
 from collections.abc import Callable
@@ -19,19 +19,19 @@ class Case:
 
     Args:
         name:
-            What the tables call it.
+            The name in tables.
 
         method:
-            The method.
+            The MCP method.
 
         params:
-            The parameters, in both eras.
+            The parameters, which are the same in both eras.
 
         content:
-            Takes from a result what has to be equal.
+            Extracts the part of a result that is compared.
 
         expected:
-            What that has to be.
+            The expected value of that part.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Case:
 
     def says_all(self, result: msgspec.Raw) -> bool:
         """
-        Return whether *result* holds what it has to.
+        Return whether *result* has the expected content.
         """
         try:
             return bool(self.content(msgspec.json.decode(result)) == self.expected)
@@ -55,7 +55,7 @@ def _messages(result: Any) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _listed(result: Any) -> dict[str, tuple[str, list[tuple[str, bool]]]]:
-    """Descriptions and arguments of listed prompts, by name."""
+    """Return the description and the arguments of each listed prompt, by name."""
     return {
         prompt["name"]: (
             prompt["description"],
@@ -76,33 +76,33 @@ def _get(name: str, prompt: str, arguments: dict[str, str], *expected: Any) -> C
 
 def listing(count: int) -> Case:
     """
-    Return the case of ``prompts/list`` where a server has *count* prompts.
+    Return the case of ``prompts/list`` for a server with *count* prompts.
     """
-    three = ("Review code in a language.", [("code", True), ("language", False), ("depth", False)])
+    typed = ("Review code in a language.", [("code", True), ("language", False), ("depth", False)])
     named = {
         "plain": ("Review a piece of code.", [("code", True)]),
-        "typed": three,
+        "typed": typed,
         "structured": ("Review a change.", [("change", True)]),
         "turns": ("Walk through an error.", [("error", True)]),
         "picture": ("Look at a picture.", [("caption", True)]),
     }
-    generated = {f"generated_{number:05}": three for number in range(count - len(named))}
+    generated = {f"generated_{number:05}": typed for number in range(count - len(named))}
     return Case(f"prompts/list of {count:,}", "prompts/list", {}, _listed, named | generated)
 
 
 def echo_of(case: Case, size: int) -> Case:
     """
-    Return the case of an echo that answers with as many bytes as *case* has in its result.
+    Return the case of an echo whose result has *size* bytes, like that of *case*.
     """
     return Case(f"echo of {case.name}", "echo", {"bytes": size}, len, size)
 
 
 def saved(prompt: str, edit: int) -> Case:
     """
-    Return the case of a prompt that says which edit of its file it is of.
+    Return the case of a prompt whose text contains the number of the last edit.
     """
-    said = _text(f"Review {edit}, this rust code, 3 deep.\n\n{CODE}")
-    return _get(f"edit {edit}", prompt, {"code": CODE, "language": "rust", "depth": "3"}, said)
+    expected = _text(f"Review {edit}, this rust code, 3 deep.\n\n{CODE}")
+    return _get(f"edit {edit}", prompt, {"code": CODE, "language": "rust", "depth": "3"}, expected)
 
 
 PLAIN = _get(
@@ -145,8 +145,8 @@ COMPLETION = Case(
     lambda result: result["completion"]["values"],
     ["rust"],
 )
-#: These are sent to promptkit only, in the handshake era. The first never returns.
+#: The next two requests are sent to promptkit only, in the handshake era. The loop never returns.
 LOOP = _get("a loop", "loop", {})
 PING = Case("ping", "ping", {}, dict, {})
-#: What is measured one at a time and pipelined.
+#: The requests that are measured both one at a time and pipelined.
 CASES = (PLAIN, TYPED, STRUCTURED, TURNS, PICTURE, COMPLETION)

@@ -1,6 +1,5 @@
-"""How long compiling takes, converting the arguments of one request, and long text, in one process."""
+"""The time to compile prompts, to convert the arguments of a request, and to fill and serve long text."""
 
-from enum import Enum
 from time import perf_counter
 from timeit import repeat
 from typing import Annotated, Any, Literal
@@ -11,13 +10,6 @@ from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 
 PROMPTS = 1000
-
-
-class Tone(Enum):
-    """How to say it."""
-
-    PLAIN = "plain"
-    STRICT = "strict"
 
 
 def make(number: int) -> Prompt[..., str]:
@@ -36,7 +28,7 @@ def make(number: int) -> Prompt[..., str]:
 
 
 def compile_new() -> float:
-    """Return how long it takes to compile prompts, in seconds. They are new: each is compiled only once."""
+    """Return the time to compile new prompts, in seconds. Each prompt is compiled only once."""
     recipes = Recipes(prompts=tuple(make(number) for number in range(PROMPTS)))
     started = perf_counter()
     compile(recipes)
@@ -44,16 +36,16 @@ def compile_new() -> float:
 
 
 def best(work: Any, number: int) -> float:
-    """Return the shortest time of five that *work* took, in seconds a call."""
+    """Return the shortest of five times of *work*, in seconds per call."""
     return min(repeat(work, number=number, repeat=5)) / number
 
 
 def measure() -> dict[str, float]:
-    """Return each figure by what it is, in seconds."""
+    """Return the figures in seconds, by title."""
     arguments = make(0).compiled.arguments
-    given = {"code": "fn main() {}", "language": "rust", "depth": "3"}
+    texts = {"code": "fn main() {}", "language": "rust", "depth": "3"}
     return {
         f"compile {PROMPTS} prompts of three parameters": min(compile_new() for _ in range(5)),
-        "convert three typed arguments": best(lambda: arguments.read(given), 50_000),
+        "convert three typed arguments": best(lambda: arguments.read(texts), 50_000),
         **long_text.measure(),
     }

@@ -1,4 +1,4 @@
-"""Show that hostile input is handled in linear time: of each kind some, and sixteen times as much."""
+"""Check that hostile input is handled in linear time: compare each input with one sixteen times as large."""
 
 import gc
 import sys
@@ -20,37 +20,37 @@ from promptkit.server import Server
 
 __all__ = ["MOST", "TIMES", "Growth", "grown", "opened"]
 
-#: How many times the input is.
+#: Ratio of the sizes of the large input and the small one.
 TIMES = 16
 
-#: How many times as long it may take then: half as much again for what is no part of the input.
+#: Maximum ratio of their times. It leaves a margin of one half for costs that do not depend on the input.
 MOST = 24
 
-#: Shorter times than this say little of what is measured, in seconds.
+#: Times below this many seconds are too noisy to compare.
 _NOISE = 1e-3
 
-#: How often a kind of input is measured that does not seem linear.
+#: How often a kind of input is measured before it counts as not linear.
 _CHANCES: Final = 4
 
 SIZE, QUICK_SIZE = 4096, 64  # items, or characters
 LIMITS = Limits(completions=1e9)
-WIDTH = 110  # columns, where the output is no terminal
+WIDTH = 110  # columns, if the output is not a terminal
 
 
 @attrs.frozen
 class Growth:
     """
-    What one kind of input takes.
+    Processor times for one kind of input.
 
     Args:
         kind:
-            What it is.
+            The kind of input.
 
         small:
-            The shortest time of the processor that some of it took, in seconds.
+            The shortest time for the small input, in seconds.
 
         large:
-            The shortest time that `TIMES` times as much took.
+            The shortest time for an input that is `TIMES` times as large.
     """
 
     kind: str
@@ -60,21 +60,21 @@ class Growth:
     @property
     def ratio(self) -> float:
         """
-        How many times as long it took.
+        The ratio of the two times.
         """
         return self.large / self.small
 
     @property
     def linear(self) -> bool:
         """
-        Whether that is no more than the input has grown, with some room.
+        Whether the time grows no faster than the input, within the margin.
         """
         return self.large <= max(MOST * self.small, _NOISE)
 
 
 def opened() -> Server:
     """
-    Return a server that has been greeted, and whose replies nobody reads.
+    Return an initialized server that discards its replies.
     """
     server = Server(CATALOG, lambda _: None, limits=LIMITS)
     server.receive_data(OPENING)
@@ -82,48 +82,48 @@ def opened() -> Server:
 
 
 def _seconds(data: bytes) -> float:
-    """Return how much of a processor's time a new server takes over *data*; others run beside this."""
+    """Return the processor time that a new server takes for *data*, in seconds."""
     server = opened()
-    gc.disable()  # what it comes upon is no cost of this input
+    gc.disable()  # a collection would add the cost of unrelated objects
     try:
-        begun = thread_time()
+        started = thread_time()
         server.receive_data(data)
-        return thread_time() - begun
+        return thread_time() - started
     finally:
         gc.enable()
 
 
 def grown(kind: str, make: Make, size: int, rounds: int) -> Growth:
     """
-    Measure one kind of input, small and large in turns; what seems to take too long, some times more.
+    Measure one kind of input, small and large in turns. Repeat the measurement if it does not look linear.
 
-    Large input leaves the processor's caches, the more so the more runs beside it.
+    Large input may not fit into the processor's caches, especially while other programs run.
     """
     small, large = make(size), make(size * TIMES)
-    found = Growth(kind, inf, inf)
+    growth = Growth(kind, inf, inf)
     for _ in range(_CHANCES):
         times = [(_seconds(small), _seconds(large)) for _ in range(rounds)]
         least = [min(column) for column in zip(*times, strict=True)]
-        found = Growth(kind, min(found.small, least[0]), min(found.large, least[1]))
-        if found.linear:
+        growth = Growth(kind, min(growth.small, least[0]), min(growth.large, least[1]))
+        if growth.linear:
             break
-    return found
+    return growth
 
 
 def table(growths: Iterable[Growth], size: int) -> Table:
     """
-    Return the figures for people.
+    Return the figures as a table.
     """
-    title = f"hostile input: the processor's time for {size:,} items or characters, and for {size * TIMES:,}"
-    found = Table("", title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    title = f"hostile input: processor time for {size:,} items or characters, and for {size * TIMES:,}"
+    grid = Table("", title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for heading in (f"{size:,}", f"{size * TIMES:,}", f"at most {MOST}x"):
-        found.add_column(heading, justify="right", no_wrap=True)
-    found.add_column("")
+        grid.add_column(heading, justify="right", no_wrap=True)
+    grid.add_column("")
     for growth in growths:
         verdict = "linear" if growth.linear else "[bold red]not linear[/]"
         times = (measure(growth.small, "s"), measure(growth.large, "s"), ratio(growth.ratio))
-        found.add_row(growth.kind, *times, verdict)
-    return found
+        grid.add_row(growth.kind, *times, verdict)
+    return grid
 
 
 def _chosen(kinds: Mapping[str, Make], words: str) -> Mapping[str, Make]:
@@ -132,15 +132,21 @@ def _chosen(kinds: Mapping[str, Make], words: str) -> Mapping[str, Make]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
-    Measure, and print a table.
+    Measure and print a table.
 
     Returns:
-        0, or 1 if some input took more than linear time.
+        0, or 1 if any input takes more than linear time.
     """
     parser = ArgumentParser("python -m benchmarks.hostile", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small input, to see that everything works")
-    parser.add_argument("--rounds", type=int, default=3, metavar="NUMBER", help="how often (default: 3)")
-    parser.add_argument("--only", default="", metavar="WORDS", help="the kinds that have this in their name")
+    parser.add_argument(
+        "--quick", action="store_true", help="use small input, to check that everything works"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="NUMBER", help="number of rounds (default: 3)"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="WORDS", help="measure only the kinds whose name contains WORDS"
+    )
     options = parser.parse_args(arguments)
     size = QUICK_SIZE if options.quick else SIZE
     console = Console(width=None if sys.stdout.isatty() else WIDTH)

@@ -1,4 +1,4 @@
-"""Input that nobody sends in good faith, of any size, and the prompts and resources that it is sent to."""
+"""Hostile input of any size, and the prompts and resources that receive it."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,19 +16,19 @@ from promptkit.loader.recipes import Recipes
 
 __all__ = ["CATALOG", "KINDS", "OPENING", "Make"]
 
-#: Makes a line, or several, of input of a size.
+#: Makes one or more lines of input of a given size.
 Make = Callable[[int], bytes]
 
-#: What a whole number's hash is the remainder of.
+#: The modulus of the hashes of integers.
 PRIME: Final = 2**61 - 1
 
-#: A revision that has batches.
+#: A protocol revision with batches.
 REVISION: Final = "2025-03-26"
 
 
 @dataclass(frozen=True)
 class Point:
-    """A record that can stand in a set."""
+    """A hashable record, for use in sets."""
 
     x: Decimal
     y: int = 0
@@ -36,13 +36,13 @@ class Point:
 
 @dataclass
 class Tree:
-    """A record that holds others of its kind."""
+    """A recursive record."""
 
     name: str
     children: "list[Tree]"
 
 
-#: By name: the types that are asked for.
+#: The types of the arguments, by prompt.
 TYPES: Final[Mapping[str, Any]] = {
     "text": str,
     "whole": int,
@@ -68,7 +68,7 @@ TYPES: Final[Mapping[str, Any]] = {
     "anything": dict,
 }
 
-#: The templates that a URI is held against, one after the other, until one fits.
+#: The URI templates, which are tried in order until one matches.
 TEMPLATES: Final = (
     "{a}",
     "{a}/{b}",
@@ -89,7 +89,7 @@ TEMPLATES: Final = (
 
 
 def _taking(name: str, annotation: Any) -> Prompt[..., str]:
-    """Return a prompt that takes one value of a type, and says little of it."""
+    """Return a prompt that takes one value of a type and renders little text."""
 
     def take(value: Any) -> str:
         return type(value).__name__
@@ -103,17 +103,17 @@ def complete(
     color: Annotated[str, Arg(complete=["red", "dark red", "lightGreen"])],
     path: Annotated[str, Arg(complete=lambda typed: [f"notes/{typed}", f"{typed[::-1]} {typed}"])],
 ) -> str:
-    """Complete what is typed, from a list and by a function."""
+    """Complete arguments from a list and by a function."""
     return color + path
 
 
 def _notes(number: int, template: str) -> Resource[..., str]:
-    """Return one of many resources, whose URIs begin alike."""
+    """Return one of many resources whose URIs have the same start."""
     names = [name for name in ("a", "b", "c", "q", "path") if name in template]
-    made = eval(f"lambda {', '.join(f'{name}=None' for name in names)}: 'a note'")  # noqa: S307 (made here)
-    made.__name__ = f"notes_{number}"
-    made.__annotations__ = {**dict.fromkeys(names, str | list[str] | None), "return": str}
-    return resource(f"notes:///{template}")(made)
+    read = eval(f"lambda {', '.join(f'{name}=None' for name in names)}: 'a note'")  # noqa: S307 (the source is built here)
+    read.__name__ = f"notes_{number}"
+    read.__annotations__ = {**dict.fromkeys(names, str | list[str] | None), "return": str}
+    return resource(f"notes:///{template}")(read)
 
 
 CATALOG: Final = compile(
@@ -133,33 +133,33 @@ def _request(method: str, params: Mapping[str, Any], number: int | str = 1) -> b
 
 
 def _get(name: str, make: Callable[[int], Any]) -> Make:
-    """Return what asks for a prompt with a value of a size."""
+    """Return a function that makes requests for a prompt, with a value of a given size."""
     return lambda size: _request("prompts/get", {"name": name, "arguments": {"value": make(size)}})
 
 
 def _read(make: Callable[[int], str]) -> Make:
-    """Return what asks for a resource whose URI has an ending of a size."""
+    """Return a function that makes requests for a resource, with a URI of a given size."""
     return lambda size: _request("resources/read", {"uri": f"notes:///{make(size * 7 // 8)}"})
 
 
 def _complete(argument: str, make: Callable[[int], str]) -> Make:
-    """Return what asks for completion of a text of a size."""
+    """Return a function that makes requests for completion, with a text of a given size."""
 
     def line(size: int) -> bytes:
-        said = {"name": argument, "value": make(size)}
+        partial = {"name": argument, "value": make(size)}
         ref = {"type": "ref/prompt", "name": "complete"}
-        return _request("completion/complete", {"ref": ref, "argument": said})
+        return _request("completion/complete", {"ref": ref, "argument": partial})
 
     return line
 
 
 def _numbers(size: int) -> list[str]:
-    """Return whole numbers that have one hash."""
+    """Return integers with the same hash."""
     return [str(PRIME * number) for number in range(1, size + 1)]
 
 
 def _keys(size: int, value: Any) -> str:
-    """Return a JSON object whose members collide once they are numbers."""
+    """Return a JSON object whose keys have the same hash after conversion to numbers."""
     return json.dumps(dict.fromkeys(_numbers(size), value))
 
 
@@ -169,7 +169,7 @@ OPENING: Final = _request(
     0,
 ) + _line({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
-#: By what it is: the input. Each is answered, with a result or with an error.
+#: The kinds of hostile input, by name. The server answers each with a result or an error.
 KINDS: Final[Mapping[str, Make]] = {
     # Hash tables.
     "set of colliding numbers": _get("whole_set", lambda n: ",".join(_numbers(n))),
@@ -194,21 +194,21 @@ KINDS: Final[Mapping[str, Make]] = {
     "moment": _get("moment", lambda n: "2026-01-31T" + "0" * n),
     # Text.
     "text": _get("text", lambda n: "x" * n),
-    "text that a pattern refuses": _get("pattern", lambda n: "x" * n + "1"),
-    "no choice": _get("choice", lambda n: "red" * n),
+    "text that a pattern rejects": _get("pattern", lambda n: "x" * n + "1"),
+    "invalid choice": _get("choice", lambda n: "red" * n),
     "base64": _get("bytes", lambda n: "A" * (4 * n) + "!"),
     "data: URI of escapes": _get("bytes", lambda n: "data:," + "%41" * n),
-    # Lists, records, and their faults.
+    # Lists, records, and their errors.
     "list of numbers": _get("numbers", lambda n: "1," * n),
-    "list of faults": _get("numbers", lambda n: "x," * n),
+    "list of errors": _get("numbers", lambda n: "x," * n),
     "list of commas": _get("words", lambda n: "," * n),
     "list of lines": _get("words", lambda n: "x\n" * n),
     "list of a union": _get("choices", lambda n: "7," * n),
-    "list of choices that are none": _get("choices", lambda n: json.dumps(["redd"] * n)),
+    "list of invalid choices": _get("choices", lambda n: json.dumps(["redd"] * n)),
     "record of unknown members": _get("record", lambda n: json.dumps({f"k{i}": i for i in range(n)})),
-    "faults behind a long key": _get("anything", lambda n: json.dumps({"k" * n: [1] * n})),
-    "tree of many": _get("tree", lambda n: json.dumps({"name": "a", "children": [{}] * n})),
-    "tree of deep ones": _get("tree", lambda n: '{"name":"a","children":[' * n + "]}" * n),
+    "errors after a long key": _get("anything", lambda n: json.dumps({"k" * n: [1] * n})),
+    "wide tree": _get("tree", lambda n: json.dumps({"name": "a", "children": [{}] * n})),
+    "deep tree": _get("tree", lambda n: '{"name":"a","children":[' * n + "]}" * n),
     "brackets": _get("numbers", lambda n: "[" * n),
     "JSON in JSON": _get("anything", lambda n: json.dumps({"a": json.dumps("\\" * n)})),
     # Names.
@@ -218,13 +218,13 @@ KINDS: Final[Mapping[str, Make]] = {
         "prompts/get", {"name": "text", "arguments": {f"value{i}": "x" for i in range(n)}}
     ),
     "unknown method": lambda n: _request("m" * n, {}),
-    # URIs, of which none fits before the last template.
+    # URIs, none of which matches before the last template.
     "URI of letters": _read(lambda n: "a" * n),
     "URI of slashes": _read(lambda n: "/" * n),
     "URI of dots": _read(lambda n: "." * n),
     "URI of commas": _read(lambda n: "/" + "," * n),
     "URI of escapes": _read(lambda n: "/%41" + "%41" * (n // 3)),
-    "URI of escapes that are no UTF-8": _read(lambda n: "%FF" * (n // 3)),
+    "URI of escapes that are not UTF-8": _read(lambda n: "%FF" * (n // 3)),
     "URI of pairs": _read(lambda n: "x?" + "".join(f"k{i}=1&" for i in range(n // 8))),
     "URI of one pair": _read(lambda n: "x?" + "a=1&" * (n // 4)),
     "URI of questions": _read(lambda n: "?a=" * (n // 3)),
@@ -234,7 +234,7 @@ KINDS: Final[Mapping[str, Make]] = {
     "completion by a function": _complete("path", lambda n: "a b" * n),
     # Lines.
     "many lines": lambda n: _request("ping", {}) * n,
-    "lines that are no JSON": lambda n: b"{]\n" * n,
+    "lines that are not JSON": lambda n: b"{]\n" * n,
     "line of blanks": lambda n: b" " * n + _request("ping", {}),
     "batch": lambda n: b"[" + b",".join(_request("ping", {}, i).strip() for i in range(1, n + 1)) + b"]\n",
     "long id": lambda n: _request("ping", {}, "i" * n),

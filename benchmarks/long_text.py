@@ -1,7 +1,7 @@
 """
-What long text costs, in one process: to fill it, and to serve it from a file.
+The time to fill long text, and to serve it from a file.
 
-``python -m benchmarks.long_text`` prints what each takes beside its peer, and whether the budgets are kept.
+``python -m benchmarks.long_text`` compares each with a baseline, and prints whether the budgets are kept.
 """
 
 import sys
@@ -21,10 +21,10 @@ from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
 LINES, CALLS, ROUNDS = 300, 500, 15
-HOLES: Final = {"code": 40, "style": 90, "scope": 150, "owner": 220, "form": 280}
-VALUES: Final = {name: f"what the {name} is" for name in HOLES}
+PLACEHOLDERS: Final = {"code": 40, "style": 90, "scope": 150, "owner": 220, "form": 280}
+VALUES: Final = {name: f"what the {name} is" for name in PLACEHOLDERS}
 
-#: A recipe, as it reads a file beside it.
+#: A function of a recipe that reads a file in the same folder.
 RECIPE: Final = """
 def from_file(**values):
     return Text.from_path("long.md", **values)
@@ -34,28 +34,28 @@ def from_file(**values):
 @attrs.frozen
 class Comparison:
     """
-    What is held against what.
+    A measurement compared with a baseline.
 
     Args:
         what:
-            What is measured.
+            The title of the measurement.
 
         seconds:
-            What one call takes.
+            The time of one call.
 
-        beside:
-            What it is held against.
+        baseline:
+            The title of the baseline.
 
         most:
-            How many times as long it may take.
+            The maximum ratio to the time of the baseline.
 
         ratio:
-            How many times as long it takes: the median of rounds, in each of which both take turns.
+            The ratio to the time of the baseline, as the median of the rounds.
     """
 
     what: str
     seconds: float
-    beside: str
+    baseline: str
     most: float
     ratio: float
 
@@ -69,46 +69,46 @@ class Comparison:
 
 def long_text() -> str:
     """
-    Return a text of many lines with a hole here and there.
+    Return a text of many lines, some of which have a placeholder.
     """
     lines = [
-        f"Line {number} says how to review a change, and what to leave alone." for number in range(LINES)
+        f"Line {number} explains how to review a change, and which files to skip." for number in range(LINES)
     ]
-    for name, line in HOLES.items():
+    for name, line in PLACEHOLDERS.items():
         lines[line] += f" {{{{{name}}}}}"
     return "\n".join(lines)
 
 
 def _compared(
-    what: str, ours: Callable[[], Any], beside: str, theirs: Callable[[], Any], most: float
+    what: str, ours: Callable[[], Any], baseline: str, theirs: Callable[[], Any], most: float
 ) -> Comparison:
     pairs = [(timeit(ours, number=CALLS), timeit(theirs, number=CALLS)) for _ in range(ROUNDS)]
     ratio = median(mine / other for mine, other in pairs)
-    return Comparison(what, median(mine for mine, _ in pairs) / CALLS, beside, most, ratio)
+    return Comparison(what, median(mine for mine, _ in pairs) / CALLS, baseline, most, ratio)
 
 
-def _served(made: Prompt[..., Any]) -> Callable[[], bytes]:
-    """What a server does between the arguments of a request and the bytes of its reply."""
-    compiled, lowering = made.compiled, lowering_for(LATEST_HANDSHAKE)
+def _served(served_prompt: Prompt[..., Any]) -> Callable[[], bytes]:
+    """Return a function that renders the prompt and encodes the result, as a server does for a request."""
+    compiled, lowering = served_prompt.compiled, lowering_for(LATEST_HANDSHAKE)
     return lambda: lowering.result(compiled, compiled.renderer.render_sync({}))
 
 
 def comparisons(folder: Path) -> Iterator[Comparison]:
     """
-    Measure; text files are written to *folder*.
+    Measure, and yield each comparison. Text files are written to *folder*.
     """
     text = long_text()
     form = text.replace("{{", "{").replace("}}", "}")
-    title = f"fill a text of {LINES} lines with {len(HOLES)} holes"
+    title = f"fill a text of {LINES} lines with {len(PLACEHOLDERS)} holes"
     yield _compared(title, lambda: fill(text, **VALUES), "str.format", lambda: form.format(**VALUES), 1.5)
     (folder / "long.md").write_text(text, encoding="utf-8")
     names: dict[str, Any] = {"__file__": str(folder / "recipe.py"), "Text": Text}
-    exec(RECIPE, names)  # noqa: S102 (it reads a file beside the recipe, which is in no file here)
+    exec(RECIPE, names)  # noqa: S102 (its `__file__` must be in *folder*)
 
     @prompt
     def from_file() -> Text:
-        made: Text = names["from_file"](**VALUES)
-        return made
+        text: Text = names["from_file"](**VALUES)
+        return text
 
     @prompt
     def from_string() -> Text:
@@ -122,11 +122,14 @@ def comparisons(folder: Path) -> Iterator[Comparison]:
 
 def measure() -> Mapping[str, float]:
     """
-    Return each figure by what it is, in seconds.
+    Return the figures in seconds, by title.
     """
     with TemporaryDirectory() as folder:
-        found = list(comparisons(Path(folder)))
-    return {f"{one.what}; {one.ratio:.2f} times {one.beside}, of {one.most}": one.seconds for one in found}
+        measured = list(comparisons(Path(folder)))
+    return {
+        f"{each.what}; {each.ratio:.2f} times {each.baseline}, of {each.most}": each.seconds
+        for each in measured
+    }
 
 
 def main() -> int:
@@ -134,11 +137,11 @@ def main() -> int:
     Print the comparisons; return 1 if a budget was missed.
     """
     with TemporaryDirectory() as folder:
-        found = list(comparisons(Path(folder)))
-    for one in found:
-        figures = f"{one.seconds * 1e6:.1f} µs, {one.ratio:.2f} times {one.beside}, of {one.most}"
-        print(f"{one.what}: {figures}: {'kept' if one.kept else 'missed'}")  # noqa: T201 (it is a script)
-    return 0 if all(one.kept for one in found) else 1
+        measured = list(comparisons(Path(folder)))
+    for each in measured:
+        figures = f"{each.seconds * 1e6:.1f} µs, {each.ratio:.2f} times {each.baseline}, at most {each.most}"
+        print(f"{each.what}: {figures}: {'kept' if each.kept else 'missed'}")  # noqa: T201 (a script)
+    return 0 if all(each.kept for each in measured) else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long promptkit takes with many recipe files: to start, to serve a saved file, and to check all."""
+"""The time that promptkit takes with many recipe files to start, to serve a saved file, and to check."""
 
 import subprocess
 import time
@@ -22,7 +22,7 @@ EDITS = count()  # numbers that make each edit differ from all earlier ones
 
 def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
     """
-    Yield the time to the first list, from a save until it is served, and of the slowest request around it.
+    Yield the time to the first list, the time until a saved file is served, and that of the slowest request.
     """
     folder = recipes.folder_of_files(runner.folder, files)
     with runner.start_in(folder, peer, era) as session:
@@ -40,7 +40,7 @@ def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[
 
 def _measure_reload(session: Session, case: Case) -> tuple[float, float]:
     """
-    Return how long a file that was just saved takes to be served, and how long the slowest request takes.
+    Return the time until a file that was just saved is served, and the time of the slowest request.
 
     Requests continue after that, because a reload also frees the previous recipes.
     """
@@ -49,9 +49,9 @@ def _measure_reload(session: Session, case: Case) -> tuple[float, float]:
     while time.perf_counter() < until:
         time.sleep(PAUSE_S)
         for request in (PING, case):
-            asked = time.perf_counter()
+            sent = time.perf_counter()
             result = session.ask(request)
-            slowest = max(slowest, time.perf_counter() - asked)
+            slowest = max(slowest, time.perf_counter() - sent)
         if not seconds and case.says_all(result):
             seconds = time.perf_counter() - started
             until = started + seconds + RELEASE_S

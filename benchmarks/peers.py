@@ -1,4 +1,4 @@
-"""The servers by name, and which of them can be started here."""
+"""The servers to measure, by name."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from benchmarks.cases import PLAIN, Case
 
 SERVERS = Path(__file__).parent / "servers"
 OURS = "promptkit"
-RECIPES = "RECIPES"  # in a command: where the folder of recipes is put
+RECIPES = "RECIPES"  # placeholder in a command for the folder of recipes
 
 
 class AbsentError(Exception):
@@ -32,16 +32,16 @@ class Peer:
 
     Args:
         name:
-            What it is called on the command line.
+            The name on the command line.
 
         label:
-            What tables and plots call it.
+            The name in tables and plots.
 
         command:
-            What starts it. `RECIPES` stands for a folder.
+            The command that starts the server, with the placeholder `RECIPES`.
 
         content:
-            Whether it answers with content. An echo does not.
+            Whether the server answers with prompts. An echo does not.
     """
 
     name: str
@@ -51,39 +51,39 @@ class Peer:
 
     def command_for(self, recipes: Path) -> tuple[str, ...]:
         """
-        Return what starts it with the recipes in a folder.
+        Return the command, with the folder of recipes for its placeholder.
         """
         return tuple(str(recipes) if part == RECIPES else part for part in self.command)
 
     def measures(self, case: Case) -> bool:
         """
-        Return whether *case* says anything about it.
+        Return whether *case* applies to the server.
         """
         return self.content or case is PLAIN
 
 
 def program() -> tuple[str, ...]:
     """
-    Return the installed program, as people start it; else the module.
+    Return the installed program, or the command for the module if there is none.
     """
     program = shutil.which("promptkit", path=str(Path(sys.executable).parent))
     return (program,) if program else (sys.executable, "-m", "promptkit")
 
 
 def _promptkit() -> Peer:
-    """With one page for a whole list, and without a limit to completion."""
+    """Return promptkit with one page for the whole list, and without a rate limit for completion."""
     options = ("--page-size", "10000", "--completion-rate", "1000000000")
     return Peer(OURS, OURS, (*program(), "serve", RECIPES, *options))
 
 
 def _script(name: str, file: str, package: str) -> Callable[[], Peer]:
-    """Makes a server that is a Python program and needs *package*."""
+    """Return a function that makes the peer for a Python program that needs *package*."""
 
     def make() -> Peer:
         try:
             label = f"{package} {version(package)}"
         except PackageNotFoundError:
-            reason = f"{package} is not installed; pip install -e '.[bench]' does it"
+            reason = f"{package} is not installed: run pip install -e '.[bench]'"
             raise AbsentError(reason) from None
         return Peer(name, label, (sys.executable, str(SERVERS / file)))
 
@@ -93,7 +93,7 @@ def _script(name: str, file: str, package: str) -> Callable[[], Peer]:
 def _typescript() -> Peer:
     node = shutil.which("node")
     if node is None:
-        reason = "there is no node on this machine"
+        reason = "Node.js is not installed"
         raise AbsentError(reason)
     try:
         program = typescript.install()
@@ -105,8 +105,8 @@ def _typescript() -> Peer:
     return Peer("typescript", label, (node, str(program)))
 
 
-#: By name, in the order of measuring and of the tables: what makes each server. The floors come right after
-#: promptkit: budgets leave little between them.
+#: Functions that make the peers, by name, in the order of measurement and of the tables. The baselines come
+#: right after promptkit, because their budgets have small margins.
 PEERS: Mapping[str, Callable[[], Peer]] = MappingProxyType(
     {
         OURS: _promptkit,

@@ -1,11 +1,11 @@
-"""The image that a prompt shows: a whole PNG file of noise."""
+"""The image of a prompt: a PNG file of noise."""
 
 import random
 import struct
 import zlib
 from pathlib import Path
 
-#: How many pixels the image is wide and high, at a byte each: a little more than 1 MiB.
+#: Width and height in pixels. At one byte per pixel, the file is slightly larger than 1 MiB.
 SIDE = 1024
 
 
@@ -15,9 +15,9 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 def draw(side: int) -> bytes:
     """
-    Return a grey, square PNG whose pixels are stored as they are, the same for every call.
+    Return a gray, square PNG with uncompressed pixels, which is the same for every call.
     """
-    noise = random.Random(side)  # noqa: S311 (the noise has to be the same in every run)
+    noise = random.Random(side)  # noqa: S311 (the noise must be the same in every run)
     rows = b"".join(b"\0" + noise.randbytes(side) for _ in range(side))
     header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
     chunks = _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(rows, 0)) + _chunk(b"IEND", b"")

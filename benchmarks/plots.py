@@ -1,4 +1,4 @@
-"""What a run found, as plots: bars beside the peers, and curves over the number of prompts."""
+"""Plots of the results: bars for all servers, and curves over the number of prompts."""
 
 import math
 import re
@@ -39,28 +39,28 @@ STYLE: Final = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "savefig.facecolor": "white",  # dark text has to be read on dark pages, too
+    "savefig.facecolor": "white",  # keeps dark text readable on dark pages
 }
 
 
 def draw(content: Content, sizes: Sequence[int], folder: Path) -> None:
     """
-    Draw bars.svg and growth.svg of the first era; nothing, if a run was of HTTP alone.
+    Draw bars.svg and growth.svg for the first era, or nothing if only HTTP was measured.
 
     Raises ImportError if matplotlib is not installed.
 
     Args:
         content:
-            What a run found.
+            The results of a run.
 
         sizes:
-            How many prompts the servers had.
+            The numbers of prompts that were measured.
 
         folder:
-            Where the files go.
+            The folder to write to.
     """
-    found, labels = next(iter(content["eras"].values())), content["servers"]
-    bars = {title: found[row.title] for title, row in BARS.items() if row.title in found}
+    measured, labels = next(iter(content["eras"].values())), content["servers"]
+    bars = {title: measured[row.title] for title, row in BARS.items() if row.title in measured}
     if not bars:
         return
     import matplotlib as mpl
@@ -77,7 +77,7 @@ def draw(content: Content, sizes: Sequence[int], folder: Path) -> None:
         figure.savefig(folder / "bars.svg", metadata={"Date": None})
         figure, grid = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
         for axes, (title, row_of) in zip(grid.flat, CURVES.items(), strict=True):
-            of_size = {size: found[row_of(size).title] for size in sizes if row_of(size).title in found}
+            of_size = {size: measured[row_of(size).title] for size in sizes if row_of(size).title in measured}
             _draw_curves(axes, title, of_size, labels)
         handles = grid.flat[0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=6, frameon=False)
@@ -86,28 +86,28 @@ def draw(content: Content, sizes: Sequence[int], folder: Path) -> None:
 
 def draw_scaling(rows_a_second: Mapping[int, float], path: Path) -> None:
     """
-    Draw how many rows of a batch so many processes render in a second.
+    Draw the throughput of a batch over the number of processes.
 
     Raises ImportError if matplotlib is not installed.
 
     Args:
         rows_a_second:
-            Rows by processes, 1 among them.
+            Rows per second by number of processes, including 1.
 
         path:
-            Where the picture goes.
+            The file to write.
     """
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    processes, one = [*rows_a_second], rows_a_second[1]
+    processes, single = [*rows_a_second], rows_a_second[1]
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
-        axes.plot([0, *processes], [0, *(one * number for number in processes)], ":", color="#777777")
+        axes.plot([0, *processes], [0, *(single * number for number in processes)], ":", color="#777777")
         axes.plot(processes, [*rows_a_second.values()], "-", marker="o", color=COLOURS[OURS])
-        axes.set_title("promptkit batch, rows a second", loc="left", fontweight="bold")
+        axes.set_title("promptkit batch, rows per second", loc="left", fontweight="bold")
         axes.set(xlabel="processes", ylim=0, xlim=0)
         axes.set_xticks(processes)
         axes.yaxis.set_major_formatter("{x:,.0f}")
@@ -121,7 +121,7 @@ def _draw_bars(axes: Any, title: str, row: Mapping[str, Any], labels: Mapping[st
     bars = axes.barh([labels[name] for name in names], values, color=[COLOURS[name] for name in names])
     axes.bar_label(bars, [cell(row, name) for name in names], padding=3)
     axes.set_title(title, loc="left", fontweight="bold")
-    axes.set_xlim(0, max(values) * 1.6)  # room for the labels
+    axes.set_xlim(0, max(values) * 1.6)  # space for the labels
     axes.xaxis.set_visible(False)
     axes.spines["bottom"].set_visible(False)
 

@@ -1,7 +1,7 @@
 """
-The preview in a browser: the first paint of many prompts and many cases, what a key takes, what is loaded.
+The preview in a browser: first paint with many prompts and cases, response to key presses, page weight.
 
-`python -m benchmarks.preview` prints medians, and ends with 1 if one of them is over its budget.
+`python -m benchmarks.preview` prints medians, and exits with 1 if one of them exceeds its budget.
 """
 
 import sys
@@ -24,28 +24,28 @@ CASES: Final = 20
 ROUNDS: Final = 20
 _RECIPES: Final = Path(__file__).parents[1] / "recipes"
 
-#: Some prompts of one folder: a file has ten of them.
+#: The parts of a recipe file with ten prompts.
 _FILE: Final = "from typing import Annotated, Literal\nfrom promptkit import Arg, prompt\n"
 _PROMPT: Final = '''
 @prompt(title="Prompt {number}", tags=["group-{group}"])
 def prompt_{number}(
-    text: Annotated[str, Arg("What it is about")], depth: int = 3, tone: Literal["warm", "cold"] = "warm"
+    text: Annotated[str, Arg("The subject")], depth: int = 3, tone: Literal["warm", "cold"] = "warm"
 ):
-    """Say something about a subject, to a depth and in a tone."""
-    return f"# Say\\n\\nSay something about **{{text}}** to {{depth}} in a {{tone}} tone.\\n\\n" + RULES
+    """Write about a subject, with a depth and a tone."""
+    return f"# Write\\n\\nWrite about **{{text}}** to depth {{depth}} in a {{tone}} tone.\\n\\n" + RULES
 '''
 _CASES: Final = "".join(
     f'prompt_7.case("case {number}", "subject {number}", depth={number})\n' for number in range(CASES)
 )
-_RULES: Final = "\nRULES = '\\n'.join(f'- Rule {number}: say it in *other* words' for number in range(20))\n"
+_RULES: Final = "\nRULES = '\\n'.join(f'- Rule {number}: use *different* words' for number in range(20))\n"
 
-#: What a page has loaded over the network, in kB: nothing for what the browser keeps.
+#: The kB that a page has loaded over the network. Cached files count as nothing.
 _LOADED: Final = """
 () => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
   .reduce((sum, entry) => sum + entry.transferSize, 0) / 1000
 """
 
-#: From the request for the page until something of it is seen, in milliseconds.
+#: The time from the request for the page to its first paint, in milliseconds.
 _PAINTED: Final = """
 () => new Promise((done) => new PerformanceObserver((list, observer) => {
   for (const entry of list.getEntriesByName("first-contentful-paint")) {
@@ -55,18 +55,18 @@ _PAINTED: Final = """
 }).observe({ type: "paint", buffered: true }))
 """
 
-#: From the event of a key until the conversation holds its character, and until that is painted.
+#: The times from the input event of a key until the conversation contains the character, and until the paint.
 _TYPED: Final = """
 ([character]) => new Promise((done) => {
   const conversation = document.getElementById("conversation");
   const field = document.getElementById("argument-text");
-  let begun = 0;
-  field.addEventListener("input", (event) => (begun = event.timeStamp), { once: true });
+  let started = 0;
+  field.addEventListener("input", (event) => (started = event.timeStamp), { once: true });
   const observer = new MutationObserver(() => {
-    if (!begun || !conversation.textContent.includes(character)) return;
+    if (!started || !conversation.textContent.includes(character)) return;
     observer.disconnect();
-    const changed = performance.now() - begun;
-    requestAnimationFrame(() => setTimeout(() => done([changed, performance.now() - begun])));
+    const changed = performance.now() - started;
+    requestAnimationFrame(() => setTimeout(() => done([changed, performance.now() - started])));
   });
   observer.observe(conversation, { childList: true, subtree: true, characterData: true });
 })
@@ -76,20 +76,20 @@ _TYPED: Final = """
 @attrs.frozen
 class Figure:
     """
-    A median, and what it may be at most.
+    A measured figure, with an optional budget.
 
     Args:
         title:
-            What was measured.
+            The title of the figure.
 
         values:
-            Every measurement.
+            The measured values.
 
         budget:
-            What the median may be; None for no budget.
+            The maximum of the median, or None for no budget.
 
         unit:
-            What is measured in.
+            The unit of the values.
     """
 
     title: str
@@ -107,10 +107,10 @@ class Figure:
 
 def main() -> int:
     """
-    Measure, print, and return the exit code.
+    Measure, print a table, and return the exit code.
     """
     parser = ArgumentParser("python -m benchmarks.preview", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="number of rounds (default: %(default)s)")
     rounds = parser.parse_args().rounds
     with TemporaryDirectory() as scratch:
         folder = Path(scratch) / "recipes"
@@ -130,7 +130,7 @@ def main() -> int:
 def _write(folder: Path) -> None:
     folder.mkdir()
     for group in range(PROMPTS // 10):
-        prompts = (_PROMPT.format(number=10 * group + one, group=group) for one in range(10))
+        prompts = (_PROMPT.format(number=10 * group + index, group=group) for index in range(10))
         cases = "" if group else _CASES
         (folder / f"group_{group}.py").write_text(_FILE + _RULES + "".join(prompts) + cases)
 
@@ -148,12 +148,12 @@ def _measure(browser: Browser, address: str, rounds: int) -> Iterator[Figure]:
         yield Figure(f"{title}, first paint", _paints(page, origin, path, rounds), 300)
     page.goto(f"{origin}/prompts/prompt_7?text=a", wait_until="networkidle")
     changed, painted = zip(*_keys(page, rounds), strict=True)
-    yield Figure("a key, until the conversation says it", list(changed), 50)
-    yield Figure("a key, until that is painted", list(painted))
+    yield Figure("a key press, until the conversation has changed", list(changed), 50)
+    yield Figure("a key press, until the change is painted", list(painted))
 
 
 def _weigh(browser: Browser, address: str) -> Iterator[Figure]:
-    """What the pages of the recipes load once static files are kept."""
+    """Yield the weight of the pages of the recipes once static files are cached."""
     page = browser.new_page()
     page.goto(address, wait_until="networkidle")
     origin = address.partition("/?")[0]
@@ -163,18 +163,18 @@ def _weigh(browser: Browser, address: str) -> Iterator[Figure]:
 
 
 def _paints(page: Page, origin: str, path: str, rounds: int) -> list[float]:
-    found = []
+    times = []
     for _ in range(rounds):
         page.goto("about:blank")
         page.goto(origin + path, wait_until="commit")
-        found.append(page.evaluate(_PAINTED))
+        times.append(page.evaluate(_PAINTED))
     page.wait_for_load_state()
-    return found
+    return times
 
 
 def _keys(page: Page, rounds: int) -> list[tuple[float, float]]:
-    """Type one character after the other, each once the one before is seen."""
-    found = []
+    """Type characters, each after the previous one has been painted, and return the times of each."""
+    times = []
     page.locator("#argument-text").press("End")
     text = "a"
     for number in range(rounds):
@@ -182,8 +182,8 @@ def _keys(page: Page, rounds: int) -> list[tuple[float, float]]:
         seen = page.evaluate_handle(f"(text) => ({{ seen: ({_TYPED})([text]) }})", text)
         page.keyboard.type(text[-1])
         changed, painted = seen.evaluate("({ seen }) => seen")
-        found.append((changed, painted))
-    return found
+        times.append((changed, painted))
+    return times
 
 
 def _print(figures: list[Figure]) -> None:

@@ -1,4 +1,4 @@
-"""promptkit's folders of recipes: one for each number of prompts, as an author would have written them."""
+"""The folders of recipes for promptkit: one for each number of prompts, as an author would write them."""
 
 import compileall
 import shutil
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "servers" / "recipes"
-NAMED = 5  # prompts that the source has
-EACH = 5  # prompts of a file, where there are many files
+NAMED = 5  # prompts in the source
+EACH = 5  # prompts in each of many files
 
 HEAD = '''\
-"""As many prompts as make a list long."""
+"""Prompts that make the list long."""
 
 from typing import Literal
 
@@ -27,7 +27,7 @@ def generated_{number:05}(code: str, language: Language = "python", depth: int =
 '''
 
 
-#: Recipe files by name: the first imports for 10 s before the others; the prompt of the second never returns.
+#: Recipe files by name. The import of the first takes 10 s, and the prompt of the second never returns.
 SLOW, LOOP = "a_slow_import.py", "loop.py"
 EXTRA = {
     SLOW: """\
@@ -48,13 +48,13 @@ def loop() -> str:
 """,
 }
 
-#: Of the folders with many files: a file that is saved again and again, and the prompt in it.
+#: In a folder with many files, the file that is saved repeatedly, and its prompt.
 SAVED, SAVED_PROMPT = "generated_00000.py", "generated_00000"
 
 
 def folder(parent: Path, count: int) -> Path:
     """
-    Return where in *parent* the recipes of *count* prompts lie.
+    Return the folder in *parent* for recipes with *count* prompts.
     """
     return parent / f"recipes-{count}"
 
@@ -63,7 +63,7 @@ def write(parent: Path, counts: Sequence[int]) -> None:
     """
     Write a folder of recipes into *parent* for each of *counts*.
 
-    All folders have bytecode, as after a first start.
+    All folders contain bytecode, as after a first start.
     """
     for count in counts:
         prompts = (PROMPT.format(number=number) for number in range(count - NAMED))
@@ -72,7 +72,7 @@ def write(parent: Path, counts: Sequence[int]) -> None:
 
 def folder_with(parent: Path, file: str) -> Path:
     """
-    Return the path in *parent* of the recipes with one of the files in `EXTRA`.
+    Return the folder in *parent* for recipes with one of the files in `EXTRA`.
     """
     return parent / f"recipes-with-{file}"
 
@@ -86,7 +86,7 @@ def write_extra(parent: Path) -> None:
 
 
 def _write_folder(target: Path, files: Mapping[str, str]) -> None:
-    """Write the prompts that are measured, further files, and the bytecode of all."""
+    """Write the measured prompts, further files, and the bytecode of all files."""
     target.mkdir()
     shutil.copyfile(SOURCE / "prompts.py", target / "prompts.py")
     for name, text in files.items():
@@ -96,7 +96,7 @@ def _write_folder(target: Path, files: Mapping[str, str]) -> None:
 
 def folder_of_files(parent: Path, files: int) -> Path:
     """
-    Return where in *parent* the recipes lie that are in so many files.
+    Return the folder in *parent* for recipes in *files* files.
     """
     return parent / f"recipes-in-{files}-files"
 
@@ -111,15 +111,15 @@ def write_files(parent: Path, counts: Iterable[int]) -> None:
 
 
 def _file(number: int) -> str:
-    """Return the text of one file of many."""
+    """Return the source of one of many files."""
     numbers = range(number * EACH, (number + 1) * EACH)
     return "".join((HEAD, *(PROMPT.format(number=each) for each in numbers)))
 
 
 def save(parent: Path, files: int, edit: int) -> None:
     """
-    Save a file among *files*, so that its prompts say the number of the edit.
+    Save one of *files* files, with the number of the edit in the text of its prompts.
     """
-    place = folder_of_files(parent, files) / SAVED
+    path = folder_of_files(parent, files) / SAVED
     text = _file(0).replace("Review this", f"Review {edit}, this")
-    place.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a run found: as JSON, and as tables for the terminal, the docs and the README."""
+"""Reports of the results, as JSON and as tables for the terminal, the docs and the README."""
 
 import datetime as dt
 import json
@@ -28,7 +28,7 @@ PLOTS: Final = {
     "Start, requests and memory of every server, as bars": "figures/bars.svg",
     "Start, memory and requests over the number of prompts, as curves": "figures/growth.svg",
 }
-#: The rows and servers that the README shows, and its name for each row.
+#: The rows in the README, with the title for each, and the servers.
 SUMMARY: Final = {
     rows.first_list(10).title: "start to the first list of prompts",
     rows.pipelined(TYPED).title: "a prompt with typed arguments",
@@ -41,7 +41,7 @@ Content = Mapping[str, Any]
 
 
 def measure(value: float, unit: str) -> str:
-    """A figure with three significant digits, in the unit that suits it."""
+    """Format a figure with three significant digits, in the largest suitable unit."""
     if unit != "s":
         return f"{value:,.{0 if value >= 1000 else 1}f} {unit}"
     scale, name = next((each for each in UNITS if value >= each[0]), UNITS[-1])
@@ -50,7 +50,7 @@ def measure(value: float, unit: str) -> str:
 
 
 def ratio(value: float) -> str:
-    """How many times one figure another is."""
+    """Format the ratio of two figures."""
     digits = 0 if value >= 100 else 1 if value >= 1 else 2
     return f"{value:,.{digits}f}x"
 
@@ -62,7 +62,7 @@ def as_json(
     notes: Mapping[tuple[str, str], str],
     compiling: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Everything that a run found, as JSON can hold it; all other reports are made of this."""
+    """Return all results of a run as JSON values. The other reports are made from them."""
     machine = {"system": platform.system(), "machine": platform.machine(), "processors": os.cpu_count()}
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
@@ -71,8 +71,8 @@ def as_json(
         "servers": {peer.name: peer.label for peer in peers},
         "eras": {
             era: {
-                row.title: {"unit": row.unit, "table": row.table, "servers": _figures(found)}
-                for row, found in figures.items()
+                row.title: {"unit": row.unit, "table": row.table, "servers": _figures(by_server)}
+                for row, by_server in figures.items()
             }
             for era, figures in results.items()
         },
@@ -93,17 +93,17 @@ def as_json(
 
 
 def _versions() -> dict[str, str]:
-    found = {"promptkit": VERSION, "Python": platform.python_version()}
+    versions = {"promptkit": VERSION, "Python": platform.python_version()}
     if node := shutil.which("node"):
-        printed = subprocess.run((node, "--version"), capture_output=True, text=True, check=False)
-        found["Node.js"] = printed.stdout.strip().removeprefix("v")
-    return found
+        process = subprocess.run((node, "--version"), capture_output=True, text=True, check=False)
+        versions["Node.js"] = process.stdout.strip().removeprefix("v")
+    return versions
 
 
-def _figures(found: Mapping[str, Figure]) -> dict[str, Any]:
+def _figures(by_server: Mapping[str, Figure]) -> dict[str, Any]:
     return {
         name: {"median": _rounded(figure.median), "rounds": [*map(_rounded, figure.rounds)]}
-        for name, figure in found.items()
+        for name, figure in by_server.items()
     }
 
 
@@ -112,12 +112,12 @@ def _rounded(value: float) -> float:
 
 
 def write_json(content: Content, file: Path) -> None:
-    """Write what a run found into a file."""
+    """Write the results of a run into a file."""
     file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def block(content: Content) -> str:
-    """All figures, as docs/performance.md shows them."""
+    """Return all figures as Markdown for docs/performance.md."""
     first, *others = content["eras"]
     parts = [_origin(content), *(f"![{what}]({path})" for what, path in PLOTS.items()), *_era(content, first)]
     for era in others:
@@ -129,37 +129,37 @@ def block(content: Content) -> str:
     return "\n\n".join([*parts, _budgets(content["budgets"]), *_notes(content)])
 
 
-def shown(content: Content) -> Markdown:
-    """All figures, as the terminal shows them: with half the range of their rounds."""
+def render(content: Content) -> Markdown:
+    """Return all figures for the terminal, each with half the range of its rounds."""
     eras = [part for era in content["eras"] for part in _era(content, era, spread=True)]
     return Markdown("\n\n".join([*eras, _budgets(content["budgets"]), *_notes(content)]))
 
 
 def summary(content: Content) -> str:
-    """The few figures that the README shows."""
-    found = next(iter(content["eras"].values()))
+    """Return the figures for the README as Markdown."""
+    figures = next(iter(content["eras"].values()))
     names = [name for name in SUMMARY_SERVERS if name in content["servers"]]
     lines = [
-        [told, *(cell(found[title], name) for name in names)]
-        for title, told in SUMMARY.items()
-        if title in found
+        [label, *(cell(figures[title], name) for name in names)]
+        for title, label in SUMMARY.items()
+        if title in figures
     ]
     picture, path = next(iter(PLOTS.items()))
     return f"{_table(['', *map(content['servers'].get, names)], lines)}\n\n![{picture}](docs/{path})"
 
 
 def figures_of(text: str) -> str:
-    """What stands between the marks of *text*. Raises ValueError if it has no marks."""
-    _, begin, rest = text.partition(BEGIN)
-    found, end, _ = rest.partition(END)
+    """Return the text between the markers of *text*. Raises ValueError if it has no markers."""
+    _, begin, after = text.partition(BEGIN)
+    figures, end, _ = after.partition(END)
     if not begin or not end:
         reason = f"there is no {BEGIN} with {END} after it"
         raise ValueError(reason)
-    return found.strip()
+    return figures.strip()
 
 
 def write(figures: str, file: Path) -> None:
-    """Put *figures* between the marks of a file. Raises ValueError if it has no marks."""
+    """Write *figures* between the markers of a file. Raises ValueError if it has no markers."""
     text = file.read_text(encoding="utf-8")
     figures_of(text)
     before, after = text.partition(BEGIN)[0], text.partition(END)[2]
@@ -179,13 +179,13 @@ def _origin(content: Content) -> str:
 
 
 def _era(content: Content, era: str, *, spread: bool = False) -> Iterator[str]:
-    found = content["eras"][era]
-    for kind in dict.fromkeys(row["table"] for row in found.values()):
-        titles = [title for title, row in found.items() if row["table"] == kind]
-        measured = {name for title in titles for name in found[title]["servers"]}
+    rows_by_title = content["eras"][era]
+    for kind in dict.fromkeys(row["table"] for row in rows_by_title.values()):
+        titles = [title for title, row in rows_by_title.items() if row["table"] == kind]
+        measured = {name for title in titles for name in rows_by_title[title]["servers"]}
         labels = {name: label for name, label in content["servers"].items() if name in measured}
         lines = [
-            [title, *(cell(found[title], name, spread=spread) for name in labels)]
+            [title, *(cell(rows_by_title[title], name, spread=spread) for name in labels)]
             for title in _by_kind(titles)
         ]
         yield f"**{kind}, {era} era**"
@@ -193,7 +193,7 @@ def _era(content: Content, era: str, *, spread: bool = False) -> Iterator[str]:
 
 
 def _by_kind(titles: Iterable[str]) -> list[str]:
-    """*titles* in their order, but with those beside each other that differ in a number."""
+    """Return *titles* in order, but with titles that differ only in a number next to each other."""
     kinds: dict[str, list[str]] = {}
     for title in titles:
         kinds.setdefault(re.sub(r"\d[\d,]*", "", title), []).append(title)
@@ -201,18 +201,18 @@ def _by_kind(titles: Iterable[str]) -> list[str]:
 
 
 def cell(row: Mapping[str, Any], name: str, *, spread: bool = False) -> str:
-    """A server's figure and its ratio to promptkit's; with *spread*, half the range of its rounds, too."""
-    found, ours = row["servers"].get(name), row["servers"].get(OURS)
-    if found is None:
+    """Format the figure of a server with its ratio to promptkit's; *spread* adds half the range of rounds."""
+    figure, ours = row["servers"].get(name), row["servers"].get(OURS)
+    if figure is None:
         return "-"
-    text = measure(found["median"], row["unit"])
-    if spread and found["median"]:
-        text += f" ±{(max(found['rounds']) - min(found['rounds'])) / 2 / found['median']:.0%}"
-    return text if name == OURS or ours is None else f"{text} ({ratio(found['median'] / ours['median'])})"
+    text = measure(figure["median"], row["unit"])
+    if spread and figure["median"]:
+        text += f" ±{(max(figure['rounds']) - min(figure['rounds'])) / 2 / figure['median']:.0%}"
+    return text if name == OURS or ours is None else f"{text} ({ratio(figure['median'] / ours['median'])})"
 
 
 def _table(head: Sequence[str], lines: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """A table whose columns *numbers* are aligned to the right: all but the first, unless told."""
+    """Return a Markdown table. The columns *numbers* are right-aligned, by default all but the first."""
     right = numbers or range(1, len(head))
     rule = ["---:" if column in right else "---" for column in range(len(head))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
@@ -227,9 +227,11 @@ def _budgets(budgets: Sequence[Mapping[str, Any]]) -> str:
         ]
         for budget in budgets
     ]
-    kept = sum(budget["kept"] for budget in budgets)
-    told = f"**Budgets** ({kept} of {len(budgets)} kept): how many times promptkit's figure the other is"
-    return f"{told}\n\n{_table(['budget', 'against', 'era', 'at least', 'measured', ''], lines, (3, 4))}"
+    kept_count = sum(budget["kept"] for budget in budgets)
+    heading = (
+        f"**Budgets** ({kept_count} of {len(budgets)} kept): how many times promptkit's figure the other is"
+    )
+    return f"{heading}\n\n{_table(['budget', 'against', 'era', 'at least', 'measured', ''], lines, (3, 4))}"
 
 
 def _notes(content: Content) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Interleaved rounds: every figure of each server in turn, so that a slow minute hits all of them."""
+"""Interleaved rounds, which measure the servers in turn, so that a slow minute affects all of them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -17,27 +17,27 @@ from benchmarks.runner import Runner, memory_of
 from benchmarks.session import RefusedError, Session
 from benchmarks.wire import ERAS, Era
 
-#: How many pure-Python loops run while a quick prompt is measured.
+#: Numbers of pure-Python loops that run while a quick prompt is measured.
 LOOPS = (1, 8)
 
 
 @attrs.frozen
 class Figure:
     """
-    What the rounds found for one row, era and server.
+    The results of the rounds for one row, era and server.
 
     Args:
         rounds:
-            The figure of each round.
+            The value of each round.
 
         median:
-            The one in the middle.
+            The median of the values.
 
         low:
-            The least.
+            The lowest value.
 
         high:
-            The greatest.
+            The highest value.
     """
 
     rounds: tuple[float, ...]
@@ -53,7 +53,7 @@ class Figure:
         return cls(tuple(values), median(values), min(values), max(values))
 
 
-#: By era, row and server's name.
+#: The figures by era, row and name of the server.
 Results = dict[str, dict[Row, dict[str, Figure]]]
 
 
@@ -64,56 +64,56 @@ class Rounds:
 
     Args:
         runner:
-            What starts and measures servers.
+            The runner that starts and measures servers.
 
         peers:
-            The servers.
+            The servers to measure.
 
-        say:
-            Is told what is measured now.
+        report_progress:
+            Called with a description of the current measurement.
 
         notes:
-            What was left out, and why.
+            The reason for each skipped measurement, by server and measurement.
     """
 
     runner: Runner
     peers: Sequence[Peer]
-    say: Callable[[str], None]
+    report_progress: Callable[[str], None]
     notes: dict[tuple[str, str], str] = attrs.field(factory=dict)
     _cases: dict[tuple[str, str], tuple[Case, ...]] = attrs.field(factory=dict)
     _values: dict[tuple[str, Row, str], list[float]] = attrs.field(factory=lambda: defaultdict(list))
 
     def run(self, count: int) -> Results:
         """
-        Check every server, measure each *count* times, and return the figures.
+        Check every server, measure it in *count* rounds, and return the figures.
 
-        Requests are measured in both eras, and everything else in the first one.
+        Requests are measured in both eras, everything else only in the first one.
         """
         for era in ERAS:
             for peer in self.peers:
                 self._check(peer, era)
         for number in range(count):
-            self.say(f"round {number + 1} of {count}: starts")
+            self.report_progress(f"round {number + 1} of {count}: starts")
             self._round_of_starts(ERAS[0])
             for era in ERAS:
-                self.say(f"round {number + 1} of {count}: requests in the {era.name} era")
+                self.report_progress(f"round {number + 1} of {count}: requests in the {era.name} era")
                 self._round_of_cases(era)
-            self.say(f"round {number + 1} of {count}: many prompts")
+            self.report_progress(f"round {number + 1} of {count}: many prompts")
             self._round_of_growth(ERAS[0])
             for peer in self._serving(ERAS[0]):
                 if peer.name == OURS:
-                    self.say(f"round {number + 1} of {count}: loops, and many files")
+                    self.report_progress(f"round {number + 1} of {count}: loops, and many files")
                     self._round_of_ours(peer, ERAS[0])
         return self._results()
 
     def _check(self, peer: Peer, era: Era) -> None:
-        """Find out what *peer* does, and note the rest."""
-        self.say(f"{peer.label}: what it answers in the {era.name} era")
-        faults = self.runner.check(peer, era)
-        for name, reason in faults.items():
+        """Check which cases *peer* supports, and note the errors of the others."""
+        self.report_progress(f"{peer.label}: checking its replies in the {era.name} era")
+        errors = self.runner.check(peer, era)
+        for name, reason in errors.items():
             self._note(peer, era, reason, name)
-        if None not in faults:
-            self._cases[era.name, peer.name] = tuple(case for case in CASES if case.name not in faults)
+        if None not in errors:
+            self._cases[era.name, peer.name] = tuple(case for case in CASES if case.name not in errors)
 
     def _note(self, peer: Peer, era: Era, reason: str, case: str | None = None) -> None:
         what = f"{case} in the {era.name} era" if case else f"the {era.name} era"
@@ -124,7 +124,7 @@ class Rounds:
         return [peer for peer in self.peers if (era.name, peer.name) in self._cases]
 
     def _round_of_starts(self, era: Era) -> None:
-        """Measure the start of every server with a few prompts, side by side."""
+        """Measure the start of every server with a few prompts, in turn."""
         for _ in range(self.runner.plan.starts):
             for peer in self._serving(era):
                 self._keep(peer, era, self.runner.measure_start(peer, era))
@@ -132,7 +132,7 @@ class Rounds:
                     self._keep(peer, era, busy.measure_slow_start(self.runner, peer, era))
 
     def _round_of_cases(self, era: Era) -> None:
-        """Measure each case with every server, side by side."""
+        """Measure each case with every server, in turn."""
         with ExitStack() as open_sessions:
             sessions: dict[Peer, Session] = {}
             for peer in self._serving(era):
@@ -149,7 +149,7 @@ class Rounds:
                     self._keep(peer, era, memory_of(session.memory(), rows.LOADED))
 
     def _round_of_growth(self, era: Era) -> None:
-        """Measure what may depend on the number of prompts: starts, memory, lists, a prompt among many."""
+        """Measure figures that can depend on the number of prompts: start, memory, list, one of many."""
         with ExitStack() as open_sessions:
             sessions: dict[tuple[int, Peer], Session] = {}
             for count, peer in product(self.runner.plan.counts, self._serving(era)):
@@ -167,14 +167,14 @@ class Rounds:
                     self._keep(peer, era, self.runner.measure_among(session, count))
 
     def _echo(self, era: Era, case: Case) -> None:
-        """Measure echoes of as many bytes as promptkit has just answered a case with."""
+        """Measure echoes with the size of promptkit's last result of a case."""
         sizes = self._values.get((era.name, rows.size(case), OURS), ())
         for peer in self._serving(era):
             if not peer.content and sizes:
                 self._keep(peer, era, self.runner.measure_echo(peer, era, case, sizes[-1]))
 
     def _round_of_ours(self, peer: Peer, era: Era) -> None:
-        """Measure a quick prompt next to slow ones, saved files, and a check: of promptkit only."""
+        """Measure the figures of promptkit only: quick prompts next to slow ones, saved files, a check."""
         for loops in LOOPS:
             self._keep(peer, era, busy.measure_loops(self.runner, peer, era, loops))
         for files in self.runner.plan.files:
@@ -182,7 +182,7 @@ class Rounds:
         self._keep(peer, era, many_files.measure_check(self.runner, self.runner.plan.checked))
 
     def _keep(self, peer: Peer, era: Era, figures: Iterable[tuple[Row, float]]) -> None:
-        """Keep the figures of one server; note what cut them short."""
+        """Store the figures of one server, and note the error if they are incomplete."""
         try:
             for row, value in figures:
                 self._values[era.name, row, peer.name].append(value)
@@ -190,7 +190,7 @@ class Rounds:
             self._note(peer, era, str(error))
 
     def _results(self) -> Results:
-        """The figures, row after row."""
+        """Return the figures of all rounds."""
         results: Results = {era.name: {} for era in ERAS}
         for (era, row, name), values in self._values.items():
             results[era].setdefault(row, {})[name] = Figure.of(values)

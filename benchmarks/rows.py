@@ -1,4 +1,4 @@
-"""The rows of the tables: what is measured of a server in one era."""
+"""The rows of the tables, each for one figure of a server in one era."""
 
 import attrs
 
@@ -18,13 +18,13 @@ class Row:
 
     Args:
         title:
-            What it is.
+            The title in tables.
 
         unit:
             ``s``, ``MiB``, ``KiB`` or ``a second``.
 
         table:
-            Which table of docs/performance.md it is in.
+            The table of docs/performance.md that contains the row.
     """
 
     title: str
@@ -42,133 +42,133 @@ HTTP_ALONE = Row("one connection: median", table=HTTP)
 
 def first_list(count: int) -> Row:
     """
-    Return the row of the time from the start to the first list of *count* prompts.
+    Return the row for the time from the start to the first list of *count* prompts.
     """
     return Row(f"start to prompts/list of {count:,}", table=PROCESS)
 
 
 def first_get(count: int) -> Row:
     """
-    Return the row of the time from the start to the first prompt that follows a list of *count*.
+    Return the row for the time from the start to the first prompt, requested after a list of *count*.
     """
     return Row(f"start to prompts/list of {count:,} and one prompts/get", table=PROCESS)
 
 
 def list_of_files(files: int) -> Row:
     """
-    Return the row of the time from the start to the first list of the prompts in so many files.
+    Return the row for the time from the start to the first list of the prompts in *files* files.
     """
     return Row(f"start to prompts/list, of {files:,} files", table=PROCESS)
 
 
 def saved_file(files: int) -> Row:
     """
-    Return the row of the time from saving one file of *files* until it is served.
+    Return the row for the time from saving one of *files* files until it is served.
     """
     return Row(f"a saved file among {files:,} until it is served", table=PROCESS)
 
 
 def slowest_request(files: int) -> Row:
     """
-    Return the row of the time of the slowest request during the reload after such a save.
+    Return the row for the time of the slowest request during the reload after such a save.
     """
     return Row(f"the slowest request while a saved file among {files:,} is reloaded", table=PROCESS)
 
 
 def next_to_loops(loops: int) -> Row:
     """
-    Return the row of the median time of a quick prompt while *loops* prompts run pure Python code.
+    Return the row for the median time of a quick prompt while *loops* prompts run pure Python code.
     """
     return Row(f"prompts/get, plain argument, next to pure-Python loops, {loops}: median", table=PROCESS)
 
 
 def check_of_files(files: int) -> Row:
     """
-    Return the row of the time that it takes to check so many files.
+    Return the row for the time to check *files* files.
     """
     return Row(f"check of {files:,} files", table=PROCESS)
 
 
 def memory(count: int) -> Row:
     """
-    Return the row of the memory that a server of *count* prompts holds after small requests.
+    Return the row for the memory of a server with *count* prompts after small requests.
     """
     return Row(f"resident memory with {count:,} prompts, after small requests", "MiB", table=PROCESS)
 
 
 def alone(case: Case) -> Row:
     """
-    Return the row of the median time of *case*, one at a time.
+    Return the row for the median time of *case*, one at a time.
     """
     return Row(f"{case.name}: median")
 
 
 def slowest(case: Case) -> Row:
     """
-    Return the row of the 99th percentile of the time of *case*, one at a time.
+    Return the row for the 99th percentile of the time of *case*, one at a time.
     """
     return Row(f"{case.name}: 99th percentile")
 
 
 def pipelined(case: Case) -> Row:
     """
-    Return the row of the time that each *case* takes of many sent at once.
+    Return the row for the time per request of *case*, for many requests that are sent together.
     """
     return Row(f"{case.name}: pipelined")
 
 
 def among(case: Case, count: int) -> Row:
     """
-    Return the row of the median time of *case*, one at a time, where there are *count* prompts.
+    Return the row for the median time of *case*, one at a time, for a server with *count* prompts.
     """
     return Row(f"{case.name}, one of {count:,} prompts: median", table=PROCESS)
 
 
 def size(case: Case) -> Row:
     """
-    Return the row of the size of a result of *case*.
+    Return the row for the size of a result of *case*.
     """
     return Row(f"{case.name}: size", "KiB")
 
 
 def http_rate(workers: int) -> Row:
     """
-    Return the row of how many requests so many workers answer.
+    Return the row for the number of requests per second that *workers* workers answer.
     """
     return Row(f"{_load(workers)}: requests", "a second", table=HTTP)
 
 
 def http_each(workers: int) -> Row:
     """
-    Return the row of the time that each request takes of many sent at once.
+    Return the row for the time per request under load.
     """
     return Row(f"{_load(workers)}: time for each", table=HTTP)
 
 
 def http_median(workers: int) -> Row:
     """
-    Return the row of the median time from a request to its reply.
+    Return the row for the median time from a request to its reply.
     """
     return Row(f"{_load(workers)}: median", table=HTTP)
 
 
 def http_slowest(workers: int) -> Row:
     """
-    Return the row of the 99th percentile of the time from a request to its reply.
+    Return the row for the 99th percentile of the time from a request to its reply.
     """
     return Row(f"{_load(workers)}: 99th percentile", table=HTTP)
 
 
 def http_work(workers: int) -> Row:
     """
-    Return the row of the processor time of a request.
+    Return the row for the processor time per request.
     """
     return Row(f"{_load(workers)}: processor time of a request", table=HTTP)
 
 
 def http_memory(workers: int) -> Row:
     """
-    Return the row of the memory of all processes, what they share counted once.
+    Return the row for the memory of all processes, which counts shared memory once.
     """
     return Row(f"{_load(workers)}: proportional memory", "MiB", table=HTTP)
 

@@ -1,4 +1,4 @@
-"""The runner starts servers, measures one thing at a time, and lets them end; the plan says how much."""
+"""The runner, which starts servers and measures one figure at a time, and its plan."""
 
 import math
 import os
@@ -20,38 +20,38 @@ from benchmarks.wire import Era
 @attrs.frozen
 class Plan:
     """
-    How much is measured of one server in one round.
+    The amount of measurement for one server in one round.
 
     Args:
         seconds:
-            How long each figure is measured, about.
+            Approximate duration of the measurement of each figure.
 
         least:
-            How many requests are sent one at a time at least.
+            Minimum number of requests that are sent one at a time.
 
         most:
-            How many requests are sent at most, one at a time and pipelined.
+            Maximum number of requests, both one at a time and pipelined.
 
         sizes:
-            How many prompts a server has. The first is for everything but growth.
+            Numbers of prompts of a server. The first is used for all figures except growth.
 
         many:
-            A size for promptkit only: other servers would take a minute to start.
+            A number of prompts for promptkit only, because other servers would take a minute to start.
 
         files:
-            How many files promptkit's recipes are in when one of them is saved.
+            Numbers of recipe files of promptkit when one of them is saved.
 
         checked:
-            How many files are checked.
+            Number of recipe files to check.
 
         saves:
-            How often a file is saved.
+            Number of times that a file is saved.
 
         starts:
-            How often each server is started with a few prompts.
+            Number of times that each server is started with a few prompts.
 
         turns:
-            How often each case and each list is measured.
+            Number of times that each case and each list is measured.
     """
 
     seconds: float
@@ -68,12 +68,12 @@ class Plan:
     @property
     def counts(self) -> tuple[int, ...]:
         """
-        Every number of prompts.
+        All numbers of prompts.
         """
         return (*self.sizes, self.many)
 
 
-#: Variables of the shell that would slow some servers down and not others.
+#: Environment variables that would slow down only some of the servers.
 UNSET = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONOPTIMIZE", "PYTHONDEVMODE")
 
 FULL = Plan(
@@ -98,10 +98,10 @@ class Runner:
 
     Args:
         plan:
-            How much to measure.
+            The amount of measurement.
 
         folder:
-            Where the image and the folders of recipes lie.
+            The folder of the image and the folders of recipes.
     """
 
     plan: Plan
@@ -109,49 +109,49 @@ class Runner:
 
     def start(self, peer: Peer, era: Era, count: int) -> Session:
         """
-        Return a session with *peer*, which has *count* prompts.
+        Return a session with *peer*, started with *count* prompts.
 
         Raises:
-            RefusedError: If it does not serve the era.
+            RefusedError: If the server does not support the era.
         """
         return self.start_in(recipes.folder(self.folder, count), peer, era, count=count)
 
     def start_in(self, folder: Path, peer: Peer, era: Era, *, count: int = 0) -> Session:
         """
-        Return a session with *peer*, whose recipes are in *folder* if it reads any.
+        Return a session with *peer*, started with the recipes in *folder* if it reads recipes.
 
         Raises:
-            RefusedError: If it does not serve the era.
+            RefusedError: If the server does not support the era.
         """
         return Session(peer.command_for(folder), self.environment(count), era)
 
     def environment(self, count: int = 0) -> dict[str, str]:
         """
-        Return the environment of a server of *count* prompts.
+        Return the environment for a server with *count* prompts.
         """
         shell = {name: value for name, value in os.environ.items() if name not in UNSET}
         return {**shell, "BENCHMARK_PROMPTS": str(count), "BENCHMARK_PICTURES": str(self.folder)}
 
     def check(self, peer: Peer, era: Era) -> dict[str | None, str]:
         """
-        Return what *peer* does not do, by case, and why; the era itself if there is no case.
+        Return the errors of the cases that *peer* fails, by name. The key None means that the era fails.
         """
         size = self.plan.sizes[0]
-        faults: dict[str | None, str] = {}
+        errors: dict[str | None, str] = {}
         try:
             with self.start(peer, era, size) as session:
                 for case in (*CASES, listing(size)):
                     try:
                         _check(session, peer, case)
                     except RefusedError as error:
-                        faults[case.name] = str(error)
+                        errors[case.name] = str(error)
         except RefusedError as error:
-            faults[None] = str(error)
-        return faults
+            errors[None] = str(error)
+        return errors
 
     def measure_start(self, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
         """
-        Yield how long *peer* takes to start with a few prompts.
+        Yield the start times of *peer* with a few prompts.
         """
         size = self.plan.sizes[0]
         with self.start(peer, era, size) as session:
@@ -175,7 +175,7 @@ class Runner:
 
     def measure_size(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """
-        Yield how long a server took to start with *count* prompts, and its memory once it has settled.
+        Yield the start times of a server with *count* prompts, and its memory once it is idle.
         """
         yield from _measure_first_replies(session, count)
         session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
@@ -184,27 +184,27 @@ class Runner:
 
     def measure_list(self, session: Session, peer: Peer, count: int) -> Iterator[tuple[Row, float]]:
         """
-        Yield the size of the list of *count* prompts, and how long it takes.
+        Yield the size of the list of *count* prompts, and its median time.
         """
         case = listing(count)
-        _check(session, peer, case)  # which warms up, too
+        _check(session, peer, case)  # also a warm-up
         yield _size(session, case)
         yield rows.alone(case), median(session.one_at_a_time(case, self.plan.seconds, 5, self.plan.most))
 
     def measure_among(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """
-        Yield how long a prompt takes that is one of *count*.
+        Yield the median time of a prompt among *count*.
         """
         times = session.one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
         yield rows.among(TYPED, count), median(times)
 
     def measure_echo(self, peer: Peer, era: Era, case: Case, size: float) -> Iterator[tuple[Row, float]]:
         """
-        Yield how long *peer* takes, which is an echo, for as many bytes as *case* has, *size* in KiB.
+        Yield the median time of the echo *peer* for the result of *case*, which has *size* KiB.
         """
         with self.start(peer, era, self.plan.sizes[0]) as session:
             echo = echo_of(case, round(size * 1024))
-            if not echo.says_all(session.ask(echo)):  # which warms up, too
+            if not echo.says_all(session.ask(echo)):  # also a warm-up
                 reason = f"it does not answer with {size:.1f} KiB"
                 raise RefusedError(reason)
             yield rows.alone(case), median(session.one_at_a_time(echo, self.plan.seconds, 5, self.plan.most))
@@ -219,20 +219,20 @@ def _measure_first_replies(session: Session, count: int) -> Iterator[tuple[Row, 
 
 
 def _size(session: Session, case: Case) -> tuple[Row, float]:
-    """The size of a result."""
+    """Return the size of a result."""
     return rows.size(case), len(session.ask(case)) / 1024
 
 
 def memory_of(memory: float | None, row: Row) -> Iterator[tuple[Row, float]]:
     """
-    Yield a figure of memory, on systems that tell it.
+    Yield a figure of memory, if the system provides it.
     """
     if memory is not None:
         yield row, memory
 
 
 def _check(session: Session, peer: Peer, case: Case) -> None:
-    """Ask for *case* once. Raises RefusedError if the answer is an error, or differs from the others'."""
+    """Send *case* once. Raises RefusedError if the reply is an error or has other content than expected."""
     if peer.measures(case):
         result = session.ask(case)
         if peer.content and not case.says_all(result):

@@ -1,4 +1,4 @@
-"""One server process, spoken to as a client would, and timed."""
+"""A server process, and a client that measures its replies."""
 
 import os
 import subprocess
@@ -14,15 +14,15 @@ import msgspec
 from benchmarks.cases import Case
 from benchmarks.wire import Era, Reply, read_reply
 
-PATIENCE = 300  # seconds that a server may take for what is asked of it, until it is given up
-SETTLE_S = 0.5  # how long a server that has settled uses no processor time
+PATIENCE = 300  # seconds until an operation times out
+SETTLE_S = 0.5  # seconds without processor time after which a server counts as idle
 UNREAD = 1_000_000  # first id of the requests whose replies are not read
-SHORT = 1 << 16  # bytes: what is longer is no error
+SHORT = 1 << 16  # bytes; longer replies are not errors
 
 
 class RefusedError(Exception):
     """
-    A server does not do what it was asked for.
+    A server failed a request, or returned an unexpected reply.
     """
 
 
@@ -32,16 +32,16 @@ class Session:
 
     Args:
         command:
-            What starts it.
+            The command that starts the server.
 
         environment:
-            The process's environment.
+            The environment of the process.
 
         era:
-            How it is spoken to.
+            The era of the protocol.
 
     Raises:
-        RefusedError: If it answers with an error, or not at all.
+        RefusedError: If the reply is an error, or there is no reply.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], era: Era) -> None:
@@ -56,7 +56,7 @@ class Session:
         )
         self._era = era
         try:
-            with self._patiently():
+            with self._time_limit():
                 self._open()
         except BaseException:
             self._process.kill()
@@ -70,15 +70,15 @@ class Session:
         self.close()
 
     @contextmanager
-    def _patiently(self) -> Iterator[None]:
-        """Give the server up if it takes too long: while others are measured, nothing is asked of it."""
-        patience = Timer(PATIENCE, self._process.kill)
-        patience.daemon = True
-        patience.start()
+    def _time_limit(self) -> Iterator[None]:
+        """Kill the server if the block takes too long."""
+        timer = Timer(PATIENCE, self._process.kill)
+        timer.daemon = True
+        timer.start()
         try:
             yield
         finally:
-            patience.cancel()
+            timer.cancel()
 
     @property
     def _stdin(self) -> IO[bytes]:
@@ -91,7 +91,7 @@ class Session:
         return self._process.stdout
 
     def _open(self) -> None:
-        """Send the first request and, in the handshake era, that its reply has come."""
+        """Send the first request and, in the handshake era, the notification that follows its reply."""
         self._write(self._era.request(0, self._era.opening, self._era.hello))
         self._check(self._stdout.readline())
         self.opened = time.perf_counter() - self.started
@@ -99,12 +99,12 @@ class Session:
             self._write(self._era.request(None, "notifications/initialized", {}))
 
     def _write(self, data: bytes) -> None:
-        with suppress(BrokenPipeError):  # whoever reads the answer finds out
+        with suppress(BrokenPipeError):  # the next read reports it
             self._stdin.write(data)
             self._stdin.flush()
 
     def _check(self, line: bytes) -> Reply:
-        """The reply in *line*. Raises RefusedError if it is an error, no reply, or nothing."""
+        """Parse the reply in *line*. Raises RefusedError if it is an error, a notification or empty."""
         if not line:
             reason = f"it ended with {self._process.wait()} instead of an answer"
             raise RefusedError(reason)
@@ -112,7 +112,7 @@ class Session:
         if reply.error:
             raise RefusedError(msgspec.json.decode(reply.error).get("message", "it answered with an error"))
         if reply.id is None:
-            reason = "it said something that it was not asked for"
+            reason = "it sent a message that is not a reply"
             raise RefusedError(reason)
         return reply
 
@@ -121,9 +121,9 @@ class Session:
         Return the result of one request.
 
         Raises:
-            RefusedError: If it is an error.
+            RefusedError: If the reply is an error.
         """
-        with self._patiently():
+        with self._time_limit():
             self._write(self._era.request(1, case.method, case.params))
             return self._check(self._stdout.readline()).result
 
@@ -136,26 +136,26 @@ class Session:
 
     def one_at_a_time(self, case: Case, seconds: float, least: int, most: int) -> list[float]:
         """
-        Return how long each of several requests took, in seconds.
+        Send requests one at a time, and return the time of each, in seconds.
 
         Args:
             case:
                 The request.
 
             seconds:
-                How long to go on.
+                Duration of the measurement.
 
             least:
-                How many requests to send at least.
+                Minimum number of requests.
 
             most:
-                How many to send at most.
+                Maximum number of requests.
 
         Raises:
-            RefusedError: If an answer is an error.
+            RefusedError: If a reply is an error.
         """
         times: list[float] = []
-        with self._patiently(), self._together():
+        with self._time_limit(), self._on_one_processor():
             deadline = time.perf_counter() + seconds
             while len(times) < most and (len(times) < least or time.perf_counter() < deadline):
                 times.append(self._time(case, len(times)))
@@ -163,20 +163,20 @@ class Session:
 
     def with_pauses(self, case: Case, count: int, pause: float) -> list[float]:
         """
-        Return how long each of *count* requests took, in seconds, with a pause before each.
+        Send *count* requests with a pause before each, and return the time of each, in seconds.
 
         Raises:
-            RefusedError: If an answer is an error.
+            RefusedError: If a reply is an error.
         """
         times: list[float] = []
-        with self._patiently():
+        with self._time_limit():
             for number in range(count):
                 time.sleep(pause)
                 times.append(self._time(case, number))
         return times
 
     def _time(self, case: Case, number: int) -> float:
-        """Return how long one request took. Raises RefusedError if the answer is an error."""
+        """Send a request, and return its time in seconds. Raises RefusedError if the reply is an error."""
         request = self._era.request(number, case.method, case.params)
         started = time.perf_counter()
         self._write(request)
@@ -186,34 +186,33 @@ class Session:
         return elapsed
 
     @contextmanager
-    def _together(self) -> Iterator[None]:
-        """Keep client and server on one processor, on systems that allow it."""
-        # One of them waits while the other works. On two processors, each request would take as
-        # much longer as it takes to wake a processor, twice, whatever the server.
+    def _on_one_processor(self) -> Iterator[None]:
+        """Run client and server on one processor, if the system allows it."""
+        # Only one of them works at a time. On two processors, each request would wake a processor twice,
+        # which would add the same time for every server.
         tasks = Path(f"/proc/{self._process.pid}/task")
         if not hasattr(os, "sched_setaffinity") or not tasks.exists():
             yield
             return
-        everywhere = os.sched_getaffinity(0)
-        here = {min(everywhere)}
+        all_processors = os.sched_getaffinity(0)
         try:
-            _confine(tasks, here)
+            _confine(tasks, {min(all_processors)})
             yield
         finally:
-            _confine(tasks, everywhere)
+            _confine(tasks, all_processors)
 
     def pipelined(self, case: Case, count: int) -> float:
         """
-        Return how long *count* requests took, sent without waiting, in seconds each.
+        Send *count* requests without waiting for replies, and return the seconds per request.
 
-        Long answers are only counted: keeping them would take longer than reading them, and errors are short.
+        Long replies are counted but not stored, because storing takes longer than reading. Errors are short.
 
         Raises:
-            RefusedError: If an answer is an error, or missing.
+            RefusedError: If a reply is an error, or is missing.
         """
         requests = b"".join(self._era.request(number, case.method, case.params) for number in range(count))
         writer = Thread(target=self._write, args=(requests,))
-        with self._patiently():
+        with self._time_limit():
             started = time.perf_counter()
             writer.start()
             lines = [line for _ in range(count) if len(line := self._stdout.readline()) < SHORT]
@@ -225,7 +224,7 @@ class Session:
 
     def memory(self) -> float | None:
         """
-        Return the process's resident memory in MiB, or nothing where the system does not tell.
+        Return the resident memory of the process in MiB, or None if the system does not provide it.
         """
         status = Path(f"/proc/{self._process.pid}/status")
         if not status.exists():
@@ -243,27 +242,27 @@ class Session:
             time.sleep(SETTLE_S)
 
     def _processor_time(self) -> str:
-        """How long the process has run, on systems that tell."""
+        """Return the processor time of the process, or an empty string if the system does not provide it."""
         status = Path(f"/proc/{self._process.pid}/stat")
         return " ".join(status.read_text().rpartition(")")[2].split()[11:13]) if status.exists() else ""
 
     def close(self) -> float:
         """
-        End the input, and return how long the process took to end, in seconds.
+        Close the input, and return the time until the process exits, in seconds.
         """
-        with self._patiently():
+        with self._time_limit():
             started = time.perf_counter()
             with suppress(BrokenPipeError):
                 self._stdin.close()
-            self._process.wait()  # without a time limit, which would poll; the timer sets one
+            self._process.wait()  # a timeout here would poll; the timer limits the time
             elapsed = time.perf_counter() - started
         self._stdout.close()
         return elapsed
 
 
 def _confine(tasks: Path, processors: set[int]) -> None:
-    """Let this thread, and all threads of a process, run on some processors only."""
+    """Restrict this thread, and all threads of a process, to some processors."""
     os.sched_setaffinity(0, processors)
-    for task in tasks.glob("*"):  # of which there are none once it has ended
-        with suppress(OSError):  # a thread may have ended
+    for task in tasks.glob("*"):  # empty once the process has exited
+        with suppress(OSError):  # the thread may have exited
             os.sched_setaffinity(int(task.name), processors)

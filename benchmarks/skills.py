@@ -1,8 +1,8 @@
 """
-Skills: a page of the list of many skills, and a file of one, next to an echo.
+Skills: a page of the list of many skills, and a file of one, compared with an echo.
 
-`python -m benchmarks.skills` prints medians of ratios that were measured in turns, and ends with 1 if one of
-them is over its budget.
+`python -m benchmarks.skills` prints medians of ratios that were measured in turns, and exits with 1 if one of
+them exceeds its budget.
 """
 
 import os
@@ -23,15 +23,13 @@ from benchmarks.session import Session
 from benchmarks.wire import HANDSHAKE
 
 SKILLS: Final = 1_000
-FILES: Final = 9  # of each skill, besides `SKILL.md`
+FILES: Final = 9  # of each skill, in addition to `SKILL.md`
 LARGE: Final = 100 * 1024  # bytes
 ROUNDS: Final = 5
 
 _ECHO: Final = (sys.executable, str(Path(__file__).parent / "servers" / "echo.py"))
 _PROMPT: Final = "from promptkit import prompt\n\n\n@prompt\ndef hello() -> str:\n    return 'hello'\n"
-_SKILL: Final = (
-    "---\nname: skill-{0}\ndescription: Do number {0}. Use it when somebody asks for it.\n---\n\n{1}\n"
-)
+_SKILL: Final = "---\nname: skill-{0}\ndescription: Do number {0}. Use it on request.\n---\n\n{1}\n"
 
 LIST: Final = Case("skills/list", "skills/list", {}, len, 0)
 FILE: Final = Case("a file of 100 KiB", "resources/read", {"uri": "skill://skill-0/file-0.md"}, len, 0)
@@ -40,20 +38,20 @@ FILE: Final = Case("a file of 100 KiB", "resources/read", {"uri": "skill://skill
 @attrs.frozen
 class Ratio:
     """
-    What was measured, and how often another figure it may be.
+    Times of promptkit and of a baseline, with a budget for their ratio.
 
     Args:
         title:
-            What it is.
+            The title of the ratio.
 
         ours:
-            Each time, in seconds.
+            The times of promptkit, in seconds.
 
         theirs:
-            What it is held against, each time, in seconds.
+            The times of the baseline, in seconds.
 
         budget:
-            How many times that it may be.
+            The maximum ratio.
     """
 
     title: str
@@ -64,18 +62,18 @@ class Ratio:
     @property
     def value(self) -> float:
         """
-        The median of the ratios of each turn.
+        The median of the ratios.
         """
-        return median(mine / his for mine, his in zip(self.ours, self.theirs, strict=True))
+        return median(ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True))
 
 
 def main() -> int:
     """
-    Measure, print, and return the exit code.
+    Measure, print a table, and return the exit code.
     """
     parser = ArgumentParser("python -m benchmarks.skills", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often (default: %(default)s)")
-    parser.add_argument("--skills", type=int, default=SKILLS, help="how many (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="number of rounds (default: %(default)s)")
+    parser.add_argument("--skills", type=int, default=SKILLS, help="number of skills (default: %(default)s)")
     options = parser.parse_args()
     with TemporaryDirectory() as scratch:
         ratios = list(_measure(_folder(Path(scratch), options.skills), options.rounds))
@@ -103,7 +101,7 @@ def _measure(recipes: Path, rounds: int) -> Iterator[Ratio]:
             size = len(session.ask(case))
             session.settle()
             pairs = [(_median(session, case), _median(echo, echo_of(case, size - 2))) for _ in range(rounds)]
-        yield Ratio(f"{case.name}, {size / 1024:,.0f} KiB, against the echo", *_columns(pairs), 1.3)
+        yield Ratio(f"{case.name}, {size / 1024:,.0f} KiB, compared with the echo", *_columns(pairs), 1.3)
 
 
 def _session(command: tuple[str, ...]) -> Session:
@@ -121,7 +119,7 @@ def _columns(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]
 
 def _print(ratios: list[Ratio], skills: int) -> None:
     table = Table(title=f"{skills:,} skills of {FILES + 1} files")
-    for heading in ("", "promptkit", "beside", "ratio", "at most"):
+    for heading in ("", "promptkit", "echo", "ratio", "at most"):
         table.add_column(heading, justify="left" if not heading else "right")
     for ratio in ratios:
         times = (f"{median(values) * 1000:,.3f} ms" for values in (ratio.ours, ratio.theirs))

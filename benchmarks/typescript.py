@@ -1,4 +1,4 @@
-"""The server in TypeScript: its packages are installed once, into a cache outside of the checkout."""
+"""The TypeScript server, whose packages are installed once into a cache outside the checkout."""
 
 import hashlib
 import os
@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parent / "servers" / "typescript"
 
 
 def _cache() -> Path:
-    """The folder for what belongs to this very set of packages."""
+    """Return the cache folder for the locked versions of the packages."""
     lock = (SOURCE / "package-lock.json").read_bytes()
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "promptkit-benchmarks" / hashlib.sha256(lock).hexdigest()[:12]
@@ -18,7 +18,7 @@ def _cache() -> Path:
 
 def install() -> Path:
     """
-    Install what the server needs, unless it is there, and return the program to run.
+    Install the packages of the server if necessary, and return the path of the program.
 
     Raises:
         OSError: If npm is missing.
@@ -28,10 +28,10 @@ def install() -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for file in SOURCE.iterdir():
         shutil.copyfile(file, folder / file.name)
-    done = folder / "installed"
-    if not done.exists():
+    marker = folder / "installed"
+    if not marker.exists():
         npm = shutil.which("npm") or "npm"
         command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        done.touch()
+        marker.touch()
     return folder / "server.mjs"

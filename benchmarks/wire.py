@@ -1,4 +1,4 @@
-"""The requests of the two eras, as lines, and what a benchmark has to know of a reply."""
+"""The encoding of requests in the two eras of the protocol, and the parsing of replies."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ CLIENT = {"name": "benchmark", "version": "1"}
 
 class Reply(msgspec.Struct):
     """
-    One line from a server. Notifications have no id.
+    A message from a server. Notifications have no id.
     """
 
     id: int | None = None
@@ -25,20 +25,20 @@ read_reply = msgspec.json.Decoder(Reply).decode
 @attrs.frozen
 class Era:
     """
-    One way to speak.
+    An era of the protocol.
 
     Args:
         name:
-            What the era is called.
+            The name of the era.
 
         opening:
             The method of the first request.
 
         hello:
-            Its parameters.
+            The parameters of the first request.
 
         meta:
-            What every request carries.
+            Further parameters of every request.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Era:
 
     def request(self, number: int | None, method: str, params: dict[str, Any]) -> bytes:
         """
-        Return a request as a line; without a number it is a notification.
+        Return a request as a line of JSON, or a notification if *number* is None.
         """
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": {**params, **self.meta}}
         if number is not None:

@@ -85,7 +85,7 @@ def _said(page: Page) -> None:
 def _review(page: Page) -> None:
     page.get_by_role("textbox", name="code").fill("def mean(xs):\n    return sum(xs) / len(xs)")
     page.get_by_role("combobox", name="focus").select_option("correctness")
-    expect(page.locator("#conversation")).to_contain_text("Look for correctness")
+    expect(page.locator("#conversation")).to_contain_text("Focus on correctness")
     page.get_by_role("textbox", name="code").blur()
 
 

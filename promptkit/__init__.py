@@ -1,13 +1,14 @@
 """
 Prompts as typed Python functions, compiled and served to every MCP client.
 
-Each name is imported on first use: pytest imports this package with its plugin, in any project.
+Public names are imported on first use, which keeps the import cheap: pytest loads this package for its plugin
+in every project.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from promptkit.version import VERSION as __version__  # noqa: N811 (what the ecosystem looks for)
+from promptkit.version import VERSION as __version__  # noqa: N811 (the conventional name)
 
 if TYPE_CHECKING:
     from promptkit.declarations.prompts import Prompt, prompt
@@ -59,7 +60,7 @@ __all__ = [
     "user",
 ]
 
-#: The modules that define the public names.
+#: Modules of the package and the public names that they define.
 _MODULES: Final = {
     "declarations.prompts": ("Prompt", "prompt"),
     "declarations.resources": ("Resource", "resource"),
@@ -77,15 +78,15 @@ _MODULES: Final = {
     "language.text": ("Text",),
     "language.turns": ("assistant", "cache_point", "system", "user"),
 }
-_HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_BY_NAME: Final = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULE_BY_NAME:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    globals()[name] = found = getattr(import_module(f"promptkit.{_HOMES[name]}"), name)
-    return found
+    globals()[name] = value = getattr(import_module(f"promptkit.{_MODULE_BY_NAME[name]}"), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,5 @@
 """
-Prompts over HTTP: an ASGI application for uvicorn, granian or hypercorn, or to be mounted in another one.
+Prompts over HTTP, as an ASGI application for uvicorn, granian or hypercorn, or mounted in another one.
 
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
@@ -11,7 +11,7 @@ from typing import Literal
 
 from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
-from promptkit.language.annotations import scopes_of
+from promptkit.language.annotations import parse_scopes
 from promptkit.loader.targets import targets_of
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
@@ -23,7 +23,7 @@ from promptkit.transports.secret_files import own_key, state_keys
 __all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailableError", "app"]
 
 
-def app(  # noqa: PLR0913 (each is an option of serve, too)
+def app(  # noqa: PLR0913 (each is also an option of `serve`)
     target: str | Path | Iterable[str | Path] = "recipes",
     *,
     name: str = "promptkit",
@@ -40,91 +40,96 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     page_size: int = PAGE_SIZE,
     tools: bool | Literal["search"] = False,
     body_limit: int = BODY_BYTES,
-    limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
+    limits: Limits = Limits(),  # noqa: B008 (immutable)
     otel: bool = False,
 ) -> Application:
     """
     Return an ASGI application that serves recipes at ``/mcp``.
 
-    It loads the recipes at once, and starts threads with its first request, so a server may fork between the
-    two. It needs no lifespan. Mounted in another application, it answers at the path of the mount, too.
-    Prompts have a workspace only if the variable PROMPTKIT_WORKSPACE names one.
+    The recipes are loaded by this call. Threads start with the first request, so that a server can fork in
+    between. The application does not need lifespan events. Mounted in another application, it also answers at
+    the path of the mount. Prompts have a workspace only if the variable PROMPTKIT_WORKSPACE names one.
 
-    A server that is to end waits for its open streams, and a stream of events is open for as long as its
-    client likes. So bound that wait: uvicorn's option is ``--timeout-graceful-shutdown SECONDS``.
+    On shutdown, a server waits for its open streams, and clients can keep an event stream open indefinitely.
+    Limit that wait: with uvicorn, by ``--timeout-graceful-shutdown SECONDS``.
 
     Args:
         target:
             A folder of recipes, a file, a module, or ``module:object``; or several of these.
 
         name:
-            The server's name, which clients show. It is also whom tokens are for: replicas have one name.
+            The server's name, which clients show. It is also part of the sealed tokens, so all replicas need
+            the same name.
 
         hosts:
-            The names by which clients call the server, such as ``prompts.example``, with or without a port.
-            Those of this machine are always allowed; ``*`` allows every name.
+            Host names under which clients reach the server, such as ``prompts.example``, with or without a
+            port. The names of this machine are always allowed; ``*`` allows every name.
 
         origins:
-            The origins of pages that may send requests, such as ``https://chat.example``.
+            Origins of web pages that can send requests, such as ``https://chat.example``.
 
         keys:
-            The keys that tokens are sealed with, 32 bytes each or more: the first seals, all open. By
-            default those of the variable PROMPTKIT_STATE_KEYS; without it, a key that this user's servers of
-            this target have on this machine.
+            Keys that seal tokens, each of 32 bytes or more: the first one seals, all of them open. Defaults
+            to the variable PROMPTKIT_STATE_KEYS. Without it, servers of the same target share a key per user
+            and machine.
 
         public_url:
-            The URL that clients use. It allows its host and its origin, and an issuer's tokens are for it.
+            The URL that clients use. Its host and its origin are allowed, and it is the audience of the
+            issuer's tokens.
 
         issuer:
-            The URL of who issues tokens: each request needs one, and clients are told where to get it.
-            Without a *verifier*, they are JSON Web Tokens for the public URL, which takes the extra ``auth``.
+            The URL of the issuer of tokens. Each request then needs a token, and clients are shown where to
+            get one. Without a *verifier*, tokens are JSON Web Tokens for the public URL, which need the extra
+            ``auth``.
 
         token_file:
-            A file of tokens instead, as ``promptkit serve --token-file`` reads it.
+            A file of tokens, used instead of an issuer, in the format of ``promptkit serve --token-file``.
 
         verifier:
-            What verifies tokens of any other kind.
+            Verifies tokens of any other kind.
 
         required_scopes:
-            The scopes that each token has to have.
+            Scopes that each token must have.
 
         scopes:
-            What everybody may do, where no token says it: for prompts and resources that need scopes.
+            Scopes of every caller, for prompts and resources that need scopes on a server without tokens.
 
         watch:
-            Whether changed recipes are served without a restart.
+            Whether to reload changed recipes without a restart.
 
         page_size:
-            How many prompts or resources a page of a list holds.
+            Number of prompts or resources per page of a list.
 
         tools:
-            Whether each prompt is offered as a tool, too. ``"search"`` offers two tools in their place, which
-            find prompts and get one.
+            Whether to offer each prompt as a tool as well. ``"search"`` offers two tools instead, which find
+            prompts and get one.
 
         body_limit:
-            The longest body of a request, in bytes.
+            Maximum size of a request's body, in bytes.
 
         limits:
-            How much else a client may ask for.
+            Further limits on what a client can request.
 
         otel:
-            Whether each request is reported to OpenTelemetry, which needs the extra ``otel``.
+            Whether to report each request to OpenTelemetry, which needs the extra ``otel``.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the target does not exist.
 
-        ValueError: If an origin, URL or scope is not one, if a key or token is too short or cannot be read,
-            or if there are scopes beside tokens.
+        ValueError: If an origin, a URL or a scope is invalid, if a key or a token is too short or cannot be
+        read,
+            or if *scopes* are combined with tokens.
 
-        ModuleNotFoundError: If there is an issuer, but not the extra ``auth``; or *otel*, and
-            the API of OpenTelemetry is not installed.
+        ModuleNotFoundError: If there is an issuer but the extra ``auth`` is not installed, or *otel* but the
+        API
+            of OpenTelemetry is not installed.
     """
-    os.environ.setdefault("PROMPTKIT_WORKSPACE", "")  # where a server is started says nothing of its callers
+    os.environ.setdefault("PROMPTKIT_WORKSPACE", "")  # the working directory is not the callers' workspace
     targets = targets_of(target)
     reloader = Reloader(targets, report_faults)
     catalog = reloader.load()
     report_faults(catalog)
-    watches = watch and reloader.watches
+    should_watch = watch and reloader.watches
     public_hosts, public_origins = public_names(public_url)
     required, authorizer, telemetry = tuple(required_scopes), None, None
     if issuer is not None or token_file is not None or verifier is not None or required:
@@ -132,24 +137,24 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
             resource=public_url, issuer=issuer, token_file=token_file, verifier=verifier, scopes=required
         )
     if otel:
-        from promptkit.server.telemetry import TCP, Telemetry  # its imports take as long as all others
+        from promptkit.server.telemetry import TCP, Telemetry  # imports slowly
 
         telemetry = Telemetry(TCP)
-    sealing = state_keys(None) if keys is None else tuple(keys)
+    sealing_keys = state_keys(None) if keys is None else tuple(keys)
     settings = Settings(
         name=name,
         hosts=(*hosts, *public_hosts),
         origins=(*origins, *public_origins),
-        keys=sealing,
-        own_key=None if sealing else own_key(targets),
-        changes=watches,
+        keys=sealing_keys,
+        own_key=None if sealing_keys else own_key(targets),
+        changes=should_watch,
         page_size=page_size,
         tools=tools,
         body_limit=body_limit,
         limits=limits,
         authorizer=authorizer,
-        scopes=scopes_of(scopes),
+        scopes=parse_scopes(scopes),
         telemetry=telemetry,
         faulty=lambda: reloader.faulty,
     )
-    return Application(catalog, settings, reloader.start) if watches else Application(catalog, settings)
+    return Application(catalog, settings, reloader.start) if should_watch else Application(catalog, settings)

@@ -1,4 +1,4 @@
-"""The memory of the process: glibc keeps freed memory, in an arena for each thread."""
+"""Memory of the process: glibc keeps freed memory, in an arena for each thread."""
 
 import sys
 from contextlib import suppress
@@ -10,9 +10,9 @@ _M_ARENA_MAX: Final = -8
 
 def share_one_arena() -> None:
     """
-    Let all threads allocate from one arena: arenas of ended threads stay, each with holes of its own.
+    Let all threads allocate from one arena. Otherwise, the fragmented arenas of ended threads remain.
 
-    Python's lock lets one thread run at a time, so they do not wait for each other.
+    Python's lock runs one thread at a time, so threads do not contend for the arena.
     """
     _call("mallopt", _M_ARENA_MAX, 1)
 
@@ -23,10 +23,11 @@ def return_free_memory() -> None:
 
 
 def _call(function: str, *arguments: Any) -> None:
-    """Call a function of glibc; elsewhere this does nothing."""
+    """Call a function of glibc; do nothing with other C libraries."""
     if sys.platform == "linux":
-        # The import opens a file that would become a closed standard descriptor: `serve` checks those first.
+        # Import late: it opens a file, which could take the number of a closed standard descriptor before
+        # `serve` has checked them.
         from ctypes import CDLL
 
-        with suppress(OSError, AttributeError):  # no more files can be opened, or it is another C library
+        with suppress(OSError, AttributeError):  # no more files can be opened, or another C library
             getattr(CDLL(None), function)(*arguments)

@@ -2,7 +2,7 @@
 Standard error: promptkit's own messages, and everything that Python code prints while serving.
 
 A client may read standard error slowly, or not at all. `redirect` therefore replaces the streams in ``sys``
-with streams that put whole lines into a bounded queue; one thread writes them.
+with streams that put whole lines into a bounded queue, which one thread writes.
 """
 
 import _thread
@@ -19,18 +19,17 @@ from operator import itemgetter
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TextIO
 
-#: Sizes in bytes: of the queue, of a queued piece without its text, and of the longest piece.
+#: Sizes in bytes: of the queue, the overhead of a queued piece, and the longest piece.
 _CAPACITY: Final = 1024 * 1024
 _OVERHEAD: Final = 128
 _LONGEST: Final = 65536
 
-#: Maximum waits in seconds: for the end of a line, for room in the queue, and at the end of the process; and
-#: of a flush.
+#: Maximum waits in seconds: for the end of a line, for space in the queue, and at exit; and for a flush.
 _WAIT_S: Final = 1.0
 _FLUSH_S: Final = 0.25
 
-#: Intervals in seconds: of looks at the queue, and of attempts to write to a pipe that is full.
-_LOOK_EVERY_S: Final = 0.0001
+#: Intervals in seconds: of checks of the queue, and of retries when a pipe is full.
+_POLL_EVERY_S: Final = 0.0001
 _RETRY_EVERY_S: Final = 0.01
 
 
@@ -60,17 +59,17 @@ class BackgroundWriter:
         self.reset()
 
     def reset(self) -> None:
-        """Start with an empty queue and no thread: at first, in a forked child, and after a failure."""
-        self._queue: SimpleQueue[tuple[int, bytes]] = SimpleQueue()  # reentrant, as all below
+        """Start with an empty queue and no thread: initially, in a forked child, and after a failure."""
+        self._queue: SimpleQueue[tuple[int, bytes]] = SimpleQueue()  # reentrant, like all state below
         self._lock = threading.RLock()
         self._lines: dict[tuple[int, int], tuple[bytes, float]] = {}  # unfinished, by descriptor and thread
         self._size = self._dropped = 0
         self._has_thread = False
-        self._is_stalled = False  # a flush has timed out since the thread last ended a batch
+        self._is_stalled = False  # a flush has timed out since the last batch
 
     def write(self, descriptor: int, data: bytes) -> None:
         """
-        Queue the line of this thread once *data* ends it.
+        Add *data* to the line of this thread, and queue the line once it is complete.
 
         Args:
             descriptor:
@@ -83,14 +82,16 @@ class BackgroundWriter:
         with self._lock:
             before, since = self._lines.pop(line, (b"", time.monotonic()))
             data = before + data
-            # A progress bar ends with a carriage return. A secret can have several lines: data is not split.
+            # A progress bar ends with a carriage return. Do not split data: a secret can have several lines.
             if not data.endswith((b"\n", b"\r")) and len(data) <= _LONGEST:
                 self._lines[line] = data, since
-                data = b""  # wakes the thread, which writes the line if its end does not follow soon
+                data = b""  # wakes the thread, which writes the line if it stays unfinished
         self._queue_all(descriptor, data, may_wait=bool(data))
 
     def flush(self, descriptor: int) -> None:
-        """Queue the line of this thread, unless it may end within a secret, and wait for the reader."""
+        """
+        Wait briefly until the queue is written, with this thread's line unless it could contain a secret.
+        """
         if self.redact is None:
             self._queue_lines((descriptor, threading.get_ident()))
         if not self._is_stalled:
@@ -103,17 +104,17 @@ class BackgroundWriter:
 
     def _queue_lines(self, only: tuple[int, int] | None = None, age: float = 0.0) -> None:
         """Queue unfinished lines that began at least *age* seconds ago."""
-        with self._lock:  # the threads of these lines queue nothing meanwhile
+        with self._lock:  # the threads of these lines are blocked meanwhile
             for line, (_, since) in list(self._lines.items()):
                 if only in (None, line) and time.monotonic() - since >= age:
                     self._queue_all(line[0], self._lines.pop(line, (b"", 0.0))[0])
 
     def _queue_all(self, descriptor: int, data: bytes, *, may_wait: bool = False) -> None:
-        """Remove secrets from *data*, and queue it in pieces, each of which *may_wait* for room."""
+        """Redact *data* and queue it in pieces. With *may_wait*, wait for space."""
         if data and self.redact is not None:
             data = self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         if data and self.stamps:
-            data = _stamped(data)
+            data = _add_timestamps(data)
         for start in range(0, len(data) or 1, _LONGEST):
             piece = data[start : start + _LONGEST]
             size = len(piece) + _OVERHEAD
@@ -121,7 +122,7 @@ class BackgroundWriter:
                 self._wait(self._capacity - size, _WAIT_S)
             with self._lock:
                 if self._dropped or self._size + size > self._capacity:
-                    self._dropped += len(piece)  # and everything after it, until the count is reported
+                    self._dropped += len(piece)  # like everything after it, until the count is reported
                 else:
                     self._size += size
                     self._queue.put((descriptor, piece))
@@ -131,11 +132,11 @@ class BackgroundWriter:
         """Wait until at most *size* bytes are queued; return whether that took less than *seconds*."""
         deadline = time.monotonic() + seconds
         while self._size > size and time.monotonic() < deadline:
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_EVERY_S)
         return self._size <= size
 
     def _start(self) -> None:
-        """Start the thread, unless it runs. If that is impossible, the next write tries again."""
+        """Start the thread, unless it is running. If that fails, the next write tries again."""
         if not self._has_thread:
             with suppress(RuntimeError):
                 _thread.start_new_thread(self._run, ())  # `Thread.start` is not reentrant
@@ -149,7 +150,7 @@ class BackgroundWriter:
                     _write(descriptor, b"".join(piece for _, piece in pieces))
                 self._end_batch(sum(len(piece) + _OVERHEAD for _, piece in batch))
                 self._queue_lines(age=_WAIT_S)
-        finally:  # no memory
+        finally:  # out of memory
             self.reset()
 
     def _next_batch(self) -> list[tuple[int, bytes]]:
@@ -162,7 +163,7 @@ class BackgroundWriter:
         return batch
 
     def _end_batch(self, size: int) -> None:
-        """Make room for other pieces, and report how many bytes were dropped meanwhile."""
+        """Free the space of a batch, and report how many bytes were dropped meanwhile."""
         with self._lock:
             self._size -= size
             self._is_stalled = False
@@ -172,8 +173,8 @@ class BackgroundWriter:
                 self._queue_all(2, note.encode())
 
 
-def _stamped(data: bytes) -> bytes:
-    """The lines of *data*, each with the time before it, in UTC (RFC 3339)."""
+def _add_timestamps(data: bytes) -> bytes:
+    """Return the lines of *data*, each after a UTC timestamp (RFC 3339)."""
     now = time.time()
     seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
     stamp = f"{seconds}.{int(now % 1 * 1000):03}Z ".encode()
@@ -181,27 +182,27 @@ def _stamped(data: bytes) -> bytes:
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    """Write *data*, however long that takes."""
+    """Write *data*, blocking as long as necessary."""
     while data:
         try:
             data = data[os.write(descriptor, data) :]
         except BlockingIOError:  # another process that shares the pipe has made it non-blocking
             time.sleep(_RETRY_EVERY_S)
-        except OSError:  # it is closed, its reader is gone, or its disk is full
+        except OSError:  # closed, without a reader, or the disk is full
             return
 
 
 class _Stream(FileIO):
-    """The raw stream below a standard stream. It is never closed: the server needs it."""
+    """The raw stream under a standard stream. It is never closed, because the server needs it."""
 
     def __init__(self, writer: BackgroundWriter, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
         self._writer = writer
 
     def write(self, data: Any, /) -> int:
-        whole = bytes(data)
-        self._writer.write(self.fileno(), whole)
-        return len(whole)
+        content = bytes(data)
+        self._writer.write(self.fileno(), content)
+        return len(content)
 
     def flush(self) -> None:
         self._writer.flush(self.fileno())
@@ -218,21 +219,21 @@ def redirect() -> None:
     """
     Send standard output and standard error of Python code through a `BackgroundWriter`.
 
-    Both end on standard error. C code and child processes write to the descriptors as before.
+    Both are written to standard error. C code and child processes write to the descriptors as before.
     """
     global _writer, _stream  # noqa: PLW0603 (a process has one standard error)
     _writer = BackgroundWriter()
-    sys.stdout = sys.__stdout__ = _text_stream(_writer, 1)  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = _text_stream(_writer, 2)  # type: ignore[misc]
-    _stream = _text_stream(_writer, 2)  # which no recipe detaches
+    sys.stdout = sys.__stdout__ = _new_text_stream(_writer, 1)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _new_text_stream(_writer, 2)  # type: ignore[misc]
+    _stream = _new_text_stream(_writer, 2)  # private, so that no recipe detaches it
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_writer.reset)
     atexit.register(finish)
 
 
-def _text_stream(writer: BackgroundWriter, descriptor: int) -> Any:
+def _new_text_stream(writer: BackgroundWriter, descriptor: int) -> Any:
     stream: Any = TextIOWrapper(_Stream(writer, descriptor), "utf-8", "backslashreplace", write_through=True)
-    stream.mode = "w"  # as Python's own have
+    stream.mode = "w"  # like Python's own streams
     return stream
 
 
@@ -240,43 +241,35 @@ def stderr_stream() -> TextIO:
     """
     Return promptkit's own stream while serving, even if a recipe has replaced ``sys.stderr``.
 
-    Otherwise return ``sys.stderr``, opened again if a recipe has closed or removed it.
+    Otherwise return ``sys.stderr``, reopened if a recipe has closed or removed it.
     """
     if _stream is not None:
         return _stream
     stream: Any = getattr(sys, "stderr", None)
     if not callable(getattr(stream, "write", None)) or getattr(stream, "closed", False):
-        sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 (a descriptor, which stays open)
+        sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 (the stream stays open)
     return sys.stderr
 
 
 def redact_with(redact: Callable[[str], str]) -> None:
-    """
-    Remove secrets by *redact* from everything that is printed from now on.
-    """
+    """Remove secrets by *redact* from all further output."""
     if _writer is not None:
         _writer.redact = redact
 
 
 def stamp_lines(*, stamps: bool) -> None:
-    """
-    Choose whether each line that is printed from now on begins with the time.
-    """
+    """Set whether all further lines begin with the time."""
     if _writer is not None:
         _writer.stamps = stamps
 
 
 def finish(seconds: float = _WAIT_S) -> None:
-    """
-    Wait until everything is written, for at most *seconds*.
-    """
+    """Wait until everything is written, for at most *seconds*."""
     if _writer is not None:
         _writer.finish(seconds)
 
 
 def say(text: str) -> None:
-    """
-    Print *text* on standard error, after ``promptkit:``. It never raises.
-    """
-    with suppress(Exception):  # an author may have closed or replaced it, or its reader is gone
+    """Print *text* to standard error after ``promptkit:``. Never raises."""
+    with suppress(Exception):  # a recipe may have closed or replaced it, or its reader is gone
         stderr_stream().write(f"promptkit: {text}\n")

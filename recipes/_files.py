@@ -1,4 +1,4 @@
-"""Where recipes may read the files that an argument names."""
+"""The folders that recipes can read files from."""
 
 import os
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 from promptkit import PromptError
 
 
-def folder(variable: str, default: Path) -> Path:
-    """Return the folder that the environment variable names, from which files may be read."""
-    found = Path(os.environ.get(variable) or default).resolve()
-    if found == found.parent:  # some clients start their servers there
-        msg = f"All of {str(found)!r} is too much to read from: set {variable} to a folder."
+def resolve_root(variable: str, default: Path) -> Path:
+    """Return the folder that the environment variable names, or *default* if the variable is not set."""
+    root = Path(os.environ.get(variable) or default).resolve()
+    if root == root.parent:  # some clients start their servers in the root of the file system
+        msg = f"Recipes do not read from {str(root)!r}, the root of the disk: set {variable} to a folder."
         raise PromptError(msg)
-    return found
+    return root

@@ -1,10 +1,10 @@
-"""What the tests of several recipes look for."""
+"""Helpers for the tests of several recipes."""
 
 import re
 
 
-def foreign(shown: object, label: str) -> str:
-    """Return what stands between the delimiters of `untrusted` with *label*, in whatever was rendered."""
-    found = re.findall(rf"<({label}-[0-9a-f]{{32}})>\n(.*?)\n</\1>", str(shown), re.DOTALL)
-    assert len(found) == 1, f"there is not one {label!r} in {shown}"
-    return str(found[0][1])
+def extract_untrusted(rendering: object, label: str) -> str:
+    """Return the text that `untrusted` has delimited with *label*, which must occur exactly once."""
+    matches = re.findall(rf"<({label}-[0-9a-f]{{32}})>\n(.*?)\n</\1>", str(rendering), re.DOTALL)
+    assert len(matches) == 1, f"expected one {label!r} block, got {len(matches)} in {rendering}"
+    return str(matches[0][1])

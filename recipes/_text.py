@@ -1,40 +1,40 @@
-"""What several recipes do with the text that people enter."""
+"""Validation and parsing of text arguments, shared by several recipes."""
 
 import re
 from typing import Final, Literal, TypeAlias
 
 from promptkit import PromptError
 
-#: The languages that a recipe offers to choose from.
+#: The choices for a `language` argument.
 Language: TypeAlias = Literal[
     "python", "typescript", "javascript", "java", "kotlin", "go", "rust", "c", "c++", "c#", "swift",
     "ruby", "php", "sql", "shell", "diff",
 ]  # fmt: skip
 
-#: Models have names like these. A sentence, which might be an instruction, is none.
-_MODEL: Final = re.compile(r"[A-Za-z0-9][\w.:/@+-]*(?: [\w.:/@+-]+){0,2}")
+#: Matches one to three words of a model name. It rejects sentences, which could contain instructions.
+_MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][\w.:/@+-]*(?: [\w.:/@+-]+){0,2}")
 
 
-def given(text: str, what: str) -> str:
-    """Return *text*; if it is blank, as some clients send an empty field, say that *what* is missing."""
+def require_text(text: str, label: str) -> str:
+    """Return *text*. Raise PromptError if it is blank, because some clients send empty fields."""
     if not text.strip():
-        msg = f"There is no {what}: enter it and try again."
+        msg = f"The {label} is empty: enter it and try again."
         raise PromptError(msg)
     return text
 
 
-def items(text: str) -> list[str]:
-    """Return what commas or line ends separate in *text*, each item once."""
-    found = (item.strip() for item in re.split(r"[,\n]", text))
-    return list(dict.fromkeys(item for item in found if item))
+def split_items(text: str) -> list[str]:
+    """Split *text* at commas and line breaks, and return the distinct items in order."""
+    items = (item.strip() for item in re.split(r"[,\n]", text))
+    return list(dict.fromkeys(item for item in items if item))
 
 
-def models_in(text: str) -> list[str]:
-    """Return the names of models in *text*, of which there have to be two or more."""
-    models = items(text)
+def parse_model_names(text: str) -> list[str]:
+    """Return the distinct model names in *text*. Raise PromptError if there are fewer than two."""
+    models = split_items(text)
     for model in models:
-        if not _MODEL.fullmatch(model):
-            msg = f"{model!r} is no model's name: separate the names by commas, as in 'gpt-5, sonnet-4'."
+        if not _MODEL_NAME.fullmatch(model):
+            msg = f"{model!r} is not a model name: separate the names with commas, as in 'gpt-5, sonnet-4'."
             raise PromptError(msg)
     if len(models) < 2:
         msg = "Name at least two different models, separated by commas, as in 'gpt-5, sonnet-4'."

@@ -1,4 +1,4 @@
-"""An error, hunted down in conversation."""
+"""A conversation that narrows down the cause of an error."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final
@@ -6,20 +6,20 @@ from typing import Annotated, Final
 from promptkit import Arg, Image, Workflow, assistant, prompt, user
 from promptkit.fragments import dedent, tag, truncate, untrusted
 
-from ._text import given
+from ._text import require_text
 
 STEPS: Final = dedent("""
-    Go on like this:
+    Follow these steps:
 
-    1. Say in one sentence what the error means, and which frame or message tells you so.
-    2. List up to three causes, the most likely first, with what speaks for and against each.
-       Leave out those that my attempts rule out.
-    3. Give me the cheapest check that tells the first two apart: one command or one edit, and
+    1. State in one sentence what the error means, and quote the frame or message that shows it.
+    2. List up to three possible causes, the most likely first, with the evidence for and against
+       each. Exclude causes that my attempts have ruled out.
+    3. Give me the cheapest check that distinguishes the first two: one command or one edit, and
        what each outcome would mean.
-    4. Stop and wait for the result. Propose a fix only once a check has confirmed the cause,
-       with a test that would have caught it.
+    4. Stop and wait for the result. Propose a fix only after a check has confirmed the cause, and
+       include a test that would have caught the error.
 
-    If you need a version, a configuration or a piece of code first, ask for that one thing instead.
+    If you first need a version, a configuration or a piece of code, ask only for that.
     """)
 
 
@@ -36,11 +36,11 @@ def debug_error(
     picture = Image(screenshot) if screenshot else None
     yield user(
         f"Help me find the cause of this error.{' A screenshot follows.' if picture else ''}",
-        untrusted(truncate(given(error, "error"), 20_000, keep="both"), "error"),
+        untrusted(truncate(require_text(error, "error"), 20_000, keep="both"), "error"),
         picture,
     )
     yield assistant(
-        "I will look for the cause before I suggest a fix, and not assume what I have not seen. "
+        "I will find the cause before I suggest a fix, and I will not assume anything that I have not seen. "
         "What have you tried so far, and what happened?"
     )
-    yield user(tag("tried", tried) if tried else "I have tried nothing yet.", STEPS)
+    yield user(tag("tried", tried) if tried else "I have not tried anything yet.", STEPS)

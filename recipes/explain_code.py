@@ -1,4 +1,4 @@
-"""An explanation of code, as deep as its reader needs."""
+"""An explanation of code, adapted to the reader's experience."""
 
 from enum import Enum
 from typing import Annotated, Final
@@ -6,21 +6,21 @@ from typing import Annotated, Final
 from promptkit import Arg, Text, prompt
 from promptkit.fragments import code_block
 
-from ._text import given
+from ._text import require_text
 
 
 class Reader(Enum):
-    """Who the explanation is for."""
+    """The reader of the explanation."""
 
     BEGINNER = "beginner"
     NEWCOMER = "newcomer"
     EXPERT = "expert"
 
 
-NEEDS: Final = {
-    Reader.BEGINNER: "someone who is learning to program; explain each term when it first appears",
-    Reader.NEWCOMER: "a programmer who is new to this code base; explain its ideas, not the language",
-    Reader.EXPERT: "an expert; pass over what is usual and dwell on what is subtle or surprising",
+READERS: Final = {
+    Reader.BEGINNER: "a beginner learning to program; explain each term when it first appears",
+    Reader.NEWCOMER: "a programmer new to this code base; explain its ideas, not the language",
+    Reader.EXPERT: "an expert; skip the obvious and concentrate on subtle or surprising details",
 }
 
 
@@ -30,4 +30,5 @@ def explain_code(
     reader: Annotated[Reader, Arg("Who the explanation is for")] = Reader.NEWCOMER,
 ) -> Text:
     """Explain what a piece of code does, and how."""
-    return Text.from_path("explain_code.md", reader=NEEDS[reader], code=code_block(given(code, "code")))
+    block = code_block(require_text(code, "code"))
+    return Text.from_path("explain_code.md", reader=READERS[reader], code=block)

@@ -1,13 +1,13 @@
-"""日本のビジネス文書: a report as readers in a Japanese company expect it."""
+"""日本のビジネス文書: a business report in Japanese, in the form that its readers expect."""
 
 from typing import Annotated, Final, Literal
 
 from promptkit import Arg, Text, Workflow, prompt, user
 from promptkit.fragments import dedent, numbered, tag, truncate, untrusted
 
-from ._text import given
+from ._text import require_text
 
-#: Subject, summary, background, present state and issues, proposal, schedule, points to confirm.
+#: Subject, summary, background, current state and issues, proposal, next steps, points to confirm.
 HEADINGS: Final = ("件名", "要旨", "背景", "現状と課題", "提案", "今後の予定", "確認事項")
 
 REGISTERS: Final = {
@@ -23,7 +23,7 @@ REGISTERS: Final = {
 
 @prompt(tags=["writing", "japanese"])
 def japanese_report(
-    subject: Annotated[str, Arg("What the report is about, in any language", examples=["第1四半期の売上"])],
+    subject: Annotated[str, Arg("The subject of the report, in any language", examples=["第1四半期の売上"])],
     material: Annotated[
         str,
         Arg("The notes, figures or text to report on, in any language", examples=["Q1: 12M yen, +8%"]),
@@ -31,11 +31,11 @@ def japanese_report(
     reader: Annotated[Literal["internal", "customer"], Arg("Who will read the report")] = "internal",
 ) -> Workflow:
     """Write a business report in Japanese, in the register and form that its readers expect."""
-    notes = truncate(given(material, "material"), 60_000, keep="both")
+    notes = truncate(require_text(material, "material"), 60_000, keep="both")
     return user(
         Text.from_path(
             "japanese_report.md",
-            subject=tag("subject", given(subject, "subject")),
+            subject=tag("subject", require_text(subject, "subject")),
             material=untrusted(notes, "material"),
             register=REGISTERS[reader],
             headings=numbered(HEADINGS),

@@ -1,40 +1,36 @@
-"""How a model reviews changes by itself: the rules of `code_review`, as a skill."""
+"""A skill for reviewing changes, with the rules of `code_review`."""
 
 from promptkit import Text, skill
 from promptkit.fragments import blocks, bullets, numbered, section
 
-from .code_review import FINDINGS, FOCUS, RULES
+from .code_review import ANSWER_FORMAT, FOCUS, RULES
 
 
-def _focus() -> Text:
-    """Return what each focus means, as a file of its own: it is read only if somebody names one."""
-    named = [f"**{name}**: {meaning}" for name, meaning in FOCUS.items()]
-    return blocks("# What a review may look for", bullets(named))
+def _render_focus_reference() -> Text:
+    """Render the definition of each focus as a separate file, which a model reads only when it needs it."""
+    definitions = [f"**{name}**: {definition}" for name, definition in FOCUS.items()]
+    return blocks("# Focus of a review", bullets(definitions))
 
 
 @skill(
     license="MIT",
     allowed_tools=["Read", "Grep", "Bash(git diff:*)"],
-    files={"references/focus.md": _focus},
+    files={"references/focus.md": _render_focus_reference},
 )
 def review_changes() -> Text:
-    """Review a change and list its problems by severity. Use it before a commit, or when asked to."""
+    """Review a change and list its problems by severity. Use it before a commit, or on request."""
     steps = numbered(
         [
-            "Read the whole change: `git diff HEAD`, or what you were given. Then read what calls it.",
-            "Say in one sentence what it is meant to do. If you cannot tell, ask.",
-            "If you are told what to look for, read [what that means](references/focus.md). Else, for all.",
-            "Try to break it: empty input, the largest input, two callers at once, a failure half-way.",
-            "Write the answer in the form below.",
+            "Read the whole change: `git diff HEAD`, or the diff you were given. Then read the callers.",
+            "State in one sentence what the change is meant to do. If that is unclear, ask.",
+            "If a focus was named, read [its definition](references/focus.md). Otherwise, review everything.",
+            "Try to break the change: empty input, the largest input, concurrent callers, a failure halfway.",
+            "Write the answer in the format below.",
         ]
     )
     return blocks(
         "# Review a change",
         section("Steps", steps),
-        section(
-            "Form of the answer",
-            "One sentence with your verdict: `ready`, `ready after fixes` or `needs rework`. Then:",
-            FINDINGS,
-        ),
+        ANSWER_FORMAT,
         section("Rules", RULES),
     )

@@ -9,23 +9,23 @@ from recipes.code_review import code_review
 from recipes.request_approval import request_approval
 
 
-def test_choice_is_explicit() -> None:
-    """The person is offered to approve, to reject or to ask, each on a line of its own."""
-    shown = str(request_approval("Drop the table"))
+def test_choices_are_explicit() -> None:
+    """The request offers `approve`, `reject` and `ask`, each on a separate line."""
+    rendering = str(request_approval("Drop the table"))
 
-    assert [f"\n- `{word}`: " in shown for word in ("approve", "reject", "ask")] == [True, True, True]
+    assert [f"\n- `{choice}`: " in rendering for choice in ("approve", "reject", "ask")] == [True, True, True]
 
 
 def test_request_covers_summary_risks_and_rollback() -> None:
-    """What one needs to know before deciding is asked for in this order."""
-    shown = str(request_approval("Drop the table"))
-    places = [shown.index(f"**{part}**") for part in ("Summary", "Risks", "Rollback")]
+    """The request asks for a summary, risks and a rollback, in this order."""
+    rendering = str(request_approval("Drop the table"))
+    positions = [rendering.index(f"**{part}**") for part in ("Summary", "Risks", "Rollback")]
 
-    assert places == sorted(places)
+    assert positions == sorted(positions)
 
 
 def test_diff_is_reviewed_first() -> None:
-    """With a diff the workflow holds the review that `code_review` asks for, and ends with the request."""
+    """With a diff, the workflow contains the prompt of `code_review` and ends with the request."""
     workflow = request_approval.render_wire({"change": "More retries", "diff": "+retries = 5"})
     review = code_review("+retries = 5", language="diff", intent="More retries")
 
@@ -33,25 +33,25 @@ def test_diff_is_reviewed_first() -> None:
     assert "Now write the request" in str(workflow[-1])
 
 
-def test_all_of_it(promptkit_snapshot: SnapshotAssertion) -> None:
-    """What the person is asked reads as in the snapshot: nobody changes the choice unseen."""
+def test_rendering_matches_the_snapshot(promptkit_snapshot: SnapshotAssertion) -> None:
+    """The rendering equals the snapshot, so that the choices cannot change unnoticed."""
     assert request_approval("Drop the table", environment="staging") == promptkit_snapshot
 
 
-def test_environments_are_offered_while_one_types() -> None:
-    """A client completes where the change takes effect."""
+def test_environments_are_completed() -> None:
+    """Completion returns the environments that start with the input."""
     assert Client(request_approval).complete("request_approval", "environment", "stag").values == ("staging",)
 
 
-def test_missing_diff_is_no_secret() -> None:
-    """Without a diff the request has to say what nobody has seen."""
+def test_missing_diff_is_mentioned() -> None:
+    """Without a diff, the last message mentions that it is missing."""
     workflow = request_approval("Drop the table", environment="staging")
 
     assert "staging" in str(workflow[0])
     assert "There is no diff." in str(workflow[-1])
 
 
-def test_blank_change_is_refused() -> None:
-    """There is nothing to approve in an empty field."""
-    with pytest.raises(PromptError, match="no change"):
+def test_blank_change_is_rejected() -> None:
+    """A change from an empty form field is rejected."""
+    with pytest.raises(PromptError, match="change is empty"):
         request_approval.render_wire({"change": ""})

@@ -10,7 +10,7 @@ from recipes.summarize_recording import SAMPLES, summarize_recording
 
 
 def test_recording_follows_the_text() -> None:
-    """The request comes first, then the file's own bytes as WAV, both from the user."""
+    """The text comes first, followed by the bytes of the file as WAV audio, both from the user."""
     text, recording = summarize_recording.render_wire({"recording": "chime.wav"})
 
     assert (text.role, recording.role) == ("user", "user")
@@ -18,8 +18,8 @@ def test_recording_follows_the_text() -> None:
     assert recording.content == Audio((SAMPLES / "chime.wav").read_bytes(), "audio/wav")
 
 
-def test_client_that_knows_no_sound_receives_it() -> None:
-    """For a client of the first revision the recording is a document, with the same bytes."""
+def test_client_without_audio_receives_a_resource() -> None:
+    """A client of the first revision, which has no audio, receives the bytes as an embedded resource."""
     _, recording = Client(summarize_recording, revision="2024-11-05").get_prompt(
         "summarize_recording", {"recording": "chime.wav"}
     )
@@ -28,22 +28,22 @@ def test_client_that_knows_no_sound_receives_it() -> None:
     assert recording.content.blob == (SAMPLES / "chime.wav").read_bytes()
 
 
-def test_actions_alone() -> None:
-    """The short form asks for the table and for nothing else."""
-    shown = str(summarize_recording("chime.wav", form="actions"))
+def test_actions_omit_the_minutes() -> None:
+    """The form `actions` asks for the table only."""
+    rendering = str(summarize_recording("chime.wav", form="actions"))
 
-    assert "| Owner |" in shown
-    assert "**Decisions**" not in shown
+    assert "| Owner |" in rendering
+    assert "**Decisions**" not in rendering
 
 
-def test_file_that_is_no_recording_is_explained() -> None:
-    """A picture is refused before a client could choke on it."""
+def test_picture_is_rejected() -> None:
+    """A file that is not a recording is rejected."""
     with pytest.raises(PromptError, match=r"'dialog\.png': the bytes are image/png"):
         summarize_recording("dialog.png")
 
 
-def test_folder_is_the_authors_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With another folder the samples cannot be reached."""
+def test_folder_can_be_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With RECORDING_FOLDER set, the samples cannot be read."""
     monkeypatch.setenv("RECORDING_FOLDER", str(tmp_path))
 
     with pytest.raises(PromptError, match=r"there is no file 'chime\.wav'"):

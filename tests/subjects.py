@@ -27,7 +27,7 @@ class Channel:
         self.subject = "" if principal is None else principal.subject
         self.said = []
 
-    def fitting(self, _request_id, reply):
+    def fit_reply(self, _request_id, reply):
         """Return the reply."""
         return reply
 

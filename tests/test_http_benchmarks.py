@@ -87,7 +87,7 @@ def test_a_load_is_of_answered_requests(rounds):
         assert 0.9 < found.seconds < 5
         assert 0 < found.median <= found.slowest
         assert server.processor_time() > 0
-        with pytest.raises(RefusedError, match="requests failed beside"):
+        with pytest.raises(RefusedError, match="requests failed"):
             load(port, Post(attrs.evolve(TYPED, method="unknown")), seconds=1, connections=2)
 
 

@@ -1,1 +1,1 @@
-"""The benchmark of Streamable HTTP: servers under the load of `wrk <https://github.com/wg/wrk>`_."""
+"""Benchmarks of servers over Streamable HTTP, with load from `wrk <https://github.com/wg/wrk>`_."""

@@ -1,4 +1,4 @@
--- Posts the request that the environment has, and prints what came of it as JSON.
+-- Posts the request in the environment repeatedly, and prints the results as JSON.
 
 wrk.method = "POST"
 wrk.body = os.getenv("BENCHMARK_BODY")

@@ -1,4 +1,4 @@
-"""The load: wrk, which posts one request again and again on several connections."""
+"""Load from wrk, which posts one request repeatedly on several connections."""
 
 import os
 import shutil
@@ -16,23 +16,23 @@ _SCRIPT = Path(__file__).with_name("load.lua")
 
 class Load(msgspec.Struct, frozen=True):
     """
-    What became of a load.
+    The results of a load.
 
     Args:
         requests:
-            How many requests were answered.
+            Number of requests that were answered.
 
         seconds:
-            How long that took.
+            Duration of the load.
 
         median:
-            How long a request took, in seconds.
+            Median time of a request, in seconds.
 
         slowest:
-            How long 99 of 100 requests took at most, in seconds.
+            99th percentile of the time of a request, in seconds.
 
         failed:
-            How many requests failed.
+            Number of requests that failed.
     """
 
     requests: int
@@ -44,13 +44,13 @@ class Load(msgspec.Struct, frozen=True):
 
 def find_wrk() -> str:
     """
-    Return the program.
+    Return the path of wrk.
 
     Raises:
-        AbsentError: If it is not installed.
+        AbsentError: If wrk is not installed.
     """
-    if found := shutil.which("wrk"):
-        return found
+    if program := shutil.which("wrk"):
+        return program
     reason = "it is not installed; Debian's package wrk has it"
     raise AbsentError(reason)
 
@@ -59,23 +59,23 @@ def load(
     port: int, post: Post, *, seconds: int, connections: int = 32, processors: set[int] | None = None
 ) -> Load:
     """
-    Return what became of *post*, sent for some seconds.
+    Send *post* repeatedly, and return the results.
 
     Args:
         port:
-            Where the server listens.
+            The port of the server.
 
         post:
             The request.
 
         seconds:
-            For how long.
+            Duration of the load.
 
         connections:
-            On how many connections at the same time.
+            Number of concurrent connections.
 
         processors:
-            Those on which wrk runs; None for all.
+            The processors for wrk, or None for all.
 
     Raises:
         AbsentError: If wrk is not installed.
@@ -83,12 +83,12 @@ def load(
     """
     size = ("-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "20s")
     fields = "\n".join(f"{name}: {value}" for name, value in post.fields.items())
-    own = {"BENCHMARK_BODY": post.body.decode(), "BENCHMARK_FIELDS": fields}
+    settings = {"BENCHMARK_BODY": post.body.decode(), "BENCHMARK_FIELDS": fields}
     command = (find_wrk(), *size, "-s", str(_SCRIPT), f"http://127.0.0.1:{port}/mcp")
     with confined(processors):
-        printed = subprocess.run(command, env={**os.environ, **own}, capture_output=True, check=True)
-    found = msgspec.json.decode(printed.stdout.splitlines()[-1], type=Load)
-    if found.failed or not found.requests:
-        reason = f"{found.failed:,} requests failed beside {found.requests:,}"
+        printed = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, check=True)
+    results = msgspec.json.decode(printed.stdout.splitlines()[-1], type=Load)
+    if results.failed or not results.requests:
+        reason = f"{results.failed:,} requests failed, {results.requests:,} were answered"
         raise RefusedError(reason)
-    return found
+    return results

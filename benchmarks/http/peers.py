@@ -1,4 +1,4 @@
-"""The servers over HTTP by name, and which of them can be started here."""
+"""The servers to measure over HTTP, by name."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -11,10 +11,10 @@ import attrs
 from benchmarks import peers
 from benchmarks.peers import OURS, RECIPES, SERVERS, AbsentError, Peer
 
-#: In a command: where the port, and the number of workers, are put.
+#: Placeholders in a command for the port and the number of workers.
 PORT, WORKERS = "PORT", "WORKERS"
 
-#: How uvicorn is told to do as little as it can. Frameworks need its lifespan.
+#: Options that make uvicorn do as little work as possible. The lifespan stays on, because frameworks need it.
 _UVICORN = (
     *("--http", "httptools", "--loop", "uvloop", "--interface", "asgi3", "--ws", "none"),
     *("--no-access-log", "--log-level", "error", "--no-proxy-headers", "--no-server-header"),
@@ -28,19 +28,19 @@ class HttpPeer:
 
     Args:
         name:
-            What it is called on the command line.
+            The name on the command line.
 
         label:
-            What tables call it.
+            The name in tables.
 
         command:
-            What starts it. `RECIPES`, `PORT` and `WORKERS` stand for what they are in a run.
+            The command that starts the server, with the placeholders `RECIPES`, `PORT` and `WORKERS`.
 
         workers:
-            How many workers it can have.
+            Maximum number of workers.
 
         content:
-            Whether it answers with content, and not with constant bytes.
+            Whether the server answers with prompts, and not with constant bytes.
     """
 
     name: str
@@ -51,10 +51,10 @@ class HttpPeer:
 
     def command_for(self, recipes: Path, port: int, workers: int) -> tuple[str, ...]:
         """
-        Return what starts it.
+        Return the command, with values for its placeholders.
         """
-        put = {RECIPES: str(recipes), PORT: str(port), WORKERS: str(workers)}
-        return tuple(put.get(part, part) for part in self.command)
+        values = {RECIPES: str(recipes), PORT: str(port), WORKERS: str(workers)}
+        return tuple(values.get(part, part) for part in self.command)
 
 
 def _promptkit() -> HttpPeer:
@@ -64,17 +64,17 @@ def _promptkit() -> HttpPeer:
 
 def under_uvicorn(server: str, *options: str) -> tuple[str, ...]:
     """
-    Return the command that serves an ASGI application, of a program in `SERVERS`.
+    Return the command that serves an ASGI application from a module in `SERVERS`.
     """
-    where = ("--host", "127.0.0.1", "--port", PORT, "--workers", WORKERS)
-    return (sys.executable, "-m", "uvicorn", "--app-dir", str(SERVERS), server, *where, *_UVICORN, *options)
+    address = ("--host", "127.0.0.1", "--port", PORT, "--workers", WORKERS)
+    return (sys.executable, "-m", "uvicorn", "--app-dir", str(SERVERS), server, *address, *_UVICORN, *options)
 
 
 def _application(name: str, server: str) -> Callable[[], HttpPeer]:
-    """Makes a server that is an ASGI application of a Python framework."""
+    """Return a function that makes the peer for an ASGI application of a Python framework."""
 
     def make() -> HttpPeer:
-        peer: Peer = peers.PEERS[name]()  # which says if it is not installed
+        peer: Peer = peers.PEERS[name]()  # raises AbsentError if the package is not installed
         return HttpPeer(name, peer.label, under_uvicorn(server, "--factory"), workers=2)
 
     return make
@@ -82,7 +82,7 @@ def _application(name: str, server: str) -> Callable[[], HttpPeer]:
 
 def _constant() -> HttpPeer:
     if find_spec("uvicorn") is None:
-        reason = "uvicorn is not installed; pip install -e '.[bench]' does it"
+        reason = "uvicorn is not installed: run pip install -e '.[bench]'"
         raise AbsentError(reason)
     command = under_uvicorn("constant:application", "--lifespan", "off")
     return HttpPeer("asgi", "raw ASGI", command, workers=2, content=False)
@@ -93,7 +93,7 @@ def _typescript() -> HttpPeer:
     return HttpPeer("typescript", peer.label, (*peer.command, PORT))
 
 
-#: By name, in the order of the tables: what makes each server.
+#: Functions that make the peers, by name, in the order of the tables.
 HTTP_PEERS: Mapping[str, Callable[[], HttpPeer]] = MappingProxyType(
     {
         OURS: _promptkit,

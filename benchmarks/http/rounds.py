@@ -1,4 +1,4 @@
-"""Interleaved rounds over HTTP: every load of each server in turn, with one worker and with two."""
+"""Interleaved rounds over HTTP, which measure the servers in turn with one worker and with two."""
 
 import os
 from collections import defaultdict
@@ -20,26 +20,26 @@ from benchmarks.runner import UNSET
 from benchmarks.session import RefusedError
 
 POST = Post(TYPED)
-COUNT = 10  # prompts that each server has
+COUNT = 10  # prompts of each server
 
-#: How many bytes constant ones are if promptkit is not there to be imitated.
+#: Size of a constant reply if promptkit is not measured, in bytes.
 REPLY_BYTES = 300
 
 
 @attrs.frozen
 class HttpPlan:
     """
-    How long is measured.
+    The amount of measurement in one round.
 
     Args:
         warm_up:
-            How long a server works before that counts, in seconds.
+            Duration of the load before a measurement, in seconds.
 
         seconds:
-            How long each load goes on, in seconds.
+            Duration of each measured load, in seconds.
 
         loads:
-            How often each server with one worker gets a load, in turn.
+            Number of loads for each server with one worker.
     """
 
     warm_up: int
@@ -53,11 +53,11 @@ QUICK = HttpPlan(warm_up=1, seconds=1)
 
 def cores() -> tuple[set[int] | None, set[int] | None]:
     """
-    Return the processors of a server with one worker, and of the load; None for any if there is but one.
+    Return the processors for a server with one worker and for wrk, or None for any if there is only one.
     """
-    if not hasattr(os, "sched_getaffinity") or len(found := sorted(os.sched_getaffinity(0))) < 2:
+    if not hasattr(os, "sched_getaffinity") or len(processors := sorted(os.sched_getaffinity(0))) < 2:
         return None, None
-    return {found[0]}, {found[1]}
+    return {processors[0]}, {processors[1]}
 
 
 @attrs.define
@@ -67,55 +67,55 @@ class HttpRounds:
 
     Args:
         plan:
-            How long is measured.
+            The amount of measurement.
 
         folder:
-            Where the images and the folders of recipes lie.
+            The folder of the image and the folders of recipes.
 
         peers:
-            The servers.
+            The servers to measure.
 
-        say:
-            Is told what is measured now.
+        report_progress:
+            Called with a description of the current measurement.
 
         notes:
-            What was left out, and why.
+            The reason for each skipped measurement, by server and measurement.
     """
 
     plan: HttpPlan
     folder: Path
     peers: Sequence[HttpPeer]
-    say: Callable[[str], None]
+    report_progress: Callable[[str], None]
     notes: dict[tuple[str, str], str] = attrs.field(factory=dict)
     _size: int = REPLY_BYTES
     _values: dict[Row, dict[str, list[float]]] = attrs.field(factory=lambda: defaultdict(dict))
 
     def run(self, count: int) -> dict[Row, dict[str, Figure]]:
         """
-        Check every server, measure each *count* times, and return the figures.
+        Check every server, measure it in *count* rounds, and return the figures.
         """
         if not self.peers:
             return {}
         try:
             find_wrk()
-        except AbsentError as reason:
-            self.notes["wrk", "everything over HTTP"] = str(reason)
+        except AbsentError as error:
+            self.notes["wrk", "everything over HTTP"] = str(error)
             return {}
         peers = [peer for peer in self.peers if self._answers(peer)]
         for number in range(count):
-            self.say(f"round {number + 1} of {count}, over HTTP")
+            self.report_progress(f"round {number + 1} of {count}, over HTTP")
             self._round(peers)
             for peer in peers:
                 if peer.workers > 1:
                     self._keep(peer, 2, self._measure_two(peer))
         return {
-            row: {name: Figure.of(values) for name, values in found.items()}
-            for row, found in self._values.items()
+            row: {name: Figure.of(values) for name, values in by_server.items()}
+            for row, by_server in self._values.items()
         }
 
     def _answers(self, peer: HttpPeer) -> bool:
-        """Whether *peer* answers as it should. It notes why not, and starts once without a clock."""
-        self.say(f"{peer.label}: what it answers over HTTP")
+        """Start *peer* once, and return whether its reply is correct. Note the reason if it is not."""
+        self.report_progress(f"{peer.label}: checking its replies over HTTP")
         try:
             with self._start(peer, 1, free_port()) as server:
                 if peer.content:
@@ -129,17 +129,17 @@ class HttpRounds:
 
     def _start(self, peer: HttpPeer, workers: int, port: int) -> HttpServer:
         shell = {name: value for name, value in os.environ.items() if name not in UNSET}
-        own = {
+        settings = {
             "BENCHMARK_PROMPTS": str(COUNT),
             "BENCHMARK_PICTURES": str(self.folder),
             "BENCHMARK_BYTES": str(self._size),
         }
         command = peer.command_for(recipes.folder(self.folder, COUNT), port, workers)
         processors = cores()[0] if workers == 1 else None
-        return HttpServer(command, {**shell, **own}, port, POST, processors)
+        return HttpServer(command, {**shell, **settings}, port, POST, processors)
 
     def _round(self, peers: Sequence[HttpPeer]) -> None:
-        """Measure all servers with one worker, side by side: a slow minute hits all of them."""
+        """Measure all servers with one worker in turn, so that a slow minute affects all of them."""
         with ExitStack() as running:
             servers = {peer: running.enter_context(self._start(peer, 1, free_port())) for peer in peers}
             for peer, server in servers.items():
@@ -149,16 +149,16 @@ class HttpRounds:
                     self._keep(peer, 1, _measure_load(server, self.plan))
 
     def _measure_two(self, peer: HttpPeer) -> Iterator[tuple[Row, float]]:
-        """The figures of a server with two workers."""
+        """Yield the figures of a server with two workers."""
         with self._start(peer, 2, free_port()) as server:
             load(server.port, POST, seconds=self.plan.warm_up, processors=None)
             before = server.processor_time()
-            found = load(server.port, POST, seconds=self.plan.seconds, processors=None)
-            yield from _figures(found, server.processor_time() - before, 2)
+            results = load(server.port, POST, seconds=self.plan.seconds, processors=None)
+            yield from _figures(results, server.processor_time() - before, 2)
             yield rows.http_memory(2), server.memory()
 
     def _keep(self, peer: HttpPeer, workers: int, figures: Iterator[tuple[Row, float]]) -> None:
-        """Keep the figures of one server; note what cut them short."""
+        """Store the figures of one server, and note the error if they are incomplete."""
         try:
             for row, value in figures:
                 self._values[row].setdefault(peer.name, []).append(value)
@@ -167,24 +167,24 @@ class HttpRounds:
 
 
 def _measure_first(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, float]]:
-    """How long a server with one worker took to start, and what it takes for one client."""
+    """Yield the start time of a server with one worker, and the median time with one connection."""
     yield rows.HTTP_OPENING, server.opened
     load(server.port, POST, seconds=plan.warm_up, processors=cores()[1])
-    one = load(server.port, POST, seconds=plan.warm_up, connections=1, processors=cores()[1])
-    yield rows.HTTP_ALONE, one.median
+    single = load(server.port, POST, seconds=plan.warm_up, connections=1, processors=cores()[1])
+    yield rows.HTTP_ALONE, single.median
 
 
 def _measure_load(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, float]]:
-    """The figures of one load of a server with one worker."""
+    """Yield the figures of a server with one worker under one load."""
     before = server.processor_time()
-    found = load(server.port, POST, seconds=plan.seconds, processors=cores()[1])
-    yield from _figures(found, server.processor_time() - before, 1)
+    results = load(server.port, POST, seconds=plan.seconds, processors=cores()[1])
+    yield from _figures(results, server.processor_time() - before, 1)
     yield rows.http_memory(1), server.memory()
 
 
-def _figures(found: Load, spent: float, workers: int) -> Iterator[tuple[Row, float]]:
-    yield rows.http_rate(workers), found.requests / found.seconds
-    yield rows.http_each(workers), found.seconds / found.requests
-    yield rows.http_median(workers), found.median
-    yield rows.http_slowest(workers), found.slowest
-    yield rows.http_work(workers), spent / found.requests
+def _figures(results: Load, processor_time: float, workers: int) -> Iterator[tuple[Row, float]]:
+    yield rows.http_rate(workers), results.requests / results.seconds
+    yield rows.http_each(workers), results.seconds / results.requests
+    yield rows.http_median(workers), results.median
+    yield rows.http_slowest(workers), results.slowest
+    yield rows.http_work(workers), processor_time / results.requests

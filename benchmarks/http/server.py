@@ -1,4 +1,4 @@
-"""One server over HTTP: started, asked, and its processes looked at."""
+"""A server over HTTP, with its replies, its processor time and its memory."""
 
 import http.client
 import os
@@ -24,11 +24,11 @@ POLL_S = 0.001
 @attrs.frozen
 class Post:
     """
-    A request of the modern era, as it is posted.
+    The HTTP request for a case, in the modern era.
 
     Args:
         case:
-            What it asks for.
+            The case.
     """
 
     case: Case
@@ -36,14 +36,14 @@ class Post:
     @property
     def body(self) -> bytes:
         """
-        Its body.
+        The body of the request.
         """
         return MODERN.request(1, self.case.method, self.case.params).rstrip(b"\n")
 
     @property
     def fields(self) -> dict[str, str]:
         """
-        The fields of its head.
+        The header fields of the request.
         """
         return {
             "Content-Type": "application/json",
@@ -56,7 +56,7 @@ class Post:
 
 def free_port() -> int:
     """
-    Return a port at which nobody listens.
+    Return an unused port.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -67,7 +67,7 @@ def free_port() -> int:
 @contextmanager
 def confined(processors: set[int] | None) -> Iterator[None]:
     """
-    Have what is started meanwhile run on some processors only; on any if there are None.
+    Run the processes started in the block on *processors* only, or on any if that is None.
     """
     if processors is None:
         yield
@@ -86,35 +86,32 @@ class HttpServer:
 
     Args:
         command:
-            What starts it.
+            The command that starts the server.
 
         environment:
             The environment of the process.
 
         port:
-            Where it listens.
+            The port that the command names.
 
         first:
-            What it is asked first.
+            The first request.
 
         processors:
-            Those on which it runs; None for all.
+            The processors for the server, or None for all.
 
     Attributes:
         port:
-            Where it listens.
+            The port of the server.
 
         reply:
-            The first reply.
-
-        port:
-            Where it listens.
+            The body of the first reply.
 
         opened:
-            How long it took from the start to that, in seconds.
+            The time from the start to the first reply, in seconds.
 
     Raises:
-        RefusedError: If it answers with something else than 200, or not at all.
+        RefusedError: If the status is not 200, or there is no reply.
     """
 
     def __init__(
@@ -150,7 +147,7 @@ class HttpServer:
         self.close()
 
     def _await(self, until: float) -> None:
-        """Wait until it listens. Raises RefusedError if it never does."""
+        """Wait until the server accepts connections. Raises RefusedError if it does not in time."""
         while time.perf_counter() < until and self._process.poll() is None:
             with suppress(ConnectionError), socket.create_connection(("127.0.0.1", self.port)):
                 return
@@ -160,10 +157,10 @@ class HttpServer:
 
     def ask(self, post: Post) -> bytes:
         """
-        Return the body of the reply to one request, on a connection of its own.
+        Send one request on a new connection, and return the body of the reply.
 
         Raises:
-            RefusedError: If its status is not 200, or there is none.
+            RefusedError: If the status is not 200, or there is no reply.
         """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
@@ -182,43 +179,43 @@ class HttpServer:
 
     def check(self, post: Post) -> None:
         """
-        Ask, and compare what is said.
+        Send one request, and check the content of the reply.
 
         Raises:
-            RefusedError: If the reply says something else than it has to.
+            RefusedError: If the content is not as expected.
         """
         body = self.ask(post)
         try:
-            says_all = post.case.says_all(read_reply(body).result)
+            is_correct = post.case.says_all(read_reply(body).result)
         except msgspec.MsgspecError:
-            says_all = False
-        if not says_all:
+            is_correct = False
+        if not is_correct:
             reason = "its answer says something else"
             raise RefusedError(reason)
 
     def processor_time(self) -> float:
         """
-        Return the processor time that its processes have used, in seconds.
+        Return the processor time of all processes of the server, in seconds.
         """
         return sum(map(_processor_time, self._pids()))
 
     def memory(self) -> float:
         """
-        Return the proportional set size of its processes together, in MiB.
+        Return the sum of the proportional set sizes of all processes of the server, in MiB.
         """
         return sum(map(_proportional_set, self._pids())) / 1024
 
     def _pids(self) -> list[int]:
-        """The process and its descendants."""
-        found = [self._process.pid]
-        for pid in found:
+        """Return the ids of the process and its descendants."""
+        pids = [self._process.pid]
+        for pid in pids:
             for children in Path(f"/proc/{pid}/task").glob("*/children"):
-                found += map(int, children.read_text().split())
-        return found
+                pids += map(int, children.read_text().split())
+        return pids
 
     def close(self) -> None:
         """
-        End it.
+        Stop the server.
         """
         pids = self._pids() if self._process.poll() is None else []
         self._process.terminate()
@@ -237,6 +234,6 @@ def _processor_time(pid: int) -> float:
 
 
 def _proportional_set(pid: int) -> int:
-    """In KiB."""
+    """Return the proportional set size of a process, in KiB."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))

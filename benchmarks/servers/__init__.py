@@ -1,7 +1,7 @@
 """
-The servers that are measured beside each other, each a program that speaks on its pipes.
+The servers that are compared, each a program that serves over stdio.
 
-All offer the same prompts and say the same: as many as ``BENCHMARK_PROMPTS`` names (promptkit: as many as its
-recipes are), with the pictures that lie in ``BENCHMARK_PICTURES``. Each is written as its library's own guide
-has it.
+All serve the same prompts with the same text. ``BENCHMARK_PROMPTS`` sets their number, except for promptkit,
+where the recipes do. ``BENCHMARK_PICTURES`` names the folder of the image. Each server follows the guide of
+its library.
 """

@@ -1,7 +1,7 @@
 """
-The floor: a loop that reads, decodes, says the same as the others, encodes and writes.
+A baseline: a loop that reads requests and writes the same replies as the other servers.
 
-It checks nothing, knows no errors, and converts arguments only as far as a prompt needs them.
+It does not validate or report errors, and converts arguments only as far as a prompt needs them.
 """
 
 import os
@@ -22,35 +22,35 @@ encode = msgspec.json.Encoder().encode
 
 @cache
 def read(name: str) -> bytes:
-    """Return a picture, which is read when somebody first asks for it."""
+    """Return the bytes of a picture, which is read on first use."""
     return (PICTURES / name).read_bytes()
 
 
 def text(words: str, role: str = "user") -> dict[str, Any]:
-    """Return a message of text."""
+    """Return a text message."""
     return {"role": role, "content": {"type": "text", "text": words}}
 
 
 def picture(caption: str) -> list[dict[str, Any]]:
-    """Return a caption and an image."""
+    """Render a caption and an image."""
     image = {"type": "image", "data": b64encode(read("picture.png")).decode(), "mimeType": "image/png"}
     return [text(caption), {"role": "user", "content": image}]
 
 
 def review(code: str, language: str = "python", depth: str = "1") -> list[dict[str, Any]]:
-    """Return what the typed prompts say."""
+    """Render the prompts with typed arguments."""
     return [text(f"Review this {language} code, {int(depth)} deep.\n\n{code}")]
 
 
 def structured(change: str) -> list[dict[str, Any]]:
-    """Return what the prompt with a structured argument says."""
-    given = decode(change)
-    pace = "now" if given["urgent"] else "later"
-    return [text(f"Review {given['title']!r} {pace}: {', '.join(given['files'])}")]
+    """Render the prompt with a structured argument."""
+    fields = decode(change)
+    pace = "now" if fields["urgent"] else "later"
+    return [text(f"Review {fields['title']!r} {pace}: {', '.join(fields['files'])}")]
 
 
 def turns(error: str) -> list[dict[str, Any]]:
-    """Return three turns."""
+    """Render a conversation of three turns."""
     return [
         text(f"I see an error: {error}"),
         text("What have you tried so far?", "assistant"),
@@ -58,7 +58,7 @@ def turns(error: str) -> list[dict[str, Any]]:
     ]
 
 
-#: By name: the description, the arguments (the first is required), and what says the words.
+#: The description, the arguments (the first is required) and the renderer of each prompt, by name.
 PROMPTS: dict[str, tuple[str, tuple[str, ...], Callable[..., list[dict[str, Any]]]]] = {
     "plain": ("Review a piece of code.", ("code",), lambda code: [text(f"Review this code.\n\n{code}")]),
     "typed": ("Review code in a language.", ("code", "language", "depth"), review),
@@ -86,8 +86,8 @@ CAPABILITIES = {"prompts": {}, "completions": {}}
 
 def get(params: dict[str, Any]) -> dict[str, Any]:
     """Return the result of ``prompts/get``."""
-    description, _, say = PROMPTS[params["name"]]
-    return {"description": description, "messages": say(**params["arguments"])}
+    description, _, render = PROMPTS[params["name"]]
+    return {"description": description, "messages": render(**params["arguments"])}
 
 
 def complete(params: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ METHODS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def answer(line: bytes) -> bytes:
-    """Return the reply to one request, of the era that it is of."""
+    """Return the reply to one request, in the era of the request."""
     request = decode(line)
     result = METHODS[request["method"]](request["params"])
     if "_meta" in request["params"]:
@@ -127,9 +127,9 @@ def write(data: bytes) -> None:
 
 def main() -> None:
     """Answer every line that has an id until the input ends."""
-    rest = b""
+    partial = b""
     while chunk := os.read(0, 65536):
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, partial = (partial + chunk).split(b"\n")
         replies = [answer(line) + b"\n" for line in lines if b'"id"' in line]
         if replies:
             write(b"".join(replies))

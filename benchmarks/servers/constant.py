@@ -1,4 +1,4 @@
-"""The floor of HTTP: an ASGI application that reads each body, and answers as many bytes as it is told."""
+"""The baseline for HTTP: an ASGI application that reads each body and returns a constant number of bytes."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ async def application(
     receive: Callable[[], Awaitable[dict[str, Any]]],
     send: Callable[[dict[str, Any]], Awaitable[None]],
 ) -> None:
-    """Answer one request."""
+    """Reply to one request."""
     while (await receive()).get("more_body"):
         pass
     await send(START)

@@ -27,12 +27,12 @@ server = MCPServer("benchmark")
 
 @cache
 def read(name: str) -> bytes:
-    """Return a picture, which is read when somebody first asks for it."""
+    """Return the bytes of a picture, which is read on first use."""
     return (PICTURES / name).read_bytes()
 
 
 class Change(BaseModel):
-    """What a structured argument holds."""
+    """The value of a structured argument."""
 
     title: str
     files: list[str]
@@ -94,12 +94,12 @@ async def complete(
     argument: CompletionArgument,
     __: CompletionContext | None,
 ) -> Completion:
-    """Return the languages that begin with what was typed."""
+    """Return the languages that start with the input."""
     return Completion(values=[language for language in LANGUAGES if language.startswith(argument.value)])
 
 
 def over_http() -> Starlette:
-    """Return the application that answers over HTTP."""
+    """Return the ASGI application."""
     return server.streamable_http_app(json_response=True)
 
 

@@ -1,8 +1,8 @@
 """
-Batches: a prompt, rendered for every row of a table.
+Batches: one prompt rendered for every row of a table.
 
-`Renderer` renders on engines that people run already, and ``promptkit batch`` writes files for the batch
-interfaces of vendors. Neither pyarrow nor an engine is imported by promptkit.
+`Renderer` renders on existing data engines, and ``promptkit batch`` writes files for the batch APIs of
+vendors. promptkit imports neither pyarrow nor an engine.
 """
 
 from promptkit.batch.renderer import Renderer

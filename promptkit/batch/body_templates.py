@@ -1,8 +1,8 @@
 """
-The bodies of requests as JSON, quickly.
+Fast encoding of request bodies as JSON.
 
-Most workflows are turns of text. Of those with the same turns, the bodies differ in these texts alone: what
-stands between them is made once, by the vendor's own function, and kept.
+Most workflows are turns of text. The bodies of workflows with the same roles differ only in their texts: the
+JSON between the texts is created once, by the vendor's function, and cached.
 """
 
 from collections.abc import Callable
@@ -15,46 +15,46 @@ from promptkit.language.messages import Workflow, message_of, workflow_of
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role
 
-#: What a prompt says: a workflow, or one text of the user, as most do.
-Said: TypeAlias = Workflow | str
+#: A rendering of one row: a workflow, or a single user text, which most prompts return.
+RenderedRow: TypeAlias = Workflow | str
 
-#: Who speaks, turn by turn, as `Workflow.shown` has it.
+#: The roles of the turns, as in `Workflow.shown`.
 _Roles: TypeAlias = tuple[Role | Literal["system"], ...]
 
-_ONE_TEXT: Final[_Roles] = ("user",)
+_SINGLE_USER_TEXT: Final[_Roles] = ("user",)
 
-#: How many sequences of turns are kept.
-_MOST: Final = 64
+#: The maximum number of cached templates.
+_MAX_TEMPLATES: Final = 64
 
-#: Stands for a text. JSON has it as it is.
-_HOLE: Final = "a hole of promptkit, of number {}."
+#: A marker for a text, which JSON does not escape.
+_MARKER: Final = "a placeholder of promptkit, number {}."
 
 
 class _Template(Struct, frozen=True):
-    """What stands between texts."""
+    """The JSON between texts."""
 
-    #: What stands before the first.
+    #: The JSON before the first text.
     head: bytes
-    #: Which text stands at each place, and what stands behind it.
-    rest: tuple[tuple[int, bytes], ...]
+    #: For each text, its index and the JSON after it.
+    segments: tuple[tuple[int, bytes], ...]
 
-    def filled(self, texts: list[str]) -> bytes:
-        encode, found = msgspec.json.encode, [self.head]
-        for number, behind in self.rest:
-            found += (encode(texts[number])[1:-1], behind)
-        return b"".join(found)
+    def fill(self, texts: list[str]) -> bytes:
+        encode, pieces = msgspec.json.encode, [self.head]
+        for number, separator in self.segments:
+            pieces += (encode(texts[number])[1:-1], separator)
+        return b"".join(pieces)
 
 
 class Bodies:
     """
-    Makes bodies.
+    An encoder of request bodies.
 
     Args:
         make:
-            Makes the body of a workflow.
+            Creates the body of a workflow.
 
         answer:
-            The type of the answer that all workflows ask for.
+            The answer type of all workflows.
     """
 
     def __init__(self, make: Callable[[Workflow], dict[str, Any]], answer: Any = None) -> None:
@@ -62,47 +62,52 @@ class Bodies:
         self._answer = answer
         self._templates: dict[_Roles, _Template | None] = {}
 
-    def of(self, said: Said) -> msgspec.Raw:
+    def of(self, rendering: RenderedRow) -> msgspec.Raw:
         """
-        Return the body of a workflow, or of one text of the user.
+        Encode the body of a workflow, or of a single user text.
 
         Raises:
-            Exception: What makes the body raises.
+            Exception: Any exception raised by the function that creates the body.
 
-            UnicodeEncodeError: If a text has half of a character.
+            UnicodeEncodeError: If a text has a lone surrogate.
         """
-        if isinstance(said, str):
-            roles, texts = _ONE_TEXT, [said]
+        if isinstance(rendering, str):
+            roles, texts = _SINGLE_USER_TEXT, [rendering]
         else:
-            shown = said.shown
-            roles = tuple([one.role for one in shown])
-            texts = [one.content.text for one in shown if type(one.content) is Text]
-            if len(texts) < len(shown) or said.cache_points or said.answer is not self._answer:
-                return self._made(said)
+            messages = rendering.shown
+            roles = tuple([message.role for message in messages])
+            texts = [message.content.text for message in messages if type(message.content) is Text]
+            if len(texts) < len(messages) or rendering.cache_points or rendering.answer is not self._answer:
+                return self._encode_body(rendering)
         template = self._templates.get(roles)
-        if template is None and roles not in self._templates and len(self._templates) < _MOST:
+        if template is None and roles not in self._templates and len(self._templates) < _MAX_TEMPLATES:
             template = self._templates[roles] = self._template(roles)
         if template is None:
-            return self._made(self._workflow(roles, texts))
-        return msgspec.Raw(template.filled(texts))
+            return self._encode_body(self._workflow(roles, texts))
+        return msgspec.Raw(template.fill(texts))
 
-    def _made(self, workflow: Workflow) -> msgspec.Raw:
+    def _encode_body(self, workflow: Workflow) -> msgspec.Raw:
         return msgspec.Raw(msgspec.json.encode(self._make(workflow)))
 
     def _workflow(self, roles: _Roles, texts: list[str]) -> Workflow:
-        shown = tuple(map(message_of, roles, map(plain_text, texts)))
+        messages = tuple(map(message_of, roles, map(plain_text, texts)))
         if roles[:1] != ("system",):
-            return workflow_of(shown, None, self._answer)
-        return workflow_of(shown[1:], plain_text(texts[0]), self._answer)
+            return workflow_of(messages, None, self._answer)
+        return workflow_of(messages[1:], plain_text(texts[0]), self._answer)
 
     def _template(self, roles: _Roles) -> _Template | None:
-        """What all workflows of these turns share; None if their texts do not stand in it as they are."""
-        texts = [_HOLE.format(number) for number in range(len(roles))]
-        data, holes = bytes(self._made(self._workflow(roles, texts))), [text.encode() for text in texts]
-        if any(data.count(hole) != 1 for hole in holes):
+        """Return the template of all workflows with these roles; None if texts are not embedded verbatim."""
+        texts = [_MARKER.format(number) for number in range(len(roles))]
+        data, markers = (
+            bytes(self._encode_body(self._workflow(roles, texts))),
+            [text.encode() for text in texts],
+        )
+        if any(data.count(marker) != 1 for marker in markers):
             return None
-        rest: list[tuple[int, bytes]] = []
-        for number in sorted(range(len(holes)), key=lambda number: data.index(holes[number]), reverse=True):
-            data, _, behind = data.partition(holes[number])
-            rest.append((number, behind))
-        return _Template(data, tuple(reversed(rest)))
+        segments: list[tuple[int, bytes]] = []
+        for number in sorted(
+            range(len(markers)), key=lambda number: data.index(markers[number]), reverse=True
+        ):
+            data, _, separator = data.partition(markers[number])
+            segments.append((number, separator))
+        return _Template(data, tuple(reversed(segments)))

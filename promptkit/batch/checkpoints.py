@@ -1,9 +1,9 @@
 """
 The checkpoint of an unfinished batch, and the names and sizes of the files next to it.
 
-A folder can come with someone else's repository, so a checkpoint is believed only as far as the files agree.
-Names, sizes, the lines of the file that is continued, and the counts are compared. The lines of earlier files
-are not, because that would read them all.
+A folder can come with another author's repository, so a checkpoint is trusted only as far as the files agree:
+names, sizes, counts, and the lines of the file to continue are compared. The lines of earlier files are not,
+because that would require reading them all.
 """
 
 import errno
@@ -34,13 +34,13 @@ _SCRATCH: Final = re.compile(re.escape(CHECKPOINT) + r"\.[0-9]+-[0-9a-f]{8}")
 #: How much of a file is read at a time to count its lines, in bytes.
 _BLOCK_BYTES: Final = 1024 * 1024
 
-#: The end of each error about a folder.
+#: The end of every error message about a folder.
 ANOTHER_FOLDER: Final = "name another folder with -o"
 
-#: Why a batch cannot go on.
+#: The reason why a batch cannot be resumed.
 OTHER_BATCH: Final = (
-    "what lies in the folder is of another command, of other rows, or of a prompt that has changed since: "
-    "give the same, or name another folder with -o"
+    "the folder holds the batch of another command, of other rows, or of a prompt "
+    "that has changed since: repeat that command, or name another folder with -o"
 )
 
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -48,48 +48,48 @@ _Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 class UnfinishedBatchError(PromptkitError):
     """
-    A folder has files of a batch that are in the way, or of which another command has written a part.
+    A folder has files of another batch, or of an unfinished batch that cannot be resumed.
 
     Args:
         message:
-            What lies there, and what to do.
+            The problem, and how to fix it.
     """
 
 
 class Checkpoint(Struct, forbid_unknown_fields=True):
     """
-    How far a batch has come.
+    The progress of a batch.
 
     Args:
         command:
-            What the batch is of: another command cannot go on with it.
+            The command that the batch belongs to; another command cannot resume it.
 
         rows:
-            How many rows are done.
+            The number of rows that are done.
 
         shard:
             The number of the file that is being written.
 
         lines:
-            How many lines that file has.
+            The number of lines in that file.
 
         size:
-            How long it is, in bytes.
+            The size of that file in bytes.
 
         rejected_size:
-            How long the file of rejected rows is, in bytes.
+            The size of the file of rejected rows in bytes.
 
         rejected:
-            How many rows were rejected.
+            The number of rejected rows.
 
         requests:
-            How many requests there are, in all files.
+            The number of requests in all files.
 
         bytes:
-            How long they are, in all files.
+            The size of all requests in bytes.
 
         last:
-            Tells what became of the last rows: who goes on finds the same, or reads something else.
+            The digest of the last chunk, which must be the same on resuming.
     """
 
     command: str
@@ -106,23 +106,23 @@ class Checkpoint(Struct, forbid_unknown_fields=True):
 
 def batch_files(folder: Folder) -> dict[str, int]:
     """
-    Return the size of each file in *folder* that has the name of a file of a batch.
+    Return the size of each file in *folder* that is named like a file of a batch.
 
     Raises:
         UnfinishedBatchError: If the folder is a link or cannot be read, or one of the files is a link, a
-            pipe, a device or a folder, or has other names.
+            pipe, a device or a folder, or has other hard links.
     """
-    place, sizes = folder.path.name, dict[str, int]()
+    path, sizes = folder.path.name, dict[str, int]()
     try:
         for name, status in folder.entries():
             if name in (CHECKPOINT, REJECTED) or _has_requests(name):
-                place = f"{folder.path.name}/{name}"
+                path = f"{folder.path.name}/{name}"
                 _check_own(status, name)
                 sizes[name] = status.st_size
     except FileNotFoundError:
         return {}
     except OSError as error:
-        msg = f"{place!r} cannot be used: {error.strerror}; or {ANOTHER_FOLDER}"
+        msg = f"{path!r} cannot be used: {error.strerror}; or {ANOTHER_FOLDER}"
         raise UnfinishedBatchError(msg) from None
     return sizes
 
@@ -134,17 +134,17 @@ def _check_own(status: os.stat_result, name: str) -> None:
 
 
 def is_whole(files: Collection[str]) -> bool:
-    """Return whether *files*, those of a batch, are of one that was finished."""
+    """Whether *files*, those of a batch, belong to a finished one."""
     return bool(files) and CHECKPOINT not in files
 
 
 def shards_in(files: Iterable[str]) -> int:
-    """Return how many of *files* are files of requests."""
+    """Return the number of request files in *files*."""
     return sum(map(_has_requests, files))
 
 
 def is_scratch(name: str, status: os.stat_result) -> bool:
-    """Return whether a file is what a command that was killed left of a checkpoint."""
+    """Whether a file is an incomplete checkpoint that a killed command has left."""
     return stat.S_ISREG(status.st_mode) and _SCRATCH.fullmatch(name) is not None
 
 
@@ -169,80 +169,82 @@ def checkpoint_of(folder: Folder, files: Mapping[str, int], form: LineFormat, co
             The names and sizes of its files.
 
         form:
-            The vendor's limits.
+            The vendor's format, with its limits.
 
         command:
-            What the batch is of.
+            The command that the batch belongs to.
 
     Raises:
-        UnfinishedBatchError: If it is of another command, is not a checkpoint, or does not agree with the
-            files.
+        UnfinishedBatchError: If the checkpoint belongs to another command, is invalid, or does not agree with
+            the files.
 
         OSError: If a file cannot be read.
     """
     try:
-        done = msgspec.json.decode(folder.read(CHECKPOINT, CHECKPOINT_SIZE), type=Checkpoint)
+        checkpoint = msgspec.json.decode(folder.read(CHECKPOINT, CHECKPOINT_SIZE), type=Checkpoint)
     except (OSError, ValueError, RecursionError):
         msg = f"'{folder.path.name}/{CHECKPOINT}' is not a checkpoint: {ANOTHER_FOLDER}"
         raise UnfinishedBatchError(msg) from None
-    if done.command != command:
+    if checkpoint.command != command:
         raise UnfinishedBatchError(OTHER_BATCH)
-    _check_files(done, files, folder)
-    if not (_has_plausible_counts(done, files, form) and _has_whole_lines(done, folder)):
+    _check_files(checkpoint, files, folder)
+    if not (_has_plausible_counts(checkpoint, files, form) and _has_whole_lines(checkpoint, folder)):
         raise contradiction(folder)
-    return done
+    return checkpoint
 
 
 def contradiction(folder: Folder) -> UnfinishedBatchError:
-    """Return the error of a checkpoint that does not agree with the files of its folder."""
+    """Return the error for a checkpoint that does not agree with the files of its folder."""
     return UnfinishedBatchError(
         f"'{folder.path.name}/{CHECKPOINT}' does not agree with the files: {ANOTHER_FOLDER}"
     )
 
 
-def _check_files(done: Checkpoint, files: Mapping[str, int], folder: Folder) -> None:
+def _check_files(checkpoint: Checkpoint, files: Mapping[str, int], folder: Folder) -> None:
     """Raise UnfinishedBatchError unless the files exist, are long enough, and are numbered without gaps."""
-    for number in range(1, done.shard + 1):
+    for number in range(1, checkpoint.shard + 1):
         name = shard_name(number)
-        if files.get(name, 0) < (done.size if number == done.shard else 1):
-            raise UnfinishedBatchError(_lost(name))
-    if files.get(REJECTED, 0) < done.rejected_size:
-        raise UnfinishedBatchError(_lost(REJECTED))
+        if files.get(name, 0) < (checkpoint.size if number == checkpoint.shard else 1):
+            raise UnfinishedBatchError(_describe_lost_data(name))
+    if files.get(REJECTED, 0) < checkpoint.rejected_size:
+        raise UnfinishedBatchError(_describe_lost_data(REJECTED))
     expected = set(map(shard_name, range(1, shards_in(files) + 1)))
-    strange = next((name for name in files if _has_requests(name) and name not in expected), None)
-    if strange is not None:
-        msg = f"{strange!r} is not a file of the batch in {folder.path.name!r}: {ANOTHER_FOLDER}"
+    unexpected = next((name for name in files if _has_requests(name) and name not in expected), None)
+    if unexpected is not None:
+        msg = f"{unexpected!r} is not a file of the batch in {folder.path.name!r}: {ANOTHER_FOLDER}"
         raise UnfinishedBatchError(msg)
 
 
-def _lost(name: str) -> str:
-    return f"{name!r} has lost what was written: {ANOTHER_FOLDER}"
+def _describe_lost_data(name: str) -> str:
+    return f"{name!r} has lost files of the batch: {ANOTHER_FOLDER}"
 
 
-def _has_plausible_counts(done: Checkpoint, files: Mapping[str, int], form: LineFormat) -> bool:
-    """Return whether the numbers of a checkpoint agree with each other, the sizes and the vendor's limits."""
-    earlier = [files[shard_name(number)] for number in range(1, done.shard)]
+def _has_plausible_counts(checkpoint: Checkpoint, files: Mapping[str, int], form: LineFormat) -> bool:
+    """Whether the numbers of a checkpoint agree with each other, the sizes and the vendor's limits."""
+    earlier = [files[shard_name(number)] for number in range(1, checkpoint.shard)]
     return (
-        max(done.size, *earlier, 0) <= form.most_bytes
-        and sum(earlier) + done.size == done.bytes
-        and len(earlier) <= done.requests - done.lines <= len(earlier) * form.most_lines
-        and bool(done.size) == bool(done.lines)
-        and (done.lines > 0 or not earlier)  # a new file begins with a line
-        and bool(done.rejected) == bool(done.rejected_size)
-        and done.requests + done.rejected <= done.rows
-        and bool(done.rows) == bool(done.last)
+        max(checkpoint.size, *earlier, 0) <= form.most_bytes
+        and sum(earlier) + checkpoint.size == checkpoint.bytes
+        and len(earlier) <= checkpoint.requests - checkpoint.lines <= len(earlier) * form.most_lines
+        and bool(checkpoint.size) == bool(checkpoint.lines)
+        and (checkpoint.lines > 0 or not earlier)  # a new file is only created for a line
+        and bool(checkpoint.rejected) == bool(checkpoint.rejected_size)
+        and checkpoint.requests + checkpoint.rejected <= checkpoint.rows
+        and bool(checkpoint.rows) == bool(checkpoint.last)
     )
 
 
-def _has_whole_lines(done: Checkpoint, folder: Folder) -> bool:
-    """Return whether lines end where a checkpoint has the ends of its files, and are as many."""
-    lines = _lines_in(folder, shard_name(done.shard), 0, done.size) if done.size else 0
-    is_rejected_whole = not done.rejected_size or _lines_in(folder, REJECTED, done.rejected_size - 1, 1) == 1
-    return lines == done.lines and is_rejected_whole
+def _has_whole_lines(checkpoint: Checkpoint, folder: Folder) -> bool:
+    """Whether the files have line ends at the sizes in a checkpoint, and the number of lines agrees."""
+    lines = _lines_in(folder, shard_name(checkpoint.shard), 0, checkpoint.size) if checkpoint.size else 0
+    is_rejected_whole = (
+        not checkpoint.rejected_size or _lines_in(folder, REJECTED, checkpoint.rejected_size - 1, 1) == 1
+    )
+    return lines == checkpoint.lines and is_rejected_whole
 
 
 def _lines_in(folder: Folder, name: str, start: int, size: int) -> int:
-    """Return how many lines a part of a file has; 0 if the part does not end with one."""
+    """Return the number of lines in a part of a file; 0 if it does not end with a line end."""
     lines, data = 0, b""
     with folder.open_for_reading(name) as file:
         file.seek(start)

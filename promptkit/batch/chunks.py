@@ -1,4 +1,4 @@
-"""Renders a chunk of rows to lines of a batch file, in whichever process."""
+"""Rendering of a chunk of rows to lines of a batch file, in any process."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,26 +13,26 @@ from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS, LineFormat
 from promptkit.batch.rows import Chunk, Columns, Row, RowError, row_of
 
-#: How long a digest in an identifier is, in bytes.
+#: The size of a digest in an identifier, in bytes.
 _DIGEST_SIZE: Final = 8
 
-#: What some who read lines take for ends of them, and JSON does not: as JSON writes it.
-_ENDS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
+#: Characters that some readers take for line ends, but JSON does not, with their escapes.
+_LINE_SEPARATORS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
 
 
 class Rejected(Struct, frozen=True):
     """
-    What is wrong with a row.
+    An error in a row.
 
     Args:
         line:
             The line of the row.
 
         argument:
-            The argument; None if it is about the row.
+            The argument; None if the error is about the whole row.
 
         reason:
-            What is wrong.
+            The problem.
     """
 
     line: int
@@ -42,35 +42,35 @@ class Rejected(Struct, frozen=True):
 
 class RenderedChunk(Struct, frozen=True):
     """
-    What became of a chunk of rows.
+    The requests and errors of a chunk of rows.
 
     Args:
         first:
             The number of the first row.
 
         lines:
-            The requests, each with its end.
+            The requests, as lines with line ends.
 
         requests:
-            How many they are.
+            The number of requests.
 
         keys:
-            The line of the row, and the identifier, of each, if a column has them; else nothing.
+            The line and identifier of each request, if a column identifies rows; otherwise empty.
 
         rejected:
-            What is wrong with the others.
+            The errors of rejected rows.
 
         rows:
-            How many numbers the rows have.
+            How many row numbers the chunk spans, including blank lines.
 
         end:
-            How much of the table was read up to here.
+            The number of bytes or rows of the table read so far.
 
         characters:
-            How much text the requests hold.
+            The number of characters in the requests' texts.
 
         digest:
-            Tells one outcome from another.
+            A digest of the requests and errors.
     """
 
     first: int
@@ -87,36 +87,34 @@ class RenderedChunk(Struct, frozen=True):
 @attrs.frozen
 class ChunkRenderer:
     """
-    Makes lines of rows. It can be pickled.
+    A renderer of rows to lines of a batch file. It can be pickled.
 
     Args:
         renderer:
-            Renders one row, for a vendor. Its key is the column that identifies rows.
+            Renders one row for a vendor. Its key is the column that identifies rows.
 
         read:
-            Makes a row of what the file has of it.
+            Converts the raw data of a row to its values.
     """
 
     renderer: Renderer
     read: Callable[[Any], Row]
 
     def __call__(self, chunk: Chunk) -> RenderedChunk:
-        """
-        Return the requests of a chunk.
-        """
+        """Return the requests and errors of a chunk."""
         lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejected](), 0
         matched = self.renderer.matched
-        for number, place, raw in chunk.numbered():
+        for number, line, raw in chunk.numbered():
             try:
                 identifier, data, length = self._request(number, row_of(raw, self.read), matched)
-            except Exception as error:  # noqa: BLE001 (one odd row does not end the batch)
-                told = self.renderer.row_error(error).told
-                rejected += (Rejected(place, argument, reason) for argument, reason in told)
+            except Exception as error:  # noqa: BLE001 (an unusual row does not end the batch)
+                reasons = self.renderer.row_error(error).reasons
+                rejected += (Rejected(line, argument, reason) for argument, reason in reasons)
             else:
                 lines.append(data)
                 characters += length
                 if self.renderer.key is not None:
-                    keys.append((place, identifier))
+                    keys.append((line, identifier))
         data = b"".join(lines)
         return RenderedChunk(
             chunk.first,
@@ -133,39 +131,39 @@ class ChunkRenderer:
     def _request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
         renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
         sent, typed = matched.given(row)
-        said = renderer.said(sent, typed)
+        rendering = renderer.render_row(sent, typed)
         try:
             identifier = self._identifier(number, row, {**sent, **typed}, form)
-            data = _one_line(msgspec.json.encode(form.line(identifier, renderer.body(said)))) + b"\n"
+            data = _one_line(msgspec.json.encode(form.line(identifier, renderer.body(rendering)))) + b"\n"
         except UnicodeEncodeError:
             msg = "a value has half of a character"
             raise RowError.of(msg) from None
         if len(data) > form.most_bytes:
             msg = f"its request has {len(data):,} bytes, and a file at most {form.most_bytes:,}"
             raise RowError.of(msg)
-        return identifier, data, len(said if isinstance(said, str) else said.text)
+        return identifier, data, len(rendering if isinstance(rendering, str) else rendering.text)
 
-    def _identifier(self, number: int, row: Row, given: Mapping[str, Any], form: LineFormat) -> str:
+    def _identifier(self, number: int, row: Row, arguments: Mapping[str, Any], form: LineFormat) -> str:
         key, name = self.renderer.key, self.renderer.prompt.options.name
         if key is None:
-            what = msgspec.json.encode((name, given), enc_hook=repr, order="sorted")
-            return f"{number}-{blake2b(what, digest_size=_DIGEST_SIZE).hexdigest()}"
+            content = msgspec.json.encode((name, arguments), enc_hook=repr, order="sorted")
+            return f"{number}-{blake2b(content, digest_size=_DIGEST_SIZE).hexdigest()}"
         identifier = "" if row.get(key) is None else str(row[key])
         if re.fullmatch(form.identifiers, identifier) is None:
-            msg = f"its {key!r} is no identifier: {self.renderer.to} takes {form.takes}"
+            msg = f"its {key!r} is not an identifier: {self.renderer.to} takes {form.takes}"
             raise RowError.of(msg)
         return identifier
 
 
 def _digest(*parts: bytes) -> str:
     digest = blake2b(digest_size=_DIGEST_SIZE)
-    for part in parts:  # joined, they would be copied
+    for part in parts:  # joining would copy them
         digest.update(part)
     return digest.hexdigest()
 
 
 def _one_line(data: bytes) -> bytes:
     if not data.isascii():
-        for end, written in _ENDS.items():
-            data = data.replace(end, written)
+        for end, escaped in _LINE_SEPARATORS.items():
+            data = data.replace(end, escaped)
     return data

@@ -1,4 +1,4 @@
-"""The tables of engines: their rows, and the same table with columns added."""
+"""Tables of data engines: reading their rows, and adding columns."""
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-#: Columns by name: whether each holds messages; else it holds text.
+#: By column name, whether the column contains messages instead of text.
 ColumnTypes: TypeAlias = Mapping[str, bool]
 
 _Rows: TypeAlias = Sequence[Mapping[str, Any]]
@@ -14,22 +14,22 @@ _Columns: TypeAlias = Mapping[str, list[Any]]
 
 
 class _TableKind(Struct, frozen=True):
-    """What is known of one kind of table."""
+    """Functions for one kind of table."""
 
-    #: Returns the names of its columns.
+    #: Returns the names of the columns.
     names: Callable[[Any], list[str]]
-    #: Returns its rows, with what they have in some columns.
+    #: Returns the rows, restricted to some columns.
     rows: Callable[[Any, list[str]], _Rows]
-    #: Returns it with columns added, or replaced.
+    #: Returns the table with columns added or replaced.
     extended: Callable[[Any, _Columns, ColumnTypes], Any]
 
 
 def known_table(table: Any) -> Any:
     """
-    Return a table, or a pyarrow Table of what has Arrow's stream of another kind.
+    Return a supported table; other tables with an Arrow stream are converted to a pyarrow Table.
 
     Raises:
-        TypeError: If it is no table.
+        TypeError: If *table* is not a table.
 
     See Also:
         https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
@@ -43,43 +43,37 @@ def known_table(table: Any) -> Any:
     if isinstance(table, Sequence) and not isinstance(table, str | bytes):
         return table
     msg = (
-        f"a {type(table).__name__} is no table: give a pyarrow Table, a frame of Polars or pandas, or a list "
-        "of mappings"
+        f"a {type(table).__name__} is not a table: give a pyarrow Table, a Polars or pandas "
+        f"DataFrame, or a list of mappings"
     )
     raise TypeError(msg)
 
 
 def columns_of(table: Any) -> list[str] | None:
-    """
-    Return the names of the columns of a known table; None if each row has its own.
-    """
+    """Return the column names of a supported table; None for a list, whose rows have their own."""
     kind = _kind_of(table)
     return None if kind is None else kind.names(table)
 
 
 def rows_of(table: Any, columns: Collection[str]) -> _Rows:
-    """
-    Return the rows of a known table, with what they have in *columns*. Raises TypeError if one is no mapping.
-    """
+    """Return the rows of a supported table, restricted to *columns*. Raises TypeError for an invalid row."""
     kind = _kind_of(table)
     if kind is None:
         return _list_rows(table)
-    wanted = frozenset(columns)
-    names = [name for name in kind.names(table) if name in wanted]
-    return kind.rows(table, names) if names else [{}] * len(table)  # some tables of no columns have no rows
+    requested = frozenset(columns)
+    names = [name for name in kind.names(table) if name in requested]
+    return kind.rows(table, names) if names else [{}] * len(table)  # some tables without columns have no rows
 
 
 def with_columns(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
-    """
-    Return a known table with columns added, or replaced.
-    """
+    """Return a supported table with columns added or replaced."""
     kind = _kind_of(table)
     return _list_with(table, columns) if kind is None else kind.extended(table, columns, types)
 
 
 def _kind_of(table: Any) -> _TableKind | None:
-    """What is known of a table; None of a list."""
-    names = ((one.__module__.partition(".")[0], one.__name__) for one in type(table).__mro__)
+    """Return the kind of a table; None for a list."""
+    names = ((cls.__module__.partition(".")[0], cls.__name__) for cls in type(table).__mro__)
     return next((_KINDS[name] for name in names if name in _KINDS), None)
 
 
@@ -88,7 +82,7 @@ def _list_rows(rows: Any) -> _Rows:
         if not isinstance(row, Mapping):
             msg = f"a row is a mapping of column to value, not a {type(row).__name__}"
             raise TypeError(msg)
-    return rows  # type: ignore[no-any-return]  # they were looked at
+    return rows  # type: ignore[no-any-return]  # the loop has checked them
 
 
 def _list_with(rows: Any, columns: _Columns) -> list[dict[str, Any]]:
@@ -100,11 +94,11 @@ def _list_with(rows: Any, columns: _Columns) -> list[dict[str, Any]]:
 
 def _arrow_rows(table: Any, names: list[str]) -> _Rows:
     arrow = sys.modules["pyarrow"]
-    chosen = table.select(names)
-    fields = [field.with_type(_microseconds(arrow, field.type)) for field in chosen.schema]
-    # Python has no nanoseconds: what is finer is cut off.
-    chosen = chosen.cast(arrow.schema(fields), safe=False)
-    return chosen.to_pylist(maps_as_pydicts="strict")  # type: ignore[no-any-return]  # a list of mappings
+    selected = table.select(names)
+    fields = [field.with_type(_microseconds(arrow, field.type)) for field in selected.schema]
+    # Python does not support nanoseconds, so they are truncated.
+    selected = selected.cast(arrow.schema(fields), safe=False)
+    return selected.to_pylist(maps_as_pydicts="strict")  # type: ignore[no-any-return]  # a list of mappings
 
 
 def _microseconds(arrow: Any, kind: Any) -> Any:
@@ -121,8 +115,8 @@ def _arrow_with(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
     messages = arrow.list_(arrow.struct([("role", text), ("content", text)]))
     for name, values in columns.items():
         column = arrow.array(values, messages if types[name] else text)
-        place = table.schema.get_field_index(name)
-        table = table.append_column(name, column) if place < 0 else table.set_column(place, name, column)
+        index = table.schema.get_field_index(name)
+        table = table.append_column(name, column) if index < 0 else table.set_column(index, name, column)
     return table
 
 
@@ -138,13 +132,13 @@ def _polars_names(table: Any) -> list[str]:
 def _polars_with(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
     polars = sys.modules["polars"]
     messages = polars.List(polars.Struct({"role": polars.String, "content": polars.String}))
-    made = [
+    series = [
         polars.Series(name, values, dtype=messages if types[name] else polars.String)
         for name, values in columns.items()
     ]
     if hasattr(table, "with_columns"):
-        return table.with_columns(made)
-    return polars.DataFrame(made).to_struct(table.name)
+        return table.with_columns(series)
+    return polars.DataFrame(series).to_struct(table.name)
 
 
 def _pandas_rows(frame: Any, names: list[str]) -> _Rows:
@@ -153,7 +147,7 @@ def _pandas_rows(frame: Any, names: list[str]) -> _Rows:
 
 
 def _python_values(column: Any) -> list[Any]:
-    """The values of a column of pandas, None where it has none, and as Python's own moments and durations."""
+    """Return the values of a pandas column: None where missing, and Python's own datetimes and timedeltas."""
     values: list[Any] = column.astype(object).where(column.notna(), None).tolist()
     if column.dtype.kind == "M":
         return [None if value is None else value.to_pydatetime(warn=False) for value in values]
@@ -172,7 +166,7 @@ def _pandas_with(frame: Any, columns: _Columns, _: ColumnTypes) -> Any:
 _ARROW: Final = _TableKind(lambda table: table.schema.names, _arrow_rows, _arrow_with)
 _POLARS: Final = _TableKind(_polars_names, _polars_rows, _polars_with)
 
-#: By the package and the name of the class, or of one that it inherits from.
+#: By the package and name of the class or of a base class.
 _KINDS: Final[dict[tuple[str, str], _TableKind]] = {
     ("pyarrow", "Table"): _ARROW,
     ("pyarrow", "RecordBatch"): _ARROW,

@@ -1,4 +1,4 @@
-"""Joins the results of a batch, in whichever order they came, with the rows that the batch was made of."""
+"""The results of a batch, in any order, joined with its rows."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,21 +15,21 @@ from promptkit.errors.suggestions import near_file
 from promptkit.files.folder import Folder
 from promptkit.files.reading import open_regular_file
 
-#: The members that have the identifier of a result.
+#: Members with the identifier of a result.
 _IDENTIFIERS: Final = ("custom_id", "key", "recordId")
 
-#: Where the result of a row is that has its answer.
-_TAKEN: Final = -1
+#: The location that marks a result as used by a row.
+_USED: Final = -1
 
-#: The members that hold what came back, from the outside in.
+#: Members that wrap the answer, from the outside in.
 _WRAPPERS: Final = ("result", "response", "body", "message", "modelOutput")
 
-#: The longest line of results, in bytes: some vendors repeat the request next to its answer.
+#: The maximum size of a line of results, in bytes: some vendors repeat the request next to its answer.
 _MAX_LINE: Final = 64 * 1024 * 1024
 
 
 class _Results(Struct, frozen=True):
-    """A file of results, and its name in errors."""
+    """A file of results, and its name for error messages."""
 
     name: str
     file: BinaryIO
@@ -44,34 +44,34 @@ def joined(table: Table, results: Path, key: str | None) -> Iterator[dict[str, A
             The rows.
 
         results:
-            The file of results that a vendor has written, or a folder of them.
+            The file with a vendor's results, or a folder of such files.
 
         key:
-            The column that identifies rows; None where they have their number.
+            The column that identifies rows; None if their numbers do.
 
     Returns:
-        The row's values as ``row``, its ``answer`` as text, and its ``error``, of which one is None. A row
-        without a result has an error that says so. Of several results of a row, one with an answer counts.
+        The row's values as ``row``, its ``answer`` as text, and its ``error``, one of which is None. Missing
+        results are errors. If a row has several results, one with an answer is used.
 
     Raises:
-        ColumnError: If there is no such column.
+        ColumnError: If the key column does not exist.
 
-        RowsError: If a line of the results is no result, or there are none.
+        RowsError: If a line of the results is invalid, or there are no results.
     """
     if table.columns is not None:
         check_key(key, table.columns)
-    with ExitStack() as opened:
-        files = _opened(results, opened)
-        places = opened.enter_context(closing(Keys()))
-        _find(files, places, by_number=key is None)
+    with ExitStack() as stack:
+        files = _open_results(results, stack)
+        locations = stack.enter_context(closing(Keys()))
+        _index_results(files, locations, by_number=key is None)
         for number, line, raw in table.rows():
-            yield {"line": line, **_joined(table, raw, number if key is None else key, files, places)}
+            yield {"line": line, **_join_row(table, raw, number if key is None else key, files, locations)}
 
 
-def _opened(results: Path, opened: ExitStack) -> list[_Results]:
+def _open_results(results: Path, stack: ExitStack) -> list[_Results]:
     with _reading(str(results)):
         if not results.is_dir():
-            return [_Results(str(results), opened.enter_context(open_regular_file(results)))]
+            return [_Results(str(results), stack.enter_context(open_regular_file(results)))]
         folder = Folder.named(results)
         names = [name for name, _ in folder.entries() if name.endswith(".jsonl")]
     if not names:
@@ -80,7 +80,7 @@ def _opened(results: Path, opened: ExitStack) -> list[_Results]:
     files = list[_Results]()
     for name in names:
         with _reading(str(results / name)):
-            files.append(_Results(str(results / name), opened.enter_context(folder.open_for_reading(name))))
+            files.append(_Results(str(results / name), stack.enter_context(folder.open_for_reading(name))))
     return files
 
 
@@ -94,49 +94,49 @@ def _reading(name: str) -> Iterator[None]:
         raise RowsError(msg) from None
 
 
-def _joined(
-    table: Table, raw: Any, key: str | int, files: Sequence[_Results], places: Keys
+def _join_row(
+    table: Table, raw: Any, key: str | int, files: Sequence[_Results], locations: Keys
 ) -> dict[str, Any]:
-    """One row, which is known by its number, or by what it has in a column."""
+    """Join one row, which is identified by its number or its key column."""
     row: Any = None
     try:
         row = row_of(raw, table.read)
-        answer, fault = _answer(key if isinstance(key, int) else row.get(key), files, places)
+        answer, error_message = _answer(key if isinstance(key, int) else row.get(key), files, locations)
     except RowError as error:
-        answer, fault = "", str(error)
+        answer, error_message = "", str(error)
     except KeysError:
         raise
-    except Exception as error:  # noqa: BLE001 (one odd row or result does not end the others)
-        answer, fault = "", f"the result cannot be read: {type(error).__name__}: {error}"
-    return {"row": row, "answer": None if fault else answer, "error": fault}
+    except Exception as error:  # noqa: BLE001 (an unusual row or result does not end the join)
+        answer, error_message = "", f"the result cannot be read: {type(error).__name__}: {error}"
+    return {"row": row, "answer": None if error_message else answer, "error": error_message}
 
 
-def _answer(identifier: Any, files: Sequence[_Results], places: Keys) -> tuple[str, str | None]:
+def _answer(identifier: Any, files: Sequence[_Results], locations: Keys) -> tuple[str, str | None]:
     if identifier in (None, ""):
         return "", "it has no key"
-    place = places.place(str(identifier))
-    if place is None:
+    location = locations.location(str(identifier))
+    if location is None:
         return "", "there is no result"
-    if place == _TAKEN:
+    if location == _USED:
         return "", "its key is that of an earlier row"
-    found = answer_of(_result_at(files, place))
-    places.replace(str(identifier), _TAKEN)
-    return found
+    answer = answer_of(_result_at(files, location))
+    locations.replace(str(identifier), _USED)
+    return answer
 
 
-def _find(files: Sequence[_Results], places: Keys, *, by_number: bool) -> None:
-    """Keep where the result of each row is: which file, and where in it."""
-    for number, results in enumerate(files):
+def _index_results(files: Sequence[_Results], locations: Keys, *, by_number: bool) -> None:
+    """Store the location of each result: its file, and its position there."""
+    for index, results in enumerate(files):
         for position, line in _lines(results):
-            result, identifier = _identified(line, results.name, position)
-            name = _number_in(identifier, results.name) if by_number else identifier
-            place = position * len(files) + number
-            if not places.add(name, place) and _has_answer(result):
-                places.replace(name, place)
+            result, identifier = _parse_result(line, results.name, position)
+            name = _row_number(identifier, results.name) if by_number else identifier
+            location = position * len(files) + index
+            if not locations.add(name, location) and _has_answer(result):
+                locations.replace(name, location)
 
 
 def _lines(results: _Results) -> Iterator[tuple[int, bytes]]:
-    """The lines of results that are not blank, each with its position."""
+    """Yield the non-blank lines of results with their positions."""
     position = 0
     with _reading(results.name):
         while line := results.file.readline(_MAX_LINE + 1):
@@ -151,60 +151,60 @@ def _lines(results: _Results) -> Iterator[tuple[int, bytes]]:
 def _has_answer(result: Mapping[str, Any]) -> bool:
     try:
         return answer_of(result)[1] is None
-    except Exception:  # noqa: BLE001 (a result of an odd shape; its row has the error)
+    except Exception:  # noqa: BLE001 (an unusual result; its row reports the error)
         return False
 
 
-def _identified(line: bytes, file: str, position: int) -> tuple[dict[str, Any], str]:
+def _parse_result(line: bytes, file: str, position: int) -> tuple[dict[str, Any], str]:
     try:
         result = msgspec.json.decode(line, type=dict[str, Any])
         return result, next(str(result[name]) for name in _IDENTIFIERS if name in result)
     except (ValueError, RecursionError, StopIteration):
-        wanted = f"each line is an object with {' or '.join(_IDENTIFIERS)}"
-        msg = f"{file!r} has no result at byte {position:,}: {wanted}"
+        expected = f"each line is an object with {' or '.join(_IDENTIFIERS)}"
+        msg = f"{file!r} has no result at byte {position:,}: {expected}"
         raise RowsError(msg) from None
 
 
-def _number_in(identifier: str, file: str) -> str:
-    found = re.fullmatch(r"(\d+)-[0-9a-f]{16}", identifier)
-    if found is None:
-        msg = f"{file!r} has {identifier!r}, which is no row's number: name the column of the key with --key"
+def _row_number(identifier: str, file: str) -> str:
+    match = re.fullmatch(r"(\d+)-[0-9a-f]{16}", identifier)
+    if match is None:
+        msg = f"{file!r} has {identifier!r}, which is not a row number: name the key column with --key"
         raise RowsError(msg)
-    return found[1]
+    return match[1]
 
 
-def _result_at(files: Sequence[_Results], place: int) -> dict[str, Any]:
-    position, number = divmod(place, len(files))
-    file = files[number].file
+def _result_at(files: Sequence[_Results], location: int) -> dict[str, Any]:
+    position, index = divmod(location, len(files))
+    file = files[index].file
     file.seek(position)
     return msgspec.json.decode(file.readline(_MAX_LINE), type=dict[str, Any])
 
 
 def answer_of(result: Mapping[str, Any]) -> tuple[str, str | None]:
     """
-    Return the text that a model answered, and what went wrong; None if nothing did.
+    Return the text of a model's answer, and the error, which is None if there is an answer.
 
     Args:
         result:
             One line of a vendor's results.
     """
-    found: Any = result
-    while isinstance(found, dict):
-        if error := found.get("error"):
+    current: Any = result
+    while isinstance(current, dict):
+        if error := current.get("error"):
             return "", error if isinstance(error, str) else msgspec.json.encode(error).decode()
-        inner = next((found[name] for name in _WRAPPERS if name in found), None)
+        inner = next((current[name] for name in _WRAPPERS if name in current), None)
         if inner is None:
             break
-        found = inner
-    texts = list(_texts(found))
+        current = inner
+    texts = list(_texts(current))
     if texts:
         return "".join(texts), None
-    return "", f"there is no answer in it: {msgspec.json.encode(found).decode()[:200]}"
+    return "", f"there is no answer in it: {msgspec.json.encode(current).decode()[:200]}"
 
 
-def _texts(found: Any) -> Iterator[str]:
-    """The texts of the first answer, in the order of their parts."""
-    match found:
+def _texts(result: Any) -> Iterator[str]:
+    """Yield the texts of the first answer, in the order of its parts."""
+    match result:
         case {"choices": [{"message": {"content": str(text)}}, *_]}:
             yield text
         case {"candidates": [{"content": {"parts": [*parts]}}, *_]} | {"content": [*parts]}:
@@ -219,7 +219,7 @@ def _texts(found: Any) -> Iterator[str]:
 def _parts(parts: Iterable[Any]) -> Iterator[str]:
     for part in parts:
         match part:
-            case {"thought": True}:  # Gemini's own notes
+            case {"thought": True}:  # Gemini's thoughts
                 continue
             case {"text": str(text)}:
                 yield text

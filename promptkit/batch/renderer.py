@@ -1,4 +1,4 @@
-"""Renders a prompt for the rows of a table, in any process and on any engine."""
+"""Rendering of a prompt for the rows of a table, in any process and on any engine."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -9,7 +9,7 @@ import attrs
 import msgspec
 from msgspec.structs import replace
 
-from promptkit.batch.body_templates import Bodies, Said
+from promptkit.batch.body_templates import Bodies, RenderedRow
 from promptkit.batch.dataframes import ColumnTypes, columns_of, known_table, rows_of, with_columns
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import Columns, RowError
@@ -22,19 +22,19 @@ from promptkit.language.messages import Workflow, workflow_of
 
 T = TypeVar("T")
 
-#: The form that engines of models take: messages of a role and text.
+#: The default form, which model engines accept: messages with a role and text.
 MESSAGES: Final = "messages"
 
-_HALF: Final = "the prompt says half of a character"
+_LONE_SURROGATE: Final = "the rendering has half of a character"
 
 _REQUEST: Final = "request"
-_FAULT: Final = "fault"
+_ERROR_COLUMN: Final = "fault"
 
 
 def _form(to: str) -> str:
-    if to not in (known := (MESSAGES, *LINE_FORMATS)):
-        meant = nearest(to, known)
-        hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(known)}"
+    if to not in (formats := (MESSAGES, *LINE_FORMATS)):
+        suggestion = nearest(to, formats)
+        hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(formats)}"
         msg = f"there is no form {to!r}: {hint}"
         raise ValueError(msg)
     return to
@@ -43,45 +43,44 @@ def _form(to: str) -> str:
 @attrs.frozen
 class Renderer:
     """
-    A prompt as a function of tables: it adds what the prompt says to each row, and what is wrong with it.
+    A prompt as a function of tables: it adds a column with renderings, and a column with errors.
 
-    It can be pickled, so that engines call it in other processes. Calling it returns the kind of table that
-    it was given: a pyarrow Table or RecordBatch, a frame of Polars or pandas, a Series of structs of Polars,
-    or a list of mappings; for anything else that has ``__arrow_c_stream__``, a pyarrow Table.
+    It can be pickled, so that engines can call it in other processes. It returns the kind of table that it
+    gets: a pyarrow Table or RecordBatch, a Polars or pandas data frame, a Polars Series of structs, or a list
+    of mappings. For other objects with ``__arrow_c_stream__`` it returns a pyarrow Table.
 
-    A column is the parameter of its name, and other columns are left alone. Values keep their types; text is
-    read as a client's, and None is what is not given. Two columns are added: ``messages`` or ``request``, and
-    ``fault``, of which one is None.
+    Columns are matched to parameters by name; other columns are ignored. Values keep their types; text is
+    parsed like text from a client, and None means that an argument is missing. Two columns are added:
+    ``messages`` or ``request``, and ``fault``. One of them is None.
 
     Args:
         prompt:
             The prompt.
 
         to:
-            ``"messages"`` for messages of a role and text, as engines of models take them; or a vendor, for
-            the body of a request to it as JSON text: ``"openai-chat"``, ``"openai-responses"``,
-            ``"anthropic"``, ``"gemini"`` or ``"bedrock"``.
+            ``"messages"`` for messages with a role and text, as model engines accept them; or a vendor, for
+            the body of a request as JSON text: ``"openai-chat"``, ``"openai-responses"``, ``"anthropic"``,
+            ``"gemini"`` or ``"bedrock"``.
 
         model:
-            The model that requests name.
+            The model in requests.
 
         columns:
-            Parameters by the columns that they are read from, where names differ.
+            Parameters by column, where the names differ.
 
         values:
             Values by parameter that are the same for all rows, as a client sends them.
 
         fields:
-            What else is in the body of each request, such as ``{"temperature": 0}``. With ``"lossy": True``,
-            what the vendor does not take becomes text.
+            Other fields of each request body, such as ``{"temperature": 0}``. With ``"lossy": True``, content
+            that the vendor does not support is replaced by a text description.
 
         key:
             The column that `batches` passes on, as text.
 
     Raises:
-        ValueError: If there is no such form. Of what else is wrong, the first use says what: `ColumnError`,
-            `ArgumentsError` for *values*, `CompileError` for the prompt, `UnsupportedAnswerError` for its
-                answer.
+        ValueError: If *to* is unknown. Other errors are raised on first use: `ColumnError`, `ArgumentsError`
+            for *values*, `CompileError` for the prompt, `UnsupportedAnswerError` for its answer type.
 
     See Also:
         https://platform.openai.com/docs/guides/batch
@@ -102,39 +101,39 @@ class Renderer:
 
     @property
     def column(self) -> str:
-        """The name of the column that is added beside ``fault``."""
+        """The name of the column that is added next to ``fault``."""
         return MESSAGES if self.to == MESSAGES else _REQUEST
 
     @property
     def schema(self) -> str:
-        """What `batches` yields, as Spark writes it: the key if there is one, what is said, and the fault."""
+        """The columns that `batches` yields, in Spark's syntax: the key, if any, rendering and error."""
         key = "" if self.key is None else f"`{self.key}` string, "
         form = "array<struct<role: string, content: string>>" if self.to == MESSAGES else "string"
-        return f"{key}{self.column} {form}, {_FAULT} string"
+        return f"{key}{self.column} {form}, {_ERROR_COLUMN} string"
 
     @property
     def types(self) -> ColumnTypes:
-        """Whether each added column holds messages; else it holds text."""
-        return {self.column: self.to == MESSAGES, _FAULT: False}
+        """For each added column, whether it contains messages instead of text."""
+        return {self.column: self.to == MESSAGES, _ERROR_COLUMN: False}
 
     def __call__(self, table: T) -> T:
         """
-        Return *table* with the columns that are added.
+        Return *table* with the added columns.
 
         Raises:
-            TypeError: If it is no table.
+            TypeError: If *table* is not a table.
 
-            ColumnError: If it has no column for a parameter that is required.
+            ColumnError: If the column of a required parameter is missing.
         """
-        known = known_table(table)
-        return with_columns(known, self._rendered(known), self.types)  # type: ignore[no-any-return]  # of that kind
+        supported = known_table(table)
+        return with_columns(supported, self._rendered(supported), self.types)  # type: ignore[no-any-return]  # of that kind
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """
-        Yield a record batch of `schema` for each of *batches*: what ``DataFrame.mapInArrow`` of Spark takes.
+        Yield a record batch of `schema` for each of *batches*, for Spark's ``DataFrame.mapInArrow``.
 
         Raises:
-            ColumnError: If they have no column for a parameter that is required, or for the key.
+            ColumnError: If the column of a required parameter, or the key column, is missing.
         """
         for batch in batches:
             rendered = with_columns(batch, self._rendered(batch, self.key), self.types)
@@ -144,21 +143,21 @@ class Renderer:
             yield rendered.select([*([] if self.key is None else [self.key]), *self.types])
 
     def _rendered(self, table: Any, key: str | None = None) -> dict[str, list[Any]]:
-        matched, said, faults = self.matched, list[Any](), list[str | None]()
+        matched, renderings, errors = self.matched, list[Any](), list[str | None]()
         if (names := columns_of(table)) is not None:
             matched.check(names, key)
         for row in rows_of(table, {column for column, _ in matched.pairs}):
             try:
-                said.append(self._column(self.said(*matched.given(row))))
-                faults.append(None)
-            except Exception as error:  # noqa: BLE001 (one odd row does not end the table)
-                said.append(None)
-                faults.append(str(self.row_error(error)))
-        return {self.column: said, _FAULT: faults}
+                renderings.append(self._column(self.render_row(*matched.given(row))))
+                errors.append(None)
+            except Exception as error:  # noqa: BLE001 (an unusual row does not end the table)
+                renderings.append(None)
+                errors.append(str(self.row_error(error)))
+        return {self.column: renderings, _ERROR_COLUMN: errors}
 
-    def said(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> Said:
+    def render_row(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> RenderedRow:
         """
-        Render one row. One text of the user, which is what most prompts say, is no workflow yet.
+        Render one row. The usual rendering, a single user text, is returned as a string.
 
         Args:
             sent:
@@ -168,7 +167,7 @@ class Renderer:
                 Values that have their parameter's type.
 
         Raises:
-            RowError: If a value is wrong, or the prompt refuses it or raises anything else.
+            RowError: If a value is invalid, or the prompt raises an exception.
         """
         compiled = self.prompt.compiled
         renderer = compiled.renderer
@@ -177,19 +176,21 @@ class Renderer:
             return renderer.render(**values) if renderer.is_async else renderer.render_sync(values)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001 (authors raise anything: the other rows go on)
-            refused = _refused(error)
-        if (arguments := compiled.arguments).secret:  # which what authors say may repeat
-            hidden = Redactor.of(arguments, {**sent, **typed}).redacted
-            refused = RowError(tuple(replace(one, reason=hidden(one.reason)) for one in refused.errors))
-        raise refused
+        except BaseException as error:  # noqa: BLE001 (prompts can raise anything; other rows continue)
+            row_error = _convert_error(error)
+        if (arguments := compiled.arguments).secret:  # error messages of authors can repeat secrets
+            redact = Redactor.of(arguments, {**sent, **typed}).redacted
+            row_error = RowError(
+                tuple(replace(invalid, reason=redact(invalid.reason)) for invalid in row_error.errors)
+            )
+        raise row_error
 
     def row_error(self, error: Exception) -> RowError:
         """
-        Return the error of the row for which *error* was raised.
+        Convert *error*, which was raised for a row, to a `RowError`.
 
         Raises:
-            UnsupportedAnswerError: If it is *error*, because each row would raise it.
+            UnsupportedAnswerError: If *error* is one, because every row would raise it.
         """
         if isinstance(error, RowError):
             return error
@@ -204,53 +205,56 @@ class Renderer:
         make, answer = LINE_FORMATS[self.to].body, self.prompt.compiled.renderer.answer
         return Bodies(lambda workflow: make(workflow, self.model, self.fields), answer)
 
-    def body(self, said: Said) -> Any:
+    def body(self, rendering: RenderedRow) -> Any:
         """
-        Return the body of the request: JSON, as `msgspec.Raw` has it.
+        Encode the body of a request as JSON, in a `msgspec.Raw`.
 
         Raises:
-            RowError: If the vendor does not take what it holds, or its answer, or it is no text.
+            RowError: If the vendor does not support the content or the row's answer type, or a text cannot be
+                encoded.
 
-            UnsupportedAnswerError: If the vendor takes no such answer as the prompt declares.
+            UnsupportedAnswerError: If the vendor does not support the answer type that the prompt declares.
         """
         try:
-            return self._bodies.of(said)
+            return self._bodies.of(rendering)
         except ExportError as error:
             raise RowError.of(error.reason) from None
         except UnsupportedAnswerError as error:
-            if self.prompt.options.answer is not None:  # it is so for every row
+            if self.prompt.options.answer is not None:  # every row has this error
                 raise
             raise RowError.of(str(error)) from None
         except UnicodeEncodeError:
-            raise RowError.of(_HALF) from None
+            raise RowError.of(_LONE_SURROGATE) from None
 
-    def _column(self, said: Said) -> Any:
+    def _column(self, rendering: RenderedRow) -> Any:
         if self.to != MESSAGES:
-            return bytes(self.body(said)).decode()
-        found = [{"role": "user", "content": said}] if isinstance(said, str) else _messages(said)
+            return bytes(self.body(rendering)).decode()
+        messages = (
+            [{"role": "user", "content": rendering}] if isinstance(rendering, str) else _messages(rendering)
+        )
         try:
-            msgspec.json.encode(found)
+            msgspec.json.encode(messages)
         except UnicodeEncodeError:
-            raise RowError.of(_HALF) from None
-        return found
+            raise RowError.of(_LONE_SURROGATE) from None
+        return messages
 
 
 def _messages(workflow: Workflow) -> list[Any]:
     try:
-        found = openai_chat(workflow_of(workflow.messages, workflow.system), system_role="system")
+        messages = openai_chat(workflow_of(workflow.messages, workflow.system), system_role="system")
     except ExportError as error:
         raise RowError.of(error.reason) from None
-    if all(type(message["content"]) is str for message in found):
-        return found
+    if all(type(message["content"]) is str for message in messages):
+        return messages
     msg = "messages are text alone, and it holds more: write to='openai-chat', or another vendor"
     raise RowError.of(msg)
 
 
-def _refused(error: BaseException) -> RowError:
-    """What is said of a row for which the prompt has raised *error*."""
+def _convert_error(error: BaseException) -> RowError:
+    """Return the error of a row for which the prompt raised *error*."""
     if isinstance(error, ArgumentsError):
         return RowError(error.errors)
-    with suppress(Exception):  # an author's class may be unable to show itself
+    with suppress(Exception):  # formatting an author's exception can fail
         if isinstance(error, PromptError | ResultError):
             return RowError.of(str(error))
         return RowError.of(f"the prompt raised {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""The lines of batch files as each vendor takes them, and the limits of such files."""
+"""The line formats of vendors' batch files, and the limits of such files."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
@@ -8,12 +8,12 @@ from msgspec import Struct
 from promptkit.exports import anthropic_request, gemini_request, openai_chat_request, openai_responses_request
 from promptkit.language.messages import Workflow
 
-#: Makes the body of a request of a workflow, the model, and what else is sent.
+#: Creates the body of a request from a workflow, the model, and other fields.
 _Body: TypeAlias = Callable[[Workflow, str | None, Mapping[str, Any]], dict[str, Any]]
 
 _MB: Final = 1_000_000
 
-#: Anthropic wants a bound on each answer, in tokens.
+#: The limit of an answer in tokens, which Anthropic requires.
 _MAX_TOKENS: Final = 4096
 
 #: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html
@@ -22,35 +22,35 @@ _BEDROCK_VERSION: Final = "bedrock-2023-05-31"
 
 class LineFormat(Struct, frozen=True):
     """
-    A vendor's batch files: one request a line.
+    The format of a vendor's batch files, with one request per line.
 
     Args:
         body:
-            Makes the body of a request.
+            Creates the body of a request.
 
         line:
-            Makes a line of an identifier and a body.
+            Creates a line from an identifier and a body.
 
         most_lines:
-            How many lines a file may have.
+            The maximum number of lines in a file.
 
         most_bytes:
-            How long a file may be, in bytes.
+            The maximum size of a file in bytes.
 
         identifier:
-            The member that has the identifier.
+            The member with the identifier.
 
         identifiers:
-            What an identifier is written like, as a regular expression.
+            A regular expression for valid identifiers.
 
         takes:
-            The same in words.
+            A description of valid identifiers.
 
         says_model:
-            Whether the body names the model. Elsewhere the batch does, when it is sent.
+            Whether the body contains the model. Otherwise the batch job selects it.
 
         takes_model:
-            What the name of a model has to contain.
+            Substrings of model names; a valid name contains at least one of them.
     """
 
     body: _Body
@@ -65,7 +65,7 @@ class LineFormat(Struct, frozen=True):
 
 
 def _openai(url: str, request: Callable[..., dict[str, Any]]) -> LineFormat:
-    """One interface of OpenAI's: https://developers.openai.com/api/docs/guides/batch."""
+    """Return the format of one OpenAI API: https://developers.openai.com/api/docs/guides/batch."""
 
     def body(workflow: Workflow, model: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
         return request(workflow, **{"model": model, **fields})
@@ -81,20 +81,20 @@ def _anthropic_body(workflow: Workflow, model: str | None, fields: Mapping[str, 
 
 
 def _bedrock_body(workflow: Workflow, _: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    own = {"anthropic_version": _BEDROCK_VERSION, "max_tokens": _MAX_TOKENS}
-    return anthropic_request(workflow, **{**own, **fields})
+    defaults = {"anthropic_version": _BEDROCK_VERSION, "max_tokens": _MAX_TOKENS}
+    return anthropic_request(workflow, **{**defaults, **fields})
 
 
 def _gemini_body(workflow: Workflow, _: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """As REST has it, where the system part and the form of the answer are apart."""
-    own = dict(fields)
-    request = gemini_request(workflow, lossy=own.pop("lossy", False))
+    """Return the body for the REST API, which separates the system part and the generation config."""
+    remaining = dict(fields)
+    request = gemini_request(workflow, lossy=remaining.pop("lossy", False))
     config = request.pop("config", {})
     if (system := config.pop("system_instruction", None)) is not None:
         request["system_instruction"] = {"parts": [{"text": system}]}
-    if generation := {**config, **own.pop("generation_config", {})}:
+    if generation := {**config, **remaining.pop("generation_config", {})}:
         request["generation_config"] = generation
-    return {**request, **own}
+    return {**request, **remaining}
 
 
 #: By the vendors' names. Anthropic: https://platform.claude.com/docs/en/build-with-claude/batch-processing;

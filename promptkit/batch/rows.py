@@ -14,32 +14,32 @@ from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, Promptk
 from promptkit.errors.suggestions import nearest
 from promptkit.types.unstructuring import json_of
 
-#: What is sent as it is; lists and objects may hold what is not JSON.
-_SENT: Final = frozenset({str, int, float, bool})
-_PARTED: Final = frozenset({list, dict})
+#: Types of values that are sent unchanged, and types that can contain values that JSON lacks.
+_SCALARS: Final = frozenset({str, int, float, bool})
+_CONTAINERS: Final = frozenset({list, dict})
 
 
-#: How many columns an error has at most.
-_LISTED: Final = 20
+#: The maximum number of columns in an error message.
+_MAX_LISTED: Final = 20
 
 
 class ColumnError(PromptkitError, ValueError):
     """
-    A table's columns cannot be what a prompt takes.
+    A table's columns do not match a prompt's parameters.
 
     Args:
         message:
-            What is wrong, and what to write.
+            The problem, and how to fix it.
     """
 
 
 class RowError(PromptkitError, ValueError):
     """
-    No request can be made of one row.
+    A row is invalid.
 
     Args:
         errors:
-            What is wrong with each value; where it is no value, the fault names no argument.
+            One error per invalid value. An error of the whole row has an empty argument name.
     """
 
     def __init__(self, errors: tuple[InvalidArgument, ...]) -> None:
@@ -48,35 +48,33 @@ class RowError(PromptkitError, ValueError):
 
     @classmethod
     def of(cls, reason: str) -> Self:
-        """
-        Return the error of a row as a whole.
-        """
+        """Return an error of a whole row."""
         return cls((InvalidArgument("", reason),))
 
     @property
-    def told(self) -> list[tuple[str | None, str]]:
-        """
-        The argument of each fault, if it is about one, and what is wrong, as UTF-8 can write it.
-        """
-        said = [(one.argument or None, str(one) if one.argument else one.reason) for one in self.errors]
-        return [(name, text.encode(errors="backslashreplace").decode()) for name, text in said]
+    def reasons(self) -> list[tuple[str | None, str]]:
+        """The argument of each error, or None, and its message, as text that UTF-8 can encode."""
+        messages = [
+            (error.argument or None, str(error) if error.argument else error.reason) for error in self.errors
+        ]
+        return [(name, text.encode(errors="backslashreplace").decode()) for name, text in messages]
 
     def __str__(self) -> str:
-        return "; ".join(text for _, text in self.told)
+        return "; ".join(text for _, text in self.reasons)
 
 
 def listed(columns: Sequence[str]) -> str:
-    """Return the names of columns for an error: the first of them if there are many."""
-    names = ", ".join(map(repr, columns[:_LISTED]))
-    return f"{names}, and {len(columns) - _LISTED:,} more" if len(columns) > _LISTED else names
+    """List column names for an error message, with a limit."""
+    names = ", ".join(map(repr, columns[:_MAX_LISTED]))
+    return f"{names}, and {len(columns) - _MAX_LISTED:,} more" if len(columns) > _MAX_LISTED else names
 
 
 def check_key(key: str | None, columns: Sequence[str]) -> None:
     """
-    Check that a table has the column that identifies its rows, if one does.
+    Check that a table has the key column, if one is given.
 
     Raises:
-        ColumnError: With the columns that there are.
+        ColumnError: If the column does not exist; the message lists the columns.
     """
     if key is not None and key not in columns:
         msg = f"there is no column {key!r}, which is the key; there are {listed(columns)}"
@@ -86,17 +84,17 @@ def check_key(key: str | None, columns: Sequence[str]) -> None:
 @attrs.frozen
 class Columns:
     """
-    Which column each parameter is read from, and what is the same for every row.
+    The column of each parameter, and the values that are the same for every row.
 
     Args:
         arguments:
-            What the prompt takes.
+            The prompt's arguments.
 
         pairs:
-            The columns, each with its parameter.
+            The columns, each with its argument.
 
         fixed:
-            What has one value for all rows, by parameter.
+            Values for all rows, by parameter.
     """
 
     arguments: Arguments
@@ -106,27 +104,31 @@ class Columns:
     @classmethod
     def of(cls, arguments: Arguments, renamed: Mapping[str, str], fixed: Mapping[str, Any]) -> Self:
         """
-        Find the column of each parameter: it has the parameter's name, unless it is renamed.
+        Match columns to parameters: by name, unless a column is renamed.
 
         Args:
             arguments:
-                What the prompt takes.
+                The prompt's arguments.
 
             renamed:
-                Parameters by the columns that they are read from.
+                Parameters by column, where the names differ.
 
             fixed:
                 Values by parameter, as a client sends them.
 
         Raises:
-            ColumnError: If there is no such parameter, or one has two columns, or a column and a value.
+            ColumnError: If a parameter does not exist, or has two columns, or both a column and a value.
 
-            ArgumentsError: If a fixed value has the wrong type.
+            ArgumentsError: If a fixed value is invalid.
         """
         for name in (*renamed.values(), *fixed):
             if name not in arguments.by_name:
-                meant = nearest(name, arguments.by_name)
-                hint = f"did you mean {meant!r}?" if meant else f"it has {', '.join(arguments.by_name)}"
+                suggestion = nearest(name, arguments.by_name)
+                hint = (
+                    f"did you mean {suggestion!r}?"
+                    if suggestion
+                    else f"it has {', '.join(arguments.by_name)}"
+                )
                 msg = f"prompt {arguments.owner!r} has no argument {name!r}; {hint}"
                 raise ColumnError(msg)
         columns: dict[str, str] = {}
@@ -136,57 +138,61 @@ class Columns:
                 msg = f"argument {name!r} has both {other} and column {column!r}: leave out one"
                 raise ColumnError(msg)
             columns[name] = column
-        found = (one for one in arguments.ordered if one.name not in fixed)
-        made = cls(arguments, tuple((columns.get(one.name, one.name), one) for one in found), fixed)
-        made._check_fixed()
-        return made
+        unfixed = (argument for argument in arguments.ordered if argument.name not in fixed)
+        matched = cls(
+            arguments,
+            tuple((columns.get(argument.name, argument.name), argument) for argument in unfixed),
+            fixed,
+        )
+        matched._check_fixed()
+        return matched
 
     def _check_fixed(self) -> None:
         try:
             self.arguments.read(self.fixed)
         except ArgumentsError as error:
-            faults = tuple(fault for fault in error.errors if fault.argument in self.fixed)
-            if faults:
-                raise ArgumentsError(error.prompt, faults, error.kind) from None
+            errors = tuple(invalid for invalid in error.errors if invalid.argument in self.fixed)
+            if errors:
+                raise ArgumentsError(error.prompt, errors, error.kind) from None
 
     def check(self, columns: Iterable[str], key: str | None) -> None:
         """
-        Check that a table has a column for everything that is required.
+        Check that a table has all required columns.
 
         Args:
             columns:
-                Their names.
+                The table's columns.
 
             key:
-                The column that identifies rows; None if none does.
+                The key column, if any.
 
         Raises:
-            ColumnError: With those that are missing, and those that there are.
+            ColumnError: If columns are missing; the message lists the missing and the existing ones.
         """
-        there = list(columns)
-        check_key(key, there)
-        needed = [column for column, one in self.pairs if one.required or column != one.name]
-        names = set(there)
+        available = list(columns)
+        check_key(key, available)
+        needed = [column for column, argument in self.pairs if argument.required or column != argument.name]
+        names = set(available)
         missing = [column for column in needed if column not in names]
         if missing:
             msg = (
                 f"there is no column {', '.join(map(repr, missing))}, which prompt {self.arguments.owner!r} "
-                f"needs; there are {listed(there)}: map one of them to it"
+                f"needs; there are {listed(available)}: map one of them to it"
             )
             raise ColumnError(msg)
 
     def given(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """
-        Return what a row has for the parameters: as a client would send it, and as it is, where types agree.
+        Return the arguments of a row: values as a client sends them, and values that have their final type.
 
-        None is what is not given.
+        None means that an argument is missing.
 
         Args:
             row:
                 Values by column.
 
         Raises:
-            RowError: If a value is of a type that nothing reads.
+            RowError: If a value has an unsupported type.
         """
         sent, typed = dict(self.fixed), {}
         for column, argument in self.pairs:
@@ -194,76 +200,76 @@ class Columns:
             if value is None:
                 continue
             name, kind = argument.name, type(value)
-            if kind in _SENT:
+            if kind in _SCALARS:
                 sent[name] = value
-            elif kind in _PARTED or (found := _typed(value, argument.annotation)) is None:
+            elif kind in _CONTAINERS or (value_typed := _typed(value, argument.annotation)) is None:
                 sent[name] = _as_json(value, name)
             else:
-                typed[name] = found
+                typed[name] = value_typed
         return sent, typed
 
 
 def _typed(value: Any, annotation: Any) -> Any:
-    """A value that has the type, or None: without an offset, a time may be one of the author's zone."""
+    """Convert a value to a type, or return None: a naive datetime can be local time in the author's zone."""
     with suppress(msgspec.ValidationError, TypeError, ValueError):
         if not (isinstance(value, datetime) and value.tzinfo is None):
             return msgspec.convert(value, annotation)
-        if value.time() == time():  # some tables have no dates
+        if value.time() == time():  # some tables lack a date type
             return msgspec.convert(value.date(), annotation)
     return None
 
 
 def _as_json(value: Any, name: str) -> Any:
     with suppress(TypeError, ValueError):
-        if not isinstance(value, bytes):  # whose base64 nobody means as text
+        if not isinstance(value, bytes):  # base64 would be taken for text
             return json_of(value.tolist() if hasattr(value, "tolist") else value)
-    fault = f"is a {type(value).__name__}, which is no argument: send text, or JSON"
-    raise RowError((InvalidArgument(name, fault),))
+    reason = f"is a {type(value).__name__}, which is not an argument: send text, or JSON"
+    raise RowError((InvalidArgument(name, reason),))
 
 
-#: The values of one row, by column.
+#: The values of one row by column.
 Row: TypeAlias = Mapping[str, Any]
 
-#: What a file has of a row: its bytes, its cells, or its values; or why it cannot be read.
+#: A row as read from a file: its bytes, its cells, or its values; or the error if it cannot be read.
 Raw: TypeAlias = "bytes | list[str] | Row | RowError"
 
-#: How many rows a chunk has at most, so that it fits into the caches of a processor, and at least.
-_ROWS: Final = 400
-_LEAST_ROWS: Final = 16
+#: The maximum number of rows in a chunk, so that it fits into processor caches, and the minimum.
+_MAX_ROWS: Final = 400
+_MIN_ROWS: Final = 16
 
-#: Which part of the rows before it a chunk may be, so that all processes end at about the same time.
-_PART: Final = 32
+#: The divisor for the size of a chunk, relative to the rows before it, so that processes finish together.
+_FRACTION: Final = 32
 
-#: How many bytes a chunk has before it ends.
+#: The size in bytes at which a chunk ends.
 _CHUNK_BYTES: Final = 1024 * 1024
 
 
 class RowsError(PromptkitError, ValueError):
     """
-    A file of rows cannot be read at all.
+    A file of rows cannot be read.
 
     Args:
         message:
-            Why, and what to do.
+            The reason, and how to fix it.
     """
 
 
 class Chunk(Struct, frozen=True):
     """
-    Rows that follow each other.
+    Consecutive rows.
 
     Args:
         first:
-            The number of the first, from 1 on.
+            The number of the first row, from 1.
 
         count:
-            How many numbers they have.
+            How many row numbers the chunk spans, including blank lines.
 
         rows:
-            The line, and what stands there, of each; or whole lines, which are cut where they are rendered.
+            The line number and raw data of each row, or a block of whole lines, which is split later.
 
         end:
-            How many bytes, or rows, of the file were read so far.
+            The number of bytes or rows of the file read so far.
     """
 
     first: int
@@ -272,7 +278,7 @@ class Chunk(Struct, frozen=True):
     end: int
 
     def numbered(self) -> Iterator[tuple[int, int, Raw]]:
-        """Return the number of each row, its line, and what stands there."""
+        """Yield the number of each row, its line, and its raw data."""
         if isinstance(self.rows, bytes):
             lines = enumerate(self.rows.split(b"\n"), self.first)
             yield from ((line, line, data) for line, data in lines if data and not data.isspace())
@@ -287,16 +293,16 @@ class Table(Struct, frozen=True):
 
     Args:
         columns:
-            Their names; None if each row says its own.
+            The column names; None if each row has its own.
 
         read:
-            Makes a row of what the file has of it. It can be pickled.
+            Converts the raw data of a row to its values. It can be pickled.
 
         chunks:
-            Reads the rows.
+            Yields the rows.
 
         size:
-            How many bytes, or rows, there are; None if nobody knows.
+            The number of bytes or rows; None if unknown.
     """
 
     columns: list[str] | None
@@ -305,7 +311,7 @@ class Table(Struct, frozen=True):
     size: int | None = None
 
     def rows(self) -> Iterator[tuple[int, int, Raw]]:
-        """Return the number of each row, its line, and what stands there."""
+        """Yield the number of each row, its line, and its raw data."""
         for chunk in self.chunks:
             yield from chunk.numbered()
 
@@ -316,13 +322,13 @@ def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
 
     Args:
         raw:
-            What a file has of it.
+            The raw data of the row.
 
         read:
             The function of its table.
 
     Raises:
-        RowError: If it cannot be read.
+        RowError: If the row cannot be read.
     """
     if isinstance(raw, RowError):
         raise raw
@@ -330,23 +336,23 @@ def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
 
 
 def rows_after(rows: int) -> int:
-    """Return how many rows the next chunk is to have, after so many."""
-    return min(_ROWS, max(_LEAST_ROWS, rows // _PART))
+    """Return the maximum number of rows in the next chunk, after *rows* rows."""
+    return min(_MAX_ROWS, max(_MIN_ROWS, rows // _FRACTION))
 
 
 def chunks_of(rows: Iterable[tuple[int, Raw, int]]) -> Iterator[Chunk]:
     """
-    Yield chunks of rows.
+    Group rows into chunks.
 
     Args:
         rows:
-            The line of each, what stands there, and how much of the file was read up to it.
+            The line number of each row, its raw data, and how much of the file was read with it.
     """
-    first, some, begin, end = 1, list[tuple[int, Raw]](), 0, 0
+    first, rows_of_chunk, start, end = 1, list[tuple[int, Raw]](), 0, 0
     for line, raw, end in rows:
-        some.append((line, raw))
-        if len(some) == rows_after(first - 1) or end - begin > _CHUNK_BYTES:
-            yield Chunk(first, len(some), some, end)
-            first, some, begin = first + len(some), [], end
-    if some:
-        yield Chunk(first, len(some), some, end)
+        rows_of_chunk.append((line, raw))
+        if len(rows_of_chunk) == rows_after(first - 1) or end - start > _CHUNK_BYTES:
+            yield Chunk(first, len(rows_of_chunk), rows_of_chunk, end)
+            first, rows_of_chunk, start = first + len(rows_of_chunk), [], end
+    if rows_of_chunk:
+        yield Chunk(first, len(rows_of_chunk), rows_of_chunk, end)

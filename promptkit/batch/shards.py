@@ -1,8 +1,8 @@
 """
-The files of a batch: requests, cut where the vendor's limits are, and the rows that were rejected.
+The files of a batch: requests, split at the vendor's limits, and rejected rows.
 
-Beside them lies a checkpoint for as long as the batch is unfinished. It says how long the files were after
-which row, so that a batch that was killed goes on from there.
+While the batch is unfinished, a checkpoint next to them has the sizes of the files after the last row, so
+that a batch that was killed can be resumed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 class Tally:
     """
-    Counts what files of a batch would hold. As a context, it closes them.
+    The totals of a batch. As a context manager, it closes the files of subclasses.
 
     Args:
         form:
-            Has the vendor's limits.
+            The vendor's format, with its limits.
 
         done:
-            What there is already.
+            The checkpoint to start from.
 
     Attributes:
         done:
-            How far it has come.
+            The current checkpoint.
     """
 
     def __init__(self, form: LineFormat, done: Checkpoint) -> None:
@@ -68,7 +68,7 @@ class Tally:
         return
 
     def add(self, data: bytes, count: int) -> None:
-        """Take so many requests, a line each, for a new file where the last one is full."""
+        """Add requests, one per line; a new file starts when the last one is full."""
         done, form = self.done, self._form
         if done.lines + count <= form.most_lines and done.size + len(data) <= form.most_bytes:
             self._take(data, count)
@@ -85,99 +85,99 @@ class Tally:
         done.requests, done.bytes = done.requests + count, done.bytes + size
 
     def _write(self, data: bytes) -> None:
-        """Write to the file that is not full."""
+        """Write to the current file."""
 
-    def reject(self, faults: Sequence[Rejected]) -> bytes:
-        """Take what is wrong with rows, and return it as lines."""
-        data = b"".join(msgspec.json.encode(fault) + b"\n" for fault in faults)
+    def reject(self, rejected: Sequence[Rejected]) -> bytes:
+        """Add errors of rejected rows, and return them as lines."""
+        data = b"".join(msgspec.json.encode(rejection) + b"\n" for rejection in rejected)
         self.done.rejected_size += len(data)
-        self.done.rejected += len({fault.line for fault in faults})
+        self.done.rejected += len({rejection.line for rejection in rejected})
         return data
 
     def keep(self, chunk: RenderedChunk) -> None:
-        """Take note that a chunk is done."""
+        """Record that a chunk is done."""
         self.done.rows += chunk.rows
         self.done.last = chunk.digest
 
     def check(self, chunk: RenderedChunk) -> None:
-        """Raise UnfinishedBatchError unless this is the last chunk that was done before."""
+        """Raise UnfinishedBatchError unless this is the last chunk before the checkpoint."""
         if chunk.first + chunk.rows - 1 != self.done.rows or chunk.digest != self.done.last:
             raise UnfinishedBatchError(OTHER_BATCH)
 
     def identifiers(self) -> Iterator[str]:
-        """Return those of all requests that there are already."""
+        """Return the identifiers of all existing requests."""
         return iter(())
 
     def finish(self) -> None:
-        """End the batch."""
+        """Finish the batch."""
 
 
 class Shards(Tally):
     """
-    Writes the files of a batch.
+    A writer of the files of a batch.
 
     Args:
         folder:
-            Where they are; it is made if it does not exist.
+            The folder of the files, which is created if it does not exist.
 
         form:
-            Has the vendor's limits.
+            The vendor's format, with its limits.
 
         command:
-            What the batch is of.
+            The command that the batch belongs to.
 
         resume:
-            Whether to go on with a batch that is unfinished.
+            Whether to resume an unfinished batch.
 
     Raises:
-        UnfinishedBatchError: If files of a batch lie there, and *resume* is false or they are of another
-            command.
+        UnfinishedBatchError: If the folder has files of a batch, and *resume* is false or they belong to
+            another command.
 
         OSError: If a file cannot be written.
     """
 
     def __init__(self, folder: Folder, form: LineFormat, command: str, *, resume: bool) -> None:
         self._folder, self._name = folder, folder.path.name
-        batch_files(folder)  # a link in the folder's place is refused before anything is created
+        batch_files(folder)  # rejects a link in place of the folder before creating anything
         folder.create()
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                held.enter_context(folder.locked())
+                stack.enter_context(folder.locked())
             except FolderLockedError:
                 msg = f"{self._name!r} has a batch that is being written: wait for its end"
                 raise UnfinishedBatchError(msg) from None
             files = batch_files(folder)
-            super().__init__(form, self._begun(files, form, command, resume=resume))
-            self._remove_rest(files)
-            folder.write(CHECKPOINT, self._kept())
-            self._checkpoint = held.enter_context(folder.open_for_update(CHECKPOINT)).raw
+            super().__init__(form, self._initial_checkpoint(files, form, command, resume=resume))
+            self._remove_later_files(files)
+            folder.write(CHECKPOINT, self._encode_checkpoint())
+            self._checkpoint = stack.enter_context(folder.open_for_update(CHECKPOINT)).raw
             self._rejected = self._open(REJECTED, self.done.rejected_size)
-            held.callback(self._rejected.raw.close)
+            stack.callback(self._rejected.raw.close)
             self._requests = self._open(shard_name(self.done.shard), self.done.size)
-            self._held = held.pop_all()
+            self._stack = stack.pop_all()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for file in (self._requests, self._rejected):
-            file.raw.close() if kind else file.close()  # what could not be written would fail once more
-        self._held.close()
+            file.raw.close() if kind else file.close()  # after an error, flushing would fail again
+        self._stack.close()
 
-    def _begun(self, files: Mapping[str, int], form: LineFormat, command: str, *, resume: bool) -> Checkpoint:
+    def _initial_checkpoint(
+        self, files: Mapping[str, int], form: LineFormat, command: str, *, resume: bool
+    ) -> Checkpoint:
         if is_whole(files):
             msg = f"{self._name!r} has a whole batch: {ANOTHER_FOLDER}"
             raise UnfinishedBatchError(msg)
         if not files:
             return Checkpoint(command)
         if not resume:
-            msg = (
-                f"{self._name!r} has a batch that was not finished: go on with --resume, or {ANOTHER_FOLDER}"
-            )
+            msg = f"{self._name!r} has an unfinished batch: continue it with --resume, or {ANOTHER_FOLDER}"
             raise UnfinishedBatchError(msg)
         return checkpoint_of(self._folder, files, form, command)
 
-    def _remove_rest(self, files: Collection[str]) -> None:
-        """Remove the files that a batch wrote after its checkpoint: the last first, so that no gap arises."""
+    def _remove_later_files(self, files: Collection[str]) -> None:
+        """Remove files that were written after the checkpoint, the last first, so that no gap arises."""
         for number in range(shards_in(files), self.done.shard, -1):
             self._folder.remove(shard_name(number))
         for name, status in self._folder.entries():
@@ -185,34 +185,34 @@ class Shards(Tally):
                 self._folder.remove(name)
 
     def _open(self, name: str, size: int) -> BufferedRandom:
-        """Open a file that is continued at *size*: the rest was written after the checkpoint."""
+        """Open a file to continue at *size*, and discard data written after the checkpoint."""
         file = self._folder.open_for_update(name)
         file.truncate(size)
         file.seek(size)
         return file
 
     def _write(self, data: bytes) -> None:
-        if data and not self.done.lines:  # the last one is full, or this is the first
+        if data and not self.done.lines:  # the previous file is full, or this is the first
             self._requests.close()
             self._requests = self._open(shard_name(self.done.shard), 0)
         self._requests.write(data)
 
-    def reject(self, faults: Sequence[Rejected]) -> bytes:
-        """Write what is wrong with rows."""
-        data = super().reject(faults)
+    def reject(self, rejected: Sequence[Rejected]) -> bytes:
+        """Write errors of rejected rows."""
+        data = super().reject(rejected)
         self._rejected.write(data)
         return data
 
     def keep(self, chunk: RenderedChunk) -> None:
-        """Make sure of all that was written: a batch that is killed goes on behind this chunk."""
+        """Flush the files and write a checkpoint: a batch that is killed resumes after this chunk."""
         super().keep(chunk)
         self._requests.flush()
         self._rejected.flush()
         self._checkpoint.seek(0)
-        self._checkpoint.write(self._kept())
+        self._checkpoint.write(self._encode_checkpoint())
 
-    def _kept(self) -> bytes:
-        """The checkpoint, as long as any: it is written over the last one at once."""
+    def _encode_checkpoint(self) -> bytes:
+        """Encode the checkpoint with a fixed size, so that a single write replaces the last one."""
         return msgspec.json.encode(self.done).ljust(CHECKPOINT_SIZE)
 
     def identifiers(self) -> Iterator[str]:
@@ -245,12 +245,12 @@ class Shards(Tally):
         return identifier
 
     def finish(self) -> None:
-        """End the batch: what lies in the folder is whole."""
+        """Finish the batch: close the files, and remove the checkpoint and empty files."""
         self._requests.close()
         self._rejected.close()
         if not self.done.rejected:
             self._folder.remove(REJECTED)
-        if not self.done.lines:  # there were no requests
+        if not self.done.lines:  # there are no requests
             self._folder.remove(shard_name(self.done.shard))
         self._checkpoint.close()
         self._folder.remove(CHECKPOINT)
@@ -258,7 +258,7 @@ class Shards(Tally):
 
 class KeysError(PromptkitError):
     """
-    The keys of rows cannot be kept on disk.
+    The keys of rows cannot be stored on disk.
 
     Args:
         message:
@@ -267,43 +267,43 @@ class KeysError(PromptkitError):
 
 
 class Keys:
-    """The keys that there were, and where: on disk, so that memory does not grow with them."""
+    """Keys of rows with locations, stored on disk, so that memory does not grow with them."""
 
     def __init__(self) -> None:
-        import sqlite3  # only where a column has keys
+        import sqlite3  # only needed if a column has keys
 
         self._error = sqlite3.Error
-        self._database = sqlite3.connect("", isolation_level=None)  # a file of its own, which goes with it
-        self._execute("CREATE TABLE keys (key TEXT PRIMARY KEY, place INTEGER) WITHOUT ROWID")
+        self._database = sqlite3.connect("", isolation_level=None)  # a temporary file
+        self._execute("CREATE TABLE keys (key TEXT PRIMARY KEY, location INTEGER) WITHOUT ROWID")
         self._execute("BEGIN")
 
     def _execute(self, statement: str, *values: str | int) -> "Cursor":
         try:
             return self._database.execute(statement, values)
         except self._error as error:
-            msg = f"keys cannot be kept: {error}"
+            msg = f"keys cannot be stored: {error}"
             raise KeysError(msg) from None
 
-    def add(self, key: str, place: int = 0) -> bool:
-        """Keep a key; return whether it is new. Raises KeysError if the disk is full."""
-        return self._execute("INSERT OR IGNORE INTO keys VALUES (?, ?)", key, place).rowcount == 1
+    def add(self, key: str, location: int = 0) -> bool:
+        """Add a key; return whether it is new. Raises KeysError if the disk is full."""
+        return self._execute("INSERT OR IGNORE INTO keys VALUES (?, ?)", key, location).rowcount == 1
 
-    def replace(self, key: str, place: int) -> None:
-        """Keep another place for a key."""
-        self._execute("UPDATE keys SET place = ? WHERE key = ?", place, key)
+    def replace(self, key: str, location: int) -> None:
+        """Replace the location of a key."""
+        self._execute("UPDATE keys SET location = ? WHERE key = ?", location, key)
 
     def add_all(self, keys: Iterable[str]) -> None:
-        """Keep many keys. Raises KeysError if the disk is full."""
+        """Add many keys. Raises KeysError if the disk is full."""
         for key in keys:
             self.add(key)
 
-    def place(self, key: str) -> int | None:
-        """Return where a key was first; None if there is no such key."""
-        found = self._execute("SELECT place FROM keys WHERE key = ?", key).fetchone()
-        return None if found is None else int(found[0])
+    def location(self, key: str) -> int | None:
+        """Return the location of a key; None if it is unknown."""
+        row = self._execute("SELECT location FROM keys WHERE key = ?", key).fetchone()
+        return None if row is None else int(row[0])
 
     def close(self) -> None:
-        """Forget them."""
+        """Delete the keys."""
         self._database.close()
 
 
@@ -311,26 +311,26 @@ def write(
     chunks: Iterable[RenderedChunk],
     files: Tally,
     keys: Keys | None,
-    told: Callable[[RenderedChunk], object],
+    report: Callable[[RenderedChunk], object],
 ) -> None:
     """
-    Write what was rendered, and a checkpoint behind each chunk.
+    Write rendered chunks, and a checkpoint after each.
 
     Args:
         chunks:
-            What was rendered: the last chunk that was written before, if any was, and all behind it.
+            The rendered chunks. When resuming, the first is the last chunk before the checkpoint.
 
         files:
-            Where to.
+            The files of the batch.
 
         keys:
-            The keys that there were, if identifiers are keys: none may come twice.
+            The existing keys, if identifiers are keys, which must be unique.
 
-        told:
-            Called with each chunk that is written.
+        report:
+            Called with each written chunk.
 
     Raises:
-        UnfinishedBatchError: If what was written before is of something else.
+        UnfinishedBatchError: If the existing files do not belong to these rows.
 
         OSError: If a file cannot be written.
     """
@@ -343,13 +343,13 @@ def write(
         data, count, rejected = chunk.lines, chunk.requests, list(chunk.rejected)
         if keys is not None:
             is_new = [keys.add(identifier) for _, identifier in chunk.keys]
-            again = (row for (row, _), new in zip(chunk.keys, is_new, strict=True) if not new)
-            rejected += (Rejected(row, None, "its key is that of an earlier row") for row in again)
+            duplicates = (row for (row, _), new in zip(chunk.keys, is_new, strict=True) if not new)
+            rejected += (Rejected(row, None, "its key is that of an earlier row") for row in duplicates)
             data, count = b"".join(compress(data.splitlines(keepends=True), is_new)), sum(is_new)
         files.add(data, count)
-        files.reject(sorted(rejected, key=lambda one: one.line))
+        files.reject(sorted(rejected, key=lambda rejection: rejection.line))
         files.keep(chunk)
-        told(chunk)
+        report(chunk)
     if not is_checked:
         msg = (
             f"{files.done.rows:,} rows were done before, and now there are fewer: give the same rows, "

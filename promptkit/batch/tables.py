@@ -1,4 +1,4 @@
-"""Tables in files: CSV, JSON lines, Parquet and Arrow, read a chunk at a time."""
+"""Tables in files: CSV, JSON Lines, Parquet and Arrow, read in chunks."""
 
 import codecs
 import csv
@@ -22,65 +22,65 @@ from promptkit.errors.distribution import install_command
 from promptkit.errors.suggestions import near_file
 from promptkit.files.reading import open_input, open_regular_file
 
-#: How many rows with types are read at a time.
+#: The number of typed rows to read at a time.
 _TYPED_ROWS: Final = 4_000
 
-#: How long a line, or a cell, may be, in bytes. A chunk of such rows fits into memory.
+#: The maximum size of a line or cell in bytes, with which a chunk fits into memory.
 _MAX_LINE: Final = 16 * 1024 * 1024
 
-#: How much of JSON lines is read at first, and at most at a time, in bytes.
+#: The number of bytes of JSON Lines to read first, and the maximum to read at a time.
 _FIRST_BYTES: Final = 4 * 1024
 _BLOCK_BYTES: Final = 256 * 1024
 
-#: What stands in a table of text for a line that is too long, and for none that it may hold.
+#: A marker for a line of CSV that is too long; valid lines cannot contain it.
 _TOO_LONG: Final = "\0too long\n"
 
 
-#: Returns the rows of a part of a table with some of its columns.
+#: Returns the rows of a part of a table with the given columns.
 _Conversion: TypeAlias = Callable[[Any, Collection[str]], Sequence[Row]]
 
 
 @contextmanager
 def open_table(path: str) -> Iterator[Table]:
     """
-    Open a file of rows: its suffix says of which kind it is, or else what it begins with.
+    Open a file of rows. Its suffix determines the format, or its first bytes if the suffix is unknown.
 
     Args:
         path:
             A file, or ``-`` for standard input.
 
     Raises:
-        RowsError: If it cannot be read, is no such file, or what reads it is not installed.
+        RowsError: If the file cannot be read, has another format, or needs a library that is not installed.
     """
     suffix = Path(path).suffix.lower()
-    errors = Exception if suffix in _ARROW else OSError  # what reads typed columns has exceptions of its own
-    with ExitStack() as opened:
-        with _reading(path, errors):
-            table = _arrow_table(Path(path)) if suffix in _ARROW else _text_table(path, suffix, opened)
-        yield structs.replace(table, chunks=_read(table.chunks, path, errors))
+    error_type = Exception if suffix in _ARROW else OSError  # the Arrow libraries raise their own exceptions
+    with ExitStack() as stack:
+        with _reading(path, error_type):
+            table = _arrow_table(Path(path)) if suffix in _ARROW else _text_table(path, suffix, stack)
+        yield structs.replace(table, chunks=_read(table.chunks, path, error_type))
 
 
 @contextmanager
-def _reading(path: str, errors: type[Exception]) -> Iterator[None]:
+def _reading(path: str, error_type: type[Exception]) -> Iterator[None]:
     try:
         yield
     except RowsError:
         raise
-    except errors as error:
+    except error_type as error:
         hint = near_file(path) if isinstance(error, FileNotFoundError) else ""
         reason = " ".join(str(getattr(error, "strerror", None) or error).split())
         msg = f"{path!r} cannot be read: {reason}{hint}"
         raise RowsError(msg) from None
 
 
-def _read(chunks: Iterator[Chunk], path: str, errors: type[Exception]) -> Iterator[Chunk]:
-    with _reading(path, errors):
+def _read(chunks: Iterator[Chunk], path: str, error_type: type[Exception]) -> Iterator[Chunk]:
+    with _reading(path, error_type):
         yield from chunks
 
 
-def _text_table(path: str, suffix: str, opened: ExitStack) -> Table:
+def _text_table(path: str, suffix: str, stack: ExitStack) -> Table:
     if path != "-":
-        stream = opened.enter_context(open_input(path))
+        stream = stack.enter_context(open_input(path))
     elif sys.stdin is not None:
         stream = cast("BufferedReader", sys.stdin.buffer)
     else:
@@ -96,7 +96,7 @@ def _text_table(path: str, suffix: str, opened: ExitStack) -> Table:
 
 
 def _size_of(stream: BufferedReader) -> int | None:
-    """The size of a regular file; None for a pipe."""
+    """Return the size of a regular file; None for a pipe."""
     status = os.fstat(stream.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
@@ -109,7 +109,7 @@ class _TextLine(Struct, frozen=True):
 
 
 def _lines(stream: BinaryIO) -> Iterator[_TextLine]:
-    """The lines of a file. Of one that is too long, the beginning."""
+    """Yield the lines of a file; for a line that is too long, only its start."""
     number, end = 0, 0
     while data := stream.readline(_MAX_LINE + 1):
         number, end = number + 1, end + len(data) + _rest_of_line(stream, data)
@@ -119,7 +119,7 @@ def _lines(stream: BinaryIO) -> Iterator[_TextLine]:
 
 
 def _rest_of_line(stream: BinaryIO, data: bytes) -> int:
-    """Read what follows *data* in its line, and return how much that was."""
+    """Read the rest of the line after *data*, and return its size."""
     size = 0
     while not data.endswith(b"\n") and (data := stream.readline(_MAX_LINE)):
         size += len(data)
@@ -127,7 +127,7 @@ def _rest_of_line(stream: BinaryIO, data: bytes) -> int:
 
 
 def _json_chunks(stream: BinaryIO) -> Iterator[Chunk]:
-    """Whole lines, as one read gives them. Rows are numbered as lines are, so nobody has to look at them."""
+    """Yield chunks of whole lines. Rows are numbered like lines, so the lines need not be split here."""
     rows, end, size = 0, 0, _FIRST_BYTES
     while data := stream.read(size):
         if not data.endswith(b"\n"):
@@ -143,18 +143,18 @@ def _json_chunks(stream: BinaryIO) -> Iterator[Chunk]:
 
 def _from_json(raw: bytes) -> Row:
     if len(raw) > _MAX_LINE:
-        raise _too_long()
+        raise _too_long_error()
     try:
         row = msgspec.json.decode(raw)
     except UnicodeDecodeError:
-        msg = "is no UTF-8: save it as UTF-8"
-        raise _fault(msg) from None
+        msg = "is not UTF-8: save it as UTF-8"
+        raise _line_error(msg) from None
     except (ValueError, RecursionError) as error:
-        msg = f"is no JSON: {error}"
-        raise _fault(msg) from None
+        msg = f"is not JSON: {error}"
+        raise _line_error(msg) from None
     if not isinstance(row, dict):
-        msg = 'is no JSON object: write {"COLUMN": VALUE, ...}'
-        raise _fault(msg)
+        msg = 'is not a JSON object: write {"COLUMN": VALUE, ...}'
+        raise _line_error(msg)
     return row
 
 
@@ -173,14 +173,14 @@ def _csv_table(lines: Iterable[_TextLine], delimiter: str, size: int | None) -> 
     if not _is_utf8(header):
         msg = "the header is not UTF-8: save the table as UTF-8"
         raise RowsError(msg)
-    if twice := sorted(name for name, count in Counter(header).items() if count > 1):
-        msg = f"the header names {listed(twice)} twice: name each column once"
+    if duplicates := sorted(name for name, count in Counter(header).items() if count > 1):
+        msg = f"the header names {listed(duplicates)} twice: name each column once"
         raise RowsError(msg)
     return Table(header, partial(_from_cells, header), chunks_of(_csv_rows(reader, position)), size)
 
 
 class _Position:
-    """The lines of a table as text, and how far they were read."""
+    """The lines of a CSV table as text, with the position of the last line read."""
 
     def __init__(self, lines: Iterable[_TextLine]) -> None:
         self._lines = iter(lines)
@@ -188,7 +188,7 @@ class _Position:
         self._row_size = 0
 
     def begin_row(self) -> None:
-        """Count the size of a row from here on."""
+        """Reset the size of the current row."""
         self._row_size = 0
 
     def __iter__(self) -> "_Position":
@@ -200,7 +200,7 @@ class _Position:
         if line.is_too_long:
             return _TOO_LONG
         self._row_size += len(line.data)
-        if self._row_size > _MAX_LINE:  # of many lines, in quotes
+        if self._row_size > _MAX_LINE:  # a quoted row with many lines
             msg = f"the row is longer than {_MAX_LINE:,} bytes"
             raise csv.Error(msg)
         return line.data.decode("utf-8", "surrogateescape")
@@ -216,21 +216,25 @@ def _csv_rows(reader: Iterator[list[str]], position: _Position) -> Iterator[tupl
         except StopIteration:
             return
         except csv.Error as error:
-            ends = "" if position.number == line else f"; it goes on to line {position.number}"
-            raw = _fault(f"is no CSV: {error}{ends}")
+            suffix = "" if position.number == line else f"; it continues to line {position.number}"
+            raw = _line_error(f"is not CSV: {error}{suffix}")
         if raw:
             yield line, raw, position.end
 
 
 def _from_cells(header: list[str], cells: list[str]) -> Row:
     if any("\0" in cell for cell in cells):
-        raise _too_long() if any(_TOO_LONG.strip() in cell for cell in cells) else _fault("holds a NUL")
+        raise (
+            _too_long_error()
+            if any(_TOO_LONG.strip() in cell for cell in cells)
+            else _line_error("holds a NUL")
+        )
     if len(cells) != len(header):
         msg = f"has {len(cells)} cells, and the header {len(header)}: quote what holds a comma"
-        raise _fault(msg)
+        raise _line_error(msg)
     if not _is_utf8(cells):
-        msg = "is no UTF-8: save the table as UTF-8"
-        raise _fault(msg)
+        msg = "is not UTF-8: save the table as UTF-8"
+        raise _line_error(msg)
     return dict(zip(header, cells, strict=True))
 
 
@@ -242,18 +246,18 @@ def _is_utf8(cells: list[str]) -> bool:
     return True
 
 
-def _fault(reason: str) -> RowError:
+def _line_error(reason: str) -> RowError:
     return RowError.of(f"the line {reason}")
 
 
-def _too_long() -> RowError:
-    return _fault(f"is longer than {_MAX_LINE:,} bytes")
+def _too_long_error() -> RowError:
+    return _line_error(f"is longer than {_MAX_LINE:,} bytes")
 
 
 def _arrow_table(file: Path) -> Table:
-    """A file of typed columns, by pyarrow or by Polars, whichever is there."""
-    open_regular_file(file).close()  # the readers open what they are given, also a pipe
-    for reader in (_by_pyarrow, _by_polars):
+    """Open a file of typed columns with pyarrow or Polars, whichever is installed."""
+    open_regular_file(file).close()  # the libraries would also open a pipe
+    for reader in (_read_with_pyarrow, _read_with_polars):
         with suppress(ModuleNotFoundError):
             columns, count, rows = reader(file)
             return Table(columns, dict, chunks_of((n, row, n) for n, row in enumerate(rows, 1)), count)
@@ -262,7 +266,7 @@ def _arrow_table(file: Path) -> Table:
     raise RowsError(msg)
 
 
-def _by_pyarrow(file: Path) -> tuple[list[str], int, Iterator[Raw]]:
+def _read_with_pyarrow(file: Path) -> tuple[list[str], int, Iterator[Raw]]:
     import pyarrow.dataset  # type: ignore[import-untyped]
 
     table = pyarrow.dataset.dataset(file.absolute(), format=_ARROW[file.suffix.lower()])
@@ -270,44 +274,44 @@ def _by_pyarrow(file: Path) -> tuple[list[str], int, Iterator[Raw]]:
     return (
         table.schema.names,
         table.count_rows(),
-        (row for batch in batches for row in _raw_rows(_valid(batch), rows_of)),
+        (row for batch in batches for row in _raw_rows(_validated(batch), rows_of)),
     )
 
 
-def _valid(batch: Any) -> Any:
-    """Check a record batch. Offsets of a broken file would end the process when they are used."""
+def _validated(batch: Any) -> Any:
+    """Validate a record batch. Invalid offsets in a broken file would crash the process on access."""
     batch.validate(full=True)
     return batch
 
 
-def _by_polars(file: Path) -> tuple[list[str], int, Iterator[Raw]]:
+def _read_with_polars(file: Path) -> tuple[list[str], int, Iterator[Raw]]:
     import polars as pl
 
     scan = pl.scan_parquet if _ARROW[file.suffix.lower()] == "parquet" else pl.scan_ipc
     table = scan(file.absolute())
-    with _panics_raised():
+    with _convert_panics():
         columns, count = table.collect_schema().names(), table.select(pl.len()).collect().item()
     return columns, count, _polars_rows(table, count)
 
 
 def _polars_rows(table: Any, count: int) -> Iterator[Raw]:
     for start in range(0, count, _TYPED_ROWS):
-        with _panics_raised():
-            part = table.slice(start, _TYPED_ROWS).collect()
-        if part.is_empty():
+        with _convert_panics():
+            slice_ = table.slice(start, _TYPED_ROWS).collect()
+        if slice_.is_empty():
             msg = f"it has {start:,} rows, and its header {count:,}"
             raise RowsError(msg)
-        yield from _raw_rows(part, _rows_of_polars)
+        yield from _raw_rows(slice_, _rows_of_polars)
 
 
 def _rows_of_polars(table: Any, columns: Collection[str]) -> Sequence[Row]:
-    with _panics_raised():
+    with _convert_panics():
         return rows_of(table, columns)
 
 
 @contextmanager
-def _panics_raised() -> Iterator[None]:
-    """Raise a panic of Polars, which a broken file can cause, as an exception like any other."""
+def _convert_panics() -> Iterator[None]:
+    """Convert a panic of Polars, which a broken file can cause, to an ordinary exception."""
     from polars.exceptions import PanicException
 
     try:
@@ -318,22 +322,22 @@ def _panics_raised() -> Iterator[None]:
 
 
 def _raw_rows(table: Any, convert: _Conversion) -> Sequence[Raw]:
-    """The rows of a part of a table. If they cannot all be converted, each is converted by itself."""
+    """Convert the rows of a part of a table. If that fails, convert each row separately."""
     columns = columns_of(table) or []
     try:
         return convert(table, columns)
-    except Exception:  # noqa: BLE001 (the libraries raise errors of many kinds)
-        parts = (table[number : number + 1] for number in range(len(table)))
+    except Exception:  # noqa: BLE001 (the libraries raise many kinds of errors)
+        parts = (table[index : index + 1] for index in range(len(table)))
         return [_raw_row(part, columns, convert) for part in parts]
 
 
 def _raw_row(table: Any, columns: list[str], convert: _Conversion) -> Raw:
     try:
         return convert(table, columns)[0]
-    except Exception as error:  # noqa: BLE001 (as above)
+    except Exception as error:  # noqa: BLE001 (see above)
         return RowError.of(f"the row cannot be read: {type(error).__name__}: {error}")
 
 
-#: What each suffix stands for.
+#: The formats by suffix.
 _TEXT: Final = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
 _ARROW: Final = {".parquet": "parquet", ".arrow": "ipc", ".feather": "feather", ".ipc": "ipc"}

@@ -1,5 +1,5 @@
 """
-Renders chunks of rows in several processes, and yields the results in order.
+Rendering of chunks of rows in several processes, with results in order.
 
 Each process has its own pipe, and a thread waits for each reply. A process that is killed closes its pipe, so
 its thread gets an error. `ProcessPoolExecutor` has one pipe for all replies: if a process is killed while it
@@ -27,8 +27,8 @@ from promptkit.batch.rows import Chunk
 #: Chunks in memory for each process: rendered, being rendered, or waiting for it.
 _CHUNKS_PER_WORKER: Final = 3
 
-#: Size of a block that is allocated and freed once, in bytes. From then on, the C library of Linux reuses
-#: memory of up to this size. Otherwise it maps new pages for each chunk, a sixth of all processor time.
+#: Size of a block that is allocated and freed once, in bytes. Afterwards, the C library of Linux reuses
+#: memory up to this size. Otherwise it would map new pages for each chunk, a sixth of all processor time.
 _FREED_ONCE: Final = 8 * 1024 * 1024
 
 #: Renders chunks, and yields the results in order.
@@ -39,9 +39,7 @@ _IdlePipes: TypeAlias = "SimpleQueue[Connection[Any, Any]]"
 
 
 class WorkerEndedError(Exception):
-    """
-    A process that renders has ended before its time.
-    """
+    """A rendering process has ended unexpectedly."""
 
 
 @contextmanager
@@ -54,12 +52,12 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
             Renders one chunk.
 
         workers:
-            The number of processes that render. With 1, this process renders, and no other is started.
+            The number of rendering processes. With 1, this process renders, and starts no other.
 
     Raises:
-        WorkerEndedError: If one of them has ended.
+        WorkerEndedError: If a process has ended unexpectedly.
 
-        Exception: What `ChunkRenderer` raises in this process.
+        Exception: Any exception that `ChunkRenderer` raises in this process.
     """
     if workers == 1:
         yield partial(map, render)
@@ -86,7 +84,7 @@ def _start_worker(render: ChunkRenderer, running: ExitStack) -> "Connection[Any,
 
 
 def _context() -> Any:
-    """A process that is forked is there at once. But a lock that another thread holds stays locked in it."""
+    """Return the context of new processes: forking is fast, but copies locks that other threads hold."""
     is_alone = sys.platform == "linux" and len(list(Path("/proc/self/task").iterdir())) == 1
     return get_context("fork" if is_alone else "spawn")
 
@@ -105,7 +103,7 @@ def _rendered(
 
 
 def _render_elsewhere(idle: _IdlePipes, chunk: Chunk) -> RenderedChunk:
-    """Render a chunk in a process that has nothing else to do."""
+    """Render a chunk in an idle process."""
     pipe = idle.get()
     try:
         pipe.send(chunk)

@@ -1,4 +1,4 @@
-"""What stores of prompts have in common: holes are ``{{name}}``, and braces have no escape."""
+"""The template syntax that prompt stores share: placeholders are ``{{name}}``, and braces have no escape."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateErr
 
 __all__ = ["braced"]
 
-_HOLE: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_PLACEHOLDER: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 
 def braced(
@@ -22,33 +22,34 @@ def braced(
     lossy: bool,
 ) -> str | list[dict[str, str]]:
     """
-    Return a template as stores take it: one text if that is all that a user says, else messages.
+    Return a template in the syntax of stores: a string for a single user message, otherwise messages.
 
     Args:
         prompt:
             The prompt.
 
         values:
-            What is the same always, as for `template_of`.
+            Fixed values by argument name, as in `template_of`.
 
         tool:
-            Who reads it.
+            The tool's name in error messages.
 
         misread:
-            What *tool* does not leave as it is.
+            Syntax that *tool* interprets.
 
         lossy:
-            As for `template_of`.
+            Whether to accept a template that matches for plain words, but not for every text.
 
     Raises:
-        TemplateError: As for `template_of`; or if *tool* misreads the text, or takes no hole of a name.
+        TemplateError: If the prompt cannot be a template, or *tool* would interpret its text or does not
+            support the name of a placeholder.
     """
     template = template_of(prompt, values, lossy=lossy)
     messages = []
     for turn in template.turns:
-        text, wrong = _written(turn, misread)
-        if wrong is not None:
-            reason = f"its text holds {wrong!r}, which {tool} reads as its own, and has no escape for"
+        text, conflict = _format_turn(turn, misread)
+        if conflict is not None:
+            reason = f"its text holds {conflict!r}, which {tool} reads as its own, and has no escape for"
             raise TemplateError(template.prompt.name, reason)
         messages.append({"role": turn.role, "content": text})
     _check_names(template, tool)
@@ -56,19 +57,24 @@ def braced(
     return messages[0]["content"] if is_text else messages
 
 
-def _written(turn: TemplateTurn, misread: tuple[str, ...]) -> tuple[str, str | None]:
-    """A turn with holes in braces, and what is misread of it."""
+def _format_turn(turn: TemplateTurn, misread: tuple[str, ...]) -> tuple[str, str | None]:
+    """Return a turn with placeholders in braces, and text that would be misread, if any."""
     text = "".join(part if isinstance(part, str) else f"{{{{{part.name}}}}}" for part in turn.parts)
-    read, holes = _HOLE.split(text), [part.name for part in turn.parts if isinstance(part, Placeholder)]
-    for name, hole in zip_longest(read[1::2], holes):
-        if name != hole:
+    segments, names = (
+        _PLACEHOLDER.split(text),
+        [part.name for part in turn.parts if isinstance(part, Placeholder)],
+    )
+    for name, expected in zip_longest(segments[1::2], names):
+        if name != expected:
             return text, f"{{{{{name}}}}}"
-    return text, next((one for one in misread if any(one in literal for literal in read[::2])), None)
+    return text, next(
+        (syntax for syntax in misread if any(syntax in literal for literal in segments[::2])), None
+    )
 
 
 def _check_names(template: PromptTemplate, tool: str) -> None:
     for turn in template.turns:
         for part in turn.parts:
             if isinstance(part, Placeholder) and not part.name.isascii():
-                reason = f"{tool} takes no hole {part.name!r}: name the parameter in ASCII letters"
+                reason = f"{tool} takes no placeholder {part.name!r}: name the parameter in ASCII letters"
                 raise TemplateError(template.prompt.name, reason)

@@ -1,4 +1,4 @@
-"""inspect_ai: prompts as samples of a data set, and as its messages."""
+"""inspect_ai: prompts as samples of a data set, and renderings as messages."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -28,9 +28,9 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
     lossy: bool = False,
 ) -> list[Any]:
     """
-    Return a sample for each row of a table: what the prompt says for it, and what a scorer needs.
+    Return a sample for each row of a table: the rendered prompt, and the data that a scorer needs.
 
-    A column is the parameter of its name, as for `promptkit.batch.Renderer`. Each sample has its row as
+    Columns are matched to parameters by name, as in `promptkit.batch.Renderer`. Each sample has its row as
     ``metadata``.
 
     Args:
@@ -38,28 +38,28 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
             The prompt.
 
         rows:
-            A list of mappings, a table of pyarrow, or a frame of Polars or pandas.
+            A list of mappings, a pyarrow table, or a Polars or pandas data frame.
 
         target:
-            The column with the answer that is right.
+            The column with the correct answer.
 
         key:
-            The column that is the ``id`` of each sample.
+            The column with the ``id`` of each sample.
 
         columns:
-            Parameters by the columns that they are read from, where names differ.
+            Parameters by column, where the names differ.
 
         values:
             Values by parameter that are the same for all rows, as a client sends them.
 
         lossy:
-            Whether what inspect_ai has no content for becomes text that says what it was.
+            Whether to replace content that inspect_ai does not support by a text description.
 
     Returns:
-        The samples, for ``MemoryDataset(...)``, or for ``Task(dataset=...)``.
+        The samples, for ``MemoryDataset(...)`` or ``Task(dataset=...)``.
 
     Raises:
-        RowError: For the first row that does not fit; it says which, and why.
+        RowError: For the first invalid row; the message has its number and the reason.
 
         ColumnError: If a column is missing.
 
@@ -71,21 +71,23 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
     from inspect_ai.dataset import Sample
 
     renderer = Renderer(prompt, columns=columns or {}, values=values or {})
-    table, made = known_table(rows), []
+    table, samples = known_table(rows), []
     if (names := columns_of(table)) is not None:
         renderer.matched.check(names, key)
     for number, row in enumerate(rows_of(table, names or ()), 1):
         try:
-            said = renderer.said(*renderer.matched.given(row))
-            asked = messages(user(said) if isinstance(said, str) else said, lossy=lossy)
-            right = "" if target is None else _cell(row, target)
-            name = None if key is None else _cell(row, key)
+            rendering = renderer.render_row(*renderer.matched.given(row))
+            input_messages = messages(
+                user(rendering) if isinstance(rendering, str) else rendering, lossy=lossy
+            )
+            answer = "" if target is None else _cell(row, target)
+            sample_id = None if key is None else _cell(row, key)
         except (RowError, ExportError) as error:
             reason = error.reason if isinstance(error, ExportError) else error
             msg = f"row {number}: {reason}"
             raise RowError.of(msg) from None
-        made.append(Sample(input=asked, target=right, id=name, metadata=dict(row)))
-    return made
+        samples.append(Sample(input=input_messages, target=answer, id=sample_id, metadata=dict(row)))
+    return samples
 
 
 def _cell(row: Mapping[str, Any], column: str) -> Any:
@@ -101,17 +103,17 @@ def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         lossy:
-            Whether what inspect_ai has no content for becomes text that says what it was.
+            Whether to replace content that inspect_ai does not support by a text description.
 
     Returns:
         A ``ChatMessageSystem`` for the system part, if there is one, and a ``ChatMessageUser`` or a
-        ``ChatMessageAssistant`` for each turn: messages of one role that follow each other are one turn.
+        ``ChatMessageAssistant`` per turn. Consecutive messages of the same role form one turn.
 
     Raises:
-        ExportError: If there is anything that inspect_ai has no content for, unless *lossy*.
+        ExportError: If there is content that inspect_ai does not support, unless *lossy*.
 
         ModuleNotFoundError: If inspect_ai is not installed.
 

@@ -1,4 +1,4 @@
-"""LangChain: what a prompt says, as messages of its own classes."""
+"""LangChain: renderings as messages of its classes."""
 
 from functools import partial
 from typing import Any, Final
@@ -14,21 +14,21 @@ _PDF: Final = "application/pdf"
 
 def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     """
-    Return the messages that chat models of LangChain take, with its standard blocks of content.
+    Return messages for LangChain's chat models, with its standard content blocks.
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         lossy:
-            Whether what LangChain has no block for becomes text that says what it was.
+            Whether to replace content that LangChain does not support by a text description.
 
     Returns:
         A ``SystemMessage`` for the system part, if there is one, and a ``HumanMessage`` or an ``AIMessage``
-        for each turn: messages of one role that follow each other are one turn.
+        per turn. Consecutive messages of the same role form one turn.
 
     Raises:
-        ExportError: If there is anything that LangChain has no block for, unless *lossy*.
+        ExportError: If there is content that LangChain does not support, unless *lossy*.
 
         ModuleNotFoundError: If langchain-core is not installed.
 
@@ -42,11 +42,11 @@ def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     return [classes[turn.role](content=turn.content) for turn in turns]
 
 
-def _held(kind: str, file: File) -> Part:
+def _embedded(kind: str, file: File) -> Part:
     return {"type": kind, "base64": file.base64, "mime_type": file.mime_type}
 
 
-def _fetched(kind: str, url: str) -> Part:
+def _linked(kind: str, url: str) -> Part:
     return {"type": kind, "url": url}
 
 
@@ -56,6 +56,6 @@ _LANGCHAIN: Final = Vendor(
     "LangChain",
     lambda text: {"type": "text", "text": text},
     request="messages",
-    files={mime_type: partial(_held, kind) for mime_type, kind in _KINDS.items()},
-    links={mime_type: partial(_fetched, kind) for mime_type, kind in _KINDS.items()},
+    files={mime_type: partial(_embedded, kind) for mime_type, kind in _KINDS.items()},
+    links={mime_type: partial(_linked, kind) for mime_type, kind in _KINDS.items()},
 )

@@ -1,4 +1,4 @@
-"""Langfuse: a prompt of ours as a prompt of its store."""
+"""Langfuse: prompts as arguments for its prompt store."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,38 +17,38 @@ def template(
     """
     Return the arguments of ``Langfuse().create_prompt(**...)``.
 
-    Each argument that takes text is a hole, ``{{name}}``, unless it has a value.
+    Each argument of type `str` becomes a placeholder, ``{{name}}``, unless it has a value.
 
     Args:
         prompt:
             The prompt.
 
         values:
-            Values that are filled in now, by argument, as a client sends them; None stands for the default.
+            Fixed values by argument name, as a client sends them; None means the default.
 
         lossy:
-            Whether to take a template that is right for plain words, but not for every text.
+            Whether to accept a template that matches for plain words, but not for every text.
 
     Returns:
-        The name, the text or the messages, the type and the tags; and the ``config`` with the form of the
-        answer, as OpenAI takes it, if there is one.
+        The name, the text or the messages, the type and the tags; and, if the prompt has an answer type, the
+        ``config`` with OpenAI's response format.
 
     Raises:
-        TemplateError: If no template says what the prompt says. The error names a text for which it fails.
+        TemplateError: If the prompt cannot be a template. The message names a text for which they differ.
 
-        ArgumentsError: If one of *values* is wrong.
+        ArgumentsError: If one of *values* is invalid.
 
-        UnsupportedAnswerError: If OpenAI takes no such answer.
+        UnsupportedAnswerError: If OpenAI does not support the answer type.
 
     See Also:
         https://langfuse.com/docs/prompt-management
     """
-    said = braced(prompt, values, "Langfuse", lossy=lossy)
-    kind = "text" if isinstance(said, str) else "chat"
-    made: dict[str, Any] = {"name": prompt.options.name, "prompt": said, "type": kind}
+    content = braced(prompt, values, "Langfuse", lossy=lossy)
+    kind = "text" if isinstance(content, str) else "chat"
+    arguments: dict[str, Any] = {"name": prompt.options.name, "prompt": content, "type": kind}
     if prompt.compiled.tags:
-        made["tags"] = list(prompt.compiled.tags)
+        arguments["tags"] = list(prompt.compiled.tags)
     if (answer := prompt.options.answer) is not None:
         request = openai_chat_request(workflow_of((), answer=answer))
-        made["config"] = {"response_format": request["response_format"]}
-    return made
+        arguments["config"] = {"response_format": request["response_format"]}
+    return arguments

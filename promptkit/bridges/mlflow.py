@@ -1,4 +1,4 @@
-"""MLflow: a prompt of ours in its registry."""
+"""MLflow: prompts as arguments for its prompt registry."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,7 +8,7 @@ from promptkit.declarations.prompts import Prompt
 
 __all__ = ["template"]
 
-#: What it reads as its own: a hole, and a tag of Jinja2, which makes the whole text a template of that.
+#: Syntax that MLflow interprets: a placeholder, and a Jinja2 tag, which selects Jinja2 for the whole text.
 _MISREAD: Final = ("{{", "{%")
 
 
@@ -18,31 +18,31 @@ def template(
     """
     Return the arguments of ``mlflow.genai.register_prompt(**...)``.
 
-    Each argument that takes text is a hole, ``{{name}}``, unless it has a value.
+    Each argument of type `str` becomes a placeholder, ``{{name}}``, unless it has a value.
 
     Args:
         prompt:
             The prompt.
 
         values:
-            Values that are filled in now, by argument, as a client sends them; None stands for the default.
+            Fixed values by argument name, as a client sends them; None means the default.
 
         lossy:
-            Whether to take a template that is right for plain words, but not for every text.
+            Whether to accept a template that matches for plain words, but not for every text.
 
     Returns:
         The name, the template, and the JSON Schema of the answer, if there is one.
 
     Raises:
-        TemplateError: If no template says what the prompt says. The error names a text for which it fails.
+        TemplateError: If the prompt cannot be a template. The message names a text for which they differ.
 
-        ArgumentsError: If one of *values* is wrong.
+        ArgumentsError: If one of *values* is invalid.
 
     See Also:
         https://mlflow.org/docs/latest/genai/prompt-registry
     """
-    said = braced(prompt, values, "MLflow", _MISREAD, lossy=lossy)
-    made: dict[str, Any] = {"name": prompt.options.name, "template": said}
+    text = braced(prompt, values, "MLflow", _MISREAD, lossy=lossy)
+    arguments: dict[str, Any] = {"name": prompt.options.name, "template": text}
     if (schema := prompt.compiled.answer_schema) is not None:
-        made["response_format"] = schema
-    return made
+        arguments["response_format"] = schema
+    return arguments

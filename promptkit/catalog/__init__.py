@@ -1,1 +1,1 @@
-"""What the compiler makes: prompts and resources, immutable and ready to render; it knows no protocol."""
+"""Compiled prompts, resources and skills: immutable, ready to render, and independent of MCP."""

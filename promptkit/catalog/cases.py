@@ -1,4 +1,4 @@
-"""Cases: inputs that authors have saved, to see, test and compare what is said for them."""
+"""Cases: saved inputs of prompts and resources, for previews, tests and comparisons."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ from promptkit.errors.exceptions import ArgumentsError, CompileError, PromptErro
 
 
 def is_refused(outcome: object) -> bool:
-    """Return whether an outcome is an error whose words are for the person at the client."""
+    """Return whether an outcome is an error whose message is meant for the client's user."""
     return isinstance(outcome, ArgumentsError | PromptError)
 
 
@@ -24,19 +24,19 @@ class Case:
 
     Args:
         name:
-            What it is called, once for each prompt or resource.
+            Its name, unique among the cases of its prompt or resource.
 
         location:
             Where it was saved.
 
         sent:
-            Returns what a client sends for it. Raises TypeError if it does not fit.
+            Returns the input as a client sends it. Raises TypeError if it is invalid.
 
         module:
-            The module that has saved it; None if there is none, as at a console.
+            The module that saved it; None if there is none, as in an interactive session.
 
         refusal:
-            What the words hold in which it has to be refused; None if it has to be rendered.
+            A part of the expected error message; None if the case must succeed.
     """
 
     name: str
@@ -50,48 +50,53 @@ class Case:
 
     @property
     def is_current(self) -> bool:
-        """Whether its module has not been imported anew since."""
+        """Whether its module has not been reloaded since."""
         return self.module is None or sys.modules.get(self.module.__name__) is self.module
 
     def fault(self, outcome: object) -> str | None:
         """
-        Return what is wrong with what came of it; None if it is as its author expects, or another failure.
+        Return how an outcome differs from the expected one.
 
         Args:
             outcome:
-                What was rendered or read, or raised.
+                The result of rendering or reading, or the exception.
+
+        Returns:
+            The difference; None if the outcome is as expected, or is an error of another kind.
         """
         if self.refusal is None:
             return f"is refused: {outcome}" if is_refused(outcome) else None
         if not isinstance(outcome, BaseException):
-            return f"is not refused, as its author expects: {self.refusal!r}"
+            return f"is not refused as expected: {self.refusal!r}"
         if is_refused(outcome) and self.refusal not in str(outcome):
-            return f"is refused in other words than {self.refusal!r}: {outcome}"
+            return f"is refused with another error than {self.refusal!r}: {outcome}"
         return None
 
     def refused(self, text: str) -> "Case":
         """
-        Expect that it is refused: an argument is wrong, or the prompt raises `PromptError`.
+        Expect an error: an argument is invalid, or the prompt raises `PromptError`.
 
         Args:
             text:
-                What the message holds.
+                A part of the message.
 
         Returns:
             The case.
 
         Raises:
-            TypeError: If *text* is not text.
+            TypeError: If *text* is not a string.
         """
         if not isinstance(text, str):
-            msg = f"refused({text!r}): say which words the message holds"
+            msg = f"refused({text!r}): give words of the message"
             raise TypeError(msg)
         self.refusal = text
         return self
 
 
 def sendable(cases: Iterable[Case]) -> Iterator[tuple[Case, Any]]:
-    """Yield each case with what a client sends for it; `promptkit check` finds those that none can send."""
+    """
+    Yield each valid case with its input as a client sends it; `promptkit check` reports the invalid ones.
+    """
     for case in cases:
         with suppress(TypeError, CompileError):
             yield case, case.sent()

@@ -1,7 +1,7 @@
 """
-The catalog: compiled prompts and resources, immutable and sorted, ready to render and read.
+The catalog: compiled prompts, resources and skills, immutable and sorted.
 
-The compiler makes it, and the server serves it; it knows neither.
+The compiler creates it and the server serves it; it depends on neither.
 """
 
 import os
@@ -17,7 +17,7 @@ from promptkit.errors.exceptions import UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
 from promptkit.language.messages import Workflow
 
-if TYPE_CHECKING:  # most recipes hold neither resources nor skills, and few requests complete a value
+if TYPE_CHECKING:  # most recipes have neither resources nor skills, and few requests complete a value
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.skills import CompiledSkill
     from promptkit.catalog.uri_templates import Value
@@ -26,20 +26,20 @@ if TYPE_CHECKING:  # most recipes hold neither resources nor skills, and few req
 
 class Catalog(Mapping[str, CompiledPrompt]):
     """
-    Everything that is served, prompts by name and resources by URI, and the faults of the rest.
+    The served prompts by name, resources by URI and skills, with the compiler's diagnostics.
 
     Args:
         prompts:
-            The compiled prompts; sorted by name, as clients list them.
+            The compiled prompts, in any order.
 
         diagnostics:
             The errors and warnings of the compiler.
 
         resources:
-            The compiled resources; sorted by URI template, as clients list them.
+            The compiled resources, in any order.
 
         skills:
-            The compiled skills; sorted by URI, as clients list them.
+            The compiled skills, in any order.
     """
 
     __slots__ = (
@@ -65,7 +65,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     @property
     def prompts(self) -> tuple[CompiledPrompt, ...]:
-        """The compiled prompts."""
+        """The compiled prompts, sorted by name."""
         return self._prompts
 
     @property
@@ -75,28 +75,28 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     @property
     def resources(self) -> "tuple[CompiledResource, ...]":
-        """The compiled resources."""
+        """The compiled resources, sorted by URI template."""
         return self._resources
 
     @property
     def skills(self) -> "tuple[CompiledSkill, ...]":
-        """The compiled skills."""
+        """The compiled skills, sorted by URI."""
         return self._skills
 
     @property
     def declared(self) -> "tuple[CompiledPrompt | CompiledResource, ...]":
-        """The prompts, and then the resources: what takes arguments."""
+        """The prompts followed by the resources: everything that takes arguments."""
         return *self.prompts, *self.resources
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """What the compiler found that keeps something from being served."""
-        return tuple(one for one in self.diagnostics if one.severity is Severity.ERROR)
+        """The compiler's errors, each of which keeps something from being served."""
+        return tuple(diagnostic for diagnostic in self.diagnostics if diagnostic.severity is Severity.ERROR)
 
     @property
     def faulty(self) -> int:
-        """How many files have such a fault."""
-        return len({one.location.file for one in self.errors})
+        """The number of files with errors."""
+        return len({error.location.file for error in self.errors})
 
     def __getitem__(self, name: str) -> CompiledPrompt:
         """Raises `UnknownPromptError` if no prompt has this name."""
@@ -129,9 +129,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return Catalog(self.prompts, diagnostics, self.resources, self.skills)
 
     def visible_to(self, scopes: frozenset[str]) -> "Catalog":
-        """
-        Return what is left for a caller with *scopes*: all that needs no others. It may be this catalog.
-        """
+        """Return the catalog for a caller with *scopes*, without items that need other scopes."""
         if all(needed <= scopes for needed in self.requirements):
             return self
         prompts = tuple(prompt for prompt in self.prompts if prompt.scopes <= scopes)
@@ -141,12 +139,12 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     @property
     def scoped(self) -> "list[CompiledPrompt | CompiledResource | CompiledSkill]":
-        """The prompts, resources and skills that need scopes."""
+        """The prompts, resources and skills that require scopes."""
         return [item for item in (*self.declared, *self.skills) if item.scopes]
 
     @property
     def requirements(self) -> frozenset[frozenset[str]]:
-        """The scopes that anything needs, together as it needs them."""
+        """The distinct sets of scopes that items require."""
         return frozenset(item.scopes for item in self.scoped)
 
     def render(self, name: str, arguments: Mapping[str, Any] | None = None) -> Workflow:
@@ -164,31 +162,31 @@ class Catalog(Mapping[str, CompiledPrompt]):
         self, name: str, argument: str, typed: str, chosen: Mapping[str, str] | None = None
     ) -> "Completion":
         """
-        Complete the value of an argument, or of a variable.
+        Complete the value of a prompt's argument, or of a resource's variable.
 
         Args:
             name:
                 The prompt, or the URI template of a resource. A URI without variables has no suggestions.
 
             argument:
-                The argument. Without a completer, it has no suggestions.
+                The argument or variable. Without a completer, it has no suggestions.
 
             typed:
-                The text that was typed so far.
+                The text typed so far.
 
             chosen:
-                The values of other arguments, as far as they are known.
+                The values of other arguments that are known already.
 
         Raises:
             UnknownPromptError: If no prompt has this name.
 
             UnknownResourceError: If no resource has this template.
 
-            ArgumentsError: If it has no such argument.
+            ArgumentsError: If the prompt or resource has no such argument.
 
-            RuntimeError: If the completer is asynchronous and an event loop runs already.
+            RuntimeError: If the completer is asynchronous and an event loop is running.
 
-            Exception: Whatever the author's completer raises.
+            Exception: Any exception from the author's completer.
         """
         completer = None
         if ":" not in name:  # as in every URI
@@ -202,33 +200,34 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def resource(self, uri: str) -> "tuple[CompiledResource, Mapping[str, Value]]":
         """
-        Find the resource at *uri*, and the values of its variables as the URI spells them.
+        Return the resource at *uri*, and the values of its variables as they are in the URI.
 
-        A resource with exactly this URI comes first, then the first template that matches.
+        A resource with exactly this URI takes precedence over templates; otherwise the first matching
+        template is returned.
 
         Raises:
-            UnknownResourceError: If there is none.
+            UnknownResourceError: If no resource matches.
         """
-        if (found := self.find_resource(uri)) is not None:
-            return found
+        if (match := self.find_resource(uri)) is not None:
+            return match
 
         if len(uri) > MAX_URI_LENGTH:
             raise UnknownResourceError(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")
         raise UnknownResourceError(uri, nearest(uri, self._by_uri))
 
     def find_prompt(self, name: str) -> CompiledPrompt | None:
-        """Find the prompt called *name*; None if there is none."""
+        """Return the prompt called *name*, or None."""
         return self._by_name.get(name)
 
     def find_template(self, uri_template: str) -> "CompiledResource | None":
-        """Find what `template` does; None if there is none."""
+        """Return the resource that was declared with *uri_template*, or None."""
         return self._by_uri.get(uri_template)
 
     def find_resource(self, uri: str) -> "tuple[CompiledResource, Mapping[str, Value]] | None":
-        """Find what `resource` does; None if there is none, or the URI is too long."""
-        found = self.find_fixed(uri)
-        if found is not None and not found.is_template:
-            return found, {}
+        """Return what `resource` returns; None if no resource matches or the URI is too long."""
+        fixed = self.find_fixed(uri)
+        if fixed is not None and not fixed.is_template:
+            return fixed, {}
         for resource in self.resources:
             if resource.is_template and (variables := resource.match(uri)) is not None:
                 return resource, variables
@@ -236,36 +235,36 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     @property
     def skill_folders(self) -> list[str]:
-        """The folders of the skills that are folders."""
+        """The paths of the skills that are folders with a ``SKILL.md``."""
         files = (os.path.split(skill.location.file) for skill in self._skills)
         return [folder for folder, name in files if name == "SKILL.md"]
 
     def find_skill(self, uri: str) -> "CompiledSkill | None":
-        """Find the skill whose ``SKILL.md`` has a URI; None if there is none."""
+        """Return the skill whose ``SKILL.md`` has this URI, or None."""
         return self._skill_by_uri.get(uri)
 
     def find_skill_with(self, uri: str) -> "CompiledSkill | None":
-        """Find the innermost skill that has a file, or a folder, at a URI; None if there is none."""
-        if self._skill_with is None:  # nobody may ever ask
+        """Return the innermost skill with a file or folder at this URI, or None."""
+        if self._skill_with is None:  # built only if a client asks for it
             outermost_first = sorted(self._skills, key=lambda skill: len(skill.folder))
             self._skill_with = {
-                place: skill for skill in outermost_first for place in (*skill.resources, *skill.children)
+                item: skill for skill in outermost_first for item in (*skill.resources, *skill.children)
             }
         return self._skill_with.get(uri)
 
     def find_fixed(self, uri: str) -> "CompiledResource | None":
-        """Find what was declared with a URI, or is a file of a skill; None if there is none."""
-        if (found := self._by_uri.get(uri)) is not None:
-            return found
+        """Return the resource with exactly this URI, declared or a file of a skill, or None."""
+        if (resource := self._by_uri.get(uri)) is not None:
+            return resource
         skill = self.find_skill_with(uri) if self._skills else None
         return None if skill is None else skill.resources.get(uri)
 
     def template(self, uri_template: str) -> "CompiledResource":
         """
-        Find the resource that was declared with *uri_template*.
+        Return the resource that was declared with *uri_template*.
 
         Raises:
-            UnknownResourceError: If there is none.
+            UnknownResourceError: If no resource was declared with it.
         """
         try:
             return self._by_uri[uri_template]
@@ -277,7 +276,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         Read the resource at *uri*.
 
         Raises:
-            UnknownResourceError: If there is none.
+            UnknownResourceError: If no resource matches.
 
             Exception: As `CompiledResource.read` does.
         """
@@ -286,5 +285,5 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     @property
     def healthy(self) -> bool:
-        """Whether the compiler found no errors."""
+        """Whether the compiler reported no errors."""
         return not self.errors

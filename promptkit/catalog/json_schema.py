@@ -1,7 +1,7 @@
 """
 The JSON Schema of a prompt's arguments, in the dialect 2020-12.
 
-Forms and tools are built from it. Clients send the arguments of prompts as text all the same, and those of
+Forms and tools are built from it. Clients still send the arguments of prompts as text, and only those of
 tools as JSON.
 
 See https://json-schema.org/draft/2020-12/schema.
@@ -25,8 +25,8 @@ def schema_of(arguments: Iterable[Argument], *, places: bool = False) -> dict[st
     """
     Return the JSON Schema of an object with *arguments* as its members.
 
-    It does not say that others are refused, though they are: many clients take no tool that says so. Which
-    item of an array stands where, it says with *places*.
+    It does not set ``additionalProperties`` to false, although unknown arguments are rejected, because many
+    clients do not accept tools with it. With *places*, it describes the position of each item in an array.
     """
     arguments = list(arguments)
     definitions = Definitions({}, places)
@@ -40,7 +40,7 @@ def schema_of(arguments: Iterable[Argument], *, places: bool = False) -> dict[st
 
 
 def alternative_of(argument: Argument) -> dict[str, Any]:
-    """Return the JSON Schema of an argument without null; ``{}`` if several alternatives are left."""
+    """Return the JSON Schema of an argument without null; ``{}`` if several alternatives remain."""
     schema, _ = type_schema(argument.annotation, Definitions({}))
     members = [member for member in schema.get("anyOf", [schema]) if member.get("type") != "null"]
     return members[0] if len(members) == 1 else {}
@@ -53,14 +53,14 @@ def _property(argument: Argument, definitions: Definitions) -> dict[str, Any]:
     examples = [json_of(example) for example in argument.examples]
     by_author = {"title": arg.title, "examples": examples}
     schema = with_words(schema, words) | {key: value for key, value in by_author.items() if value}
-    # A form would send this default, and what stands in the environment would never count.
+    # A form would send this default, and override the environment variable.
     for default in () if arg.env else _defaults(argument):
         schema["default"] = json_of(default)
     return schema
 
 
 def _clauses(argument: Argument, form: str) -> Iterator[str]:
-    """What a model has to know in words, as clients drop those of the schema that they do not know."""
+    """Yield constraints in words for models, because clients drop schema keywords that they do not know."""
     arg = argument.arg
     yield form
     if arg.timezone is not None:
@@ -72,14 +72,14 @@ def _clauses(argument: Argument, form: str) -> Iterator[str]:
 
 
 def _defaults(argument: Argument) -> list[Any]:
-    """The function's own default, if there is one that clients may know."""
+    """Return the function's default in a list, or an empty list if clients must not or cannot see it."""
     default = argument.default
     hidden = default is NO_DEFAULT or default is None or argument.arg.secret
     return [] if hidden or not can_be_sent(default) else [default]
 
 
 def _text(value: Any) -> str:
-    """A value as JSON has it, in one line. Text is what it says."""
-    written = json_of(value)
-    text = written if isinstance(written, str) else msgspec.json.encode(written).decode()
+    """Return a value as JSON on one line, and text without quotes."""
+    json_value = json_of(value)
+    text = json_value if isinstance(json_value, str) else msgspec.json.encode(json_value).decode()
     return shortened(" ".join(text.split()))

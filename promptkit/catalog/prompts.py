@@ -1,4 +1,4 @@
-"""One compiled prompt: its arguments are read, its function is called, and the result becomes a workflow."""
+"""A compiled prompt: converts its arguments, calls its function, and turns the result into a workflow."""
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
@@ -10,10 +10,10 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.json_schema import schema_of
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPromptError, ResultError
-from promptkit.language.bounds import LONGEST_REPLY, TooLongError
+from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError
 from promptkit.language.context import Context
 from promptkit.language.messages import Workflow, workflow_of
-from promptkit.language.results import FREE_MESSAGES, Said
+from promptkit.language.results import FREE_MESSAGES, MessageBuilder
 from promptkit.language.validation import UnsendableError
 from promptkit.types.functions import is_asynchronous, run_async
 from promptkit.types.schemas import answer_schema
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from promptkit.language.media import Icon
     from promptkit.language.tools import Tool
 
-#: Why a prompt is not called that nobody has asked for.
+#: Reason shown for prompts that tools do not render speculatively.
 NO_SAMPLE: Final = "sample=False"
 
-#: Where `_meta` has the JSON Schema of the arguments.
+#: Key of the arguments' JSON Schema in `_meta`.
 SCHEMA: Final = "promptkit/arguments"
 
-#: Where `_meta` has the JSON Schema of the answer.
+#: Key of the answer's JSON Schema in `_meta`.
 ANSWER: Final = "promptkit/answer"
 
-#: Where `_meta` has the words that authors group prompts by.
+#: Key of the prompt's tags in `_meta`.
 TAGS: Final = "promptkit/tags"
 
 
 class FunctionRenderer(Struct, frozen=True):
     """
-    Calls an author's function, and makes a `Workflow` of its result.
+    Calls an author's function and converts its result to a `Workflow`.
 
     Args:
         function:
@@ -51,10 +51,10 @@ class FunctionRenderer(Struct, frozen=True):
             Where the function is defined, for errors.
 
         answer:
-            The type of the answer that its author declared; None if there is none.
+            The type of the answer that the author declared, if any.
 
         is_async:
-            Whether it has to be awaited; found out from *function*.
+            Whether the function must be awaited; derived from *function*.
     """
 
     function: Callable[..., Any]
@@ -71,37 +71,37 @@ class FunctionRenderer(Struct, frozen=True):
         """
         Call the function, and return its messages in order.
 
-        An asynchronous function is run on an event loop of its own.
+        An asynchronous function is run on a new event loop.
 
         Raises:
-            ResultError: If a value that it returned or yielded cannot become a message, or no reply may be
-                so long; the error names the prompt, its place and the hint.
+            ResultError: If a returned or yielded value cannot be converted to a message, or the reply is too
+                long; the error names the prompt and its location, with a hint.
 
             EmptyPromptError: If there are no messages.
 
-            RuntimeError: If the function is asynchronous and an event loop runs already.
+            RuntimeError: If the function is asynchronous and an event loop is running.
 
-            Exception: Whatever the function raises.
+            Exception: Any exception from the function.
         """
         if self.is_async:
-            refusal = (
+            message = (
                 f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
             )
-            return run_async(self.render_async, args, kwargs, refusal)
-        return self._workflow(self.function(*args, **kwargs), LONGEST_REPLY)
+            return run_async(self.render_async, args, kwargs, message)
+        return self._workflow(self.function(*args, **kwargs), MAX_REPLY_BYTES)
 
-    def render_sync(self, values: Mapping[str, Any], most: int = LONGEST_REPLY) -> Workflow | str:
+    def render_sync(self, values: Mapping[str, Any], most: int = MAX_REPLY_BYTES) -> Workflow | str:
         """
         Call the function, which is not asynchronous.
 
-        A plain text is returned as it is. Most prompts return one, and it is sent without a workflow.
+        Plain text, which most prompts return, is returned without a workflow.
 
         Args:
             values:
                 Its keyword arguments.
 
             most:
-                How many bytes a reply may have. What yields more is stopped.
+                The maximum size of the reply in bytes. Generators that exceed it are closed.
 
         Raises:
             Exception: As `render` does.
@@ -123,66 +123,67 @@ class FunctionRenderer(Struct, frozen=True):
         return await self.render_awaited(kwargs, args)
 
     async def render_awaited(
-        self, values: Mapping[str, Any], args: tuple[Any, ...] = (), most: int = LONGEST_REPLY
+        self, values: Mapping[str, Any], args: tuple[Any, ...] = (), most: int = MAX_REPLY_BYTES
     ) -> Workflow:
-        """As `render_sync`, for a function that is asynchronous."""
+        """Call the function as `render_sync` does, but await it."""
         result = self.function(*args, **values)
         if isinstance(result, Coroutine):
             result = await result
         if not isinstance(result, AsyncIterator):
             return self._workflow(result, most)
-        said, position = Said(most), 0
+        messages, position = MessageBuilder(most), 0
         async for item in result:
             try:
-                said.add(item, (position,))
+                messages.add(item, (position,))
             except (UnsendableError, TooLongError) as error:
                 if isinstance(result, AsyncGenerator):
                     await result.aclose()
-                raise self._refusal(error, "yielded") from None
+                raise self._result_error(error, "yielded") from None
             position += 1
-        return self._finished(said.workflow())
+        return self._finish(messages.workflow())
 
     def _workflow(self, result: object, most: int) -> Workflow:
         if isinstance(result, Workflow):
-            if result.messages[FREE_MESSAGES:]:  # what is in it many times takes memory when it is encoded
-                self._read(result, most)
-            return result if result.messages and self.answer is None else self._finished(result)
+            if result.messages[FREE_MESSAGES:]:  # a value repeated in it takes memory once it is encoded
+                self._convert(result, most)
+            return result if result.messages and self.answer is None else self._finish(result)
         if isinstance(result, Iterator):
-            return self._finished(self._drained(result, most))
-        return self._finished(self._read(result, most))
+            return self._finish(self._exhaust(result, most))
+        return self._finish(self._convert(result, most))
 
-    def _drained(self, items: Iterator[Any], most: int) -> Workflow:
-        """What a generator yields, and what it returns at its end."""
-        said, position = Said(most), 0
+    def _exhaust(self, items: Iterator[Any], most: int) -> Workflow:
+        """Return the workflow of the values that a generator yields and finally returns."""
+        messages, position = MessageBuilder(most), 0
         while True:
             try:
                 item = next(items)
             except StopIteration as end:
-                return self._read(end.value, most, said)
+                return self._convert(end.value, most, messages)
             try:
-                said.add(item, (position,))
+                messages.add(item, (position,))
             except (UnsendableError, TooLongError) as error:
                 if isinstance(items, Generator):
                     items.close()
-                raise self._refusal(error, "yielded") from None
+                raise self._result_error(error, "yielded") from None
             position += 1
 
-    def _finished(self, said: Workflow) -> Workflow:
-        if not said.messages:
-            raise EmptyPromptError(self.name, only_system=said.system is not None)
+    def _finish(self, workflow: Workflow) -> Workflow:
+        if not workflow.messages:
+            raise EmptyPromptError(self.name, only_system=workflow.system is not None)
         if self.answer is None:
-            return said
-        return workflow_of(said.messages, said.system, self.answer, said.cache_points)
+            return workflow
+        return workflow_of(workflow.messages, workflow.system, self.answer, workflow.cache_points)
 
-    def _read(self, result: object, most: int, said: Said | None = None) -> Workflow:
-        said = Said(most) if said is None else said
+    def _convert(self, result: object, most: int, messages: MessageBuilder | None = None) -> Workflow:
+        """Return the workflow of *messages* followed by *result*."""
+        messages = MessageBuilder(most) if messages is None else messages
         try:
-            said.add(result)
+            messages.add(result)
         except (UnsendableError, TooLongError) as error:
-            raise self._refusal(error, "returned") from None
-        return said.workflow()
+            raise self._result_error(error, "returned") from None
+        return messages.workflow()
 
-    def _refusal(self, error: UnsendableError | TooLongError, verb: str) -> ResultError:
+    def _result_error(self, error: UnsendableError | TooLongError, verb: str) -> ResultError:
         where = "".join(f", at position {i + 1}," for i in error.path).replace(",,", ",")
         more = "; --max-reply lets a server send more" if isinstance(error, TooLongError) else ""
         return ResultError(f"prompt {self.name!r} ({self.location}) {verb}{where} {error}{more}")
@@ -194,10 +195,10 @@ class CompiledPrompt(Struct, frozen=True):
 
     Args:
         name:
-            The name that clients ask for.
+            The name by which clients request it.
 
         title:
-            The name that people see, if the author gave one.
+            The display name, if the author declared one.
 
         description:
             The author's description.
@@ -212,31 +213,31 @@ class CompiledPrompt(Struct, frozen=True):
             Its arguments, in the order of the signature.
 
         context:
-            The name of the parameter that receives a `Context`, if there is one.
+            The name of the parameter that receives a `Context`, if any.
 
         renderer:
             Calls the author's function.
 
         timeout:
-            How long one rendering may take, in seconds, if the author set a limit.
+            The time limit for one rendering in seconds, if the author set one.
 
         cache:
-            How long a reply may be reused for the same arguments, in seconds.
+            How long a reply can be reused for the same arguments, in seconds.
 
         elicit:
-            Whether the user is asked for required arguments that are missing.
+            Whether the user is asked for missing required arguments.
 
         tool:
-            What its author says of it as a tool; False if it is none.
+            The author's description of its behavior as a tool; False if it is not offered as a tool.
 
         scopes:
-            The scopes that a caller must have, all of them. For other callers the prompt does not exist.
+            The scopes that a caller must have, all of them. The prompt is hidden from other callers.
 
         deprecated:
-            What to use in its place, if its author says so.
+            The replacement to use, if the author deprecated the prompt.
 
         sample:
-            Whether it may be called though nobody has asked for it.
+            Whether tools may render it speculatively (check, diff, dev).
 
         saved:
             Returns the cases that its author has saved.
@@ -266,7 +267,7 @@ class CompiledPrompt(Struct, frozen=True):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The words that its author groups it by."""
+        """The tags by which its author groups it."""
         tags = self.meta.get(TAGS, ())
         return tuple(map(str, tags)) if isinstance(tags, list | tuple) else ()
 
@@ -277,7 +278,7 @@ class CompiledPrompt(Struct, frozen=True):
 
     @property
     def answer_schema(self) -> dict[str, Any] | None:
-        """The JSON Schema of the answer that it asks for; None if its author says nothing of it."""
+        """The JSON Schema of the declared answer; None if the author declared none."""
         if self.renderer.answer is None:
             return None
 
@@ -300,10 +301,10 @@ class CompiledPrompt(Struct, frozen=True):
                 The context of the request.
 
             known:
-                Values that have their type already.
+                Values that have been converted already.
 
         Raises:
-            ArgumentsError: With every argument that is missing, unknown or has a wrong value.
+            ArgumentsError: If any argument is missing, unknown or invalid. The error lists them all.
         """
         values = self.arguments.read(given, known)
         if self.context is not None:
@@ -322,13 +323,13 @@ class CompiledPrompt(Struct, frozen=True):
                 The context of the request.
 
         Raises:
-            ArgumentsError: With every argument that is missing, unknown or has a wrong value.
+            ArgumentsError: If any argument is missing, unknown or invalid. The error lists them all.
 
-            ResultError: If a value that the function returned cannot become a message.
+            ResultError: If a returned value cannot be converted to a message.
 
-            RuntimeError: If the function is asynchronous and an event loop runs already.
+            RuntimeError: If the function is asynchronous and an event loop is running.
 
-            Exception: Whatever the author's function raises.
+            Exception: Any exception from the author's function.
         """
         return self.renderer.render(**self.bind(given, context))
 

@@ -1,7 +1,8 @@
 """
 Redaction: hides the values of secret arguments in text that is shown or stored.
 
-A value is hidden as it was sent and as it was read, and as Python, JSON, URLs and base64 write it.
+A value is hidden in the form in which it was sent, in its converted form, and as Python, JSON, URLs and
+base64 spell it.
 """
 
 import json
@@ -26,19 +27,20 @@ from promptkit.types.unstructuring import json_of
 #: Replaces a secret.
 HIDDEN: Final = "<secret>"
 
-#: How many characters of a secret in a row are never shown, wherever they stand in it.
+#: Any sequence of this many characters of a secret is hidden, wherever it is in the secret.
 STRETCH: Final = 8
 
-#: Length of the shortest text that is hidden: otherwise every "1" in a text would be.
+#: Minimum length of hidden texts: otherwise, a secret "1" would hide every 1.
 _SHORTEST: Final = 4
 
-#: Bounds on the secrets that are hidden in what is printed: the latest requests, the characters of one value,
-#: and the characters of all texts together.
+#: Limits of the secrets that are hidden in printed text: number of recent requests, characters per value, and
+#: characters of all texts together.
 _MAX_REQUESTS: Final = 256
 _MAX_VALUE_CHARACTERS: Final = 16 * 1024
 _MAX_CHARACTERS: Final = 128 * 1024
 
-#: Members of a result whose values come from the protocol, or from a vendor's request, and hold no secrets.
+#: Members of a result whose values come from the protocol, or from a provider's request, and contain no
+#: secrets.
 _PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType", "mime_type", "media_type", "format", "detail")
 
 
@@ -49,36 +51,37 @@ class Redactor:
 
     Args:
         texts:
-            Texts of which any `STRETCH` characters in a row are hidden, and shorter ones whole.
+            Texts in which any `STRETCH` consecutive characters are hidden; shorter texts are hidden as a
+            whole.
     """
 
     texts: frozenset[str] = attrs.field(default=frozenset(), repr=False)
 
     @classmethod
-    def of(cls, arguments: Arguments, given: Mapping[str, Any] | None) -> Self:
+    def of(cls, arguments: Arguments, sent: Mapping[str, Any] | None) -> Self:
         """
-        A redactor for the secrets of one request.
+        Return a redactor for the secrets of one request.
 
         Args:
             arguments:
                 The arguments; those marked ``Arg(secret=True)`` are secret.
 
-            given:
-                The values by name, as a client sends them. Defaults are hidden, too.
+            sent:
+                The values by name, as a client sends them. Defaults are hidden as well.
         """
-        given, read = given or {}, {}
-        for name in arguments.secret & given.keys():
-            with suppress(Exception):  # an author's own type may refuse it in any way
-                read[name] = arguments.by_name[name].reader.read(given[name])
-        sent = _secrets(arguments, given, sys.maxsize, read=False)
-        return cls(sent | _secrets(arguments, read, sys.maxsize, read=True))
+        sent, read = sent or {}, {}
+        for name in arguments.secret & sent.keys():
+            with suppress(Exception):  # an author's own type can raise any exception
+                read[name] = arguments.by_name[name].reader.read(sent[name])
+        sent_texts = _secrets(arguments, sent, sys.maxsize, read=False)
+        return cls(sent_texts | _secrets(arguments, read, sys.maxsize, read=True))
 
     @classmethod
     def of_values(cls, arguments: Arguments, values: Mapping[str, Any], *, read: bool = False) -> Self:
         """
-        A redactor for the secrets of one request, to be used on everything that is printed.
+        Return a redactor for the secrets of one request, to apply to everything that is printed.
 
-        The number of texts is bounded, and no author's code is called to read values.
+        The number of texts is bounded, and no author's code is called to convert values.
 
         Args:
             arguments:
@@ -88,16 +91,16 @@ class Redactor:
                 The values by name.
 
             read:
-                Whether *values* have been read already, or are as a client sent them.
+                Whether *values* are converted values rather than values as a client sent them.
         """
         return cls(_secrets(arguments, values, _MAX_VALUE_CHARACTERS, read=read))
 
     def redacted(self, text: str) -> str:
-        """*text* with `HIDDEN` in place of every secret."""
-        return _redacted(text, (self,))
+        """Return *text* with every secret replaced by `HIDDEN`."""
+        return _redact(text, (self,))
 
     def redacted_json(self, value: Any) -> Any:
-        """The JSON of a result, or of a vendor's request, with `HIDDEN` in place of every secret."""
+        """Return the JSON of a result, or of a provider's request, with every secret replaced by `HIDDEN`."""
         if isinstance(value, dict):
             return {
                 key: item if key in _PROTOCOL_MEMBERS and isinstance(item, str) else self.redacted_json(item)
@@ -109,44 +112,44 @@ class Redactor:
 
     @cached_property
     def windows(self) -> frozenset[str]:
-        """All `STRETCH` characters in a row that are hidden."""
+        """All hidden sequences of `STRETCH` characters."""
         return frozenset(window for text in self.texts for window in _windows(text) if window.strip())
 
     @cached_property
     def short(self) -> tuple[str, ...]:
-        """The texts that are too short to have parts, longest first."""
+        """The texts shorter than `STRETCH`, longest first."""
         return tuple(sorted((text for text in self.texts if len(text) < STRETCH), key=len, reverse=True))
 
 
-def _secrets(arguments: Arguments, values: Mapping[str, Any], most: int, *, read: bool) -> frozenset[str]:
-    """The texts that may stand for the secrets among *values*, and for their defaults."""
-    found: set[str] = set()
+def _secrets(arguments: Arguments, values: Mapping[str, Any], limit: int, *, read: bool) -> frozenset[str]:
+    """Return the possible spellings of the secrets among *values*, and of their defaults."""
+    texts: set[str] = set()
     for name in arguments.secret:
         argument = arguments.by_name[name]
         default = None if argument.default is NO_DEFAULT else argument.default
-        found |= _texts(argument, default, most, read=True)
-        found |= _texts(argument, argument.default_text, most, read=False)
-        found |= _texts(argument, values.get(name), most, read=read)
-    return frozenset(text for text in found if len(text.strip()) >= _SHORTEST)
+        texts |= _texts(argument, default, limit, read=True)
+        texts |= _texts(argument, argument.default_text, limit, read=False)
+        texts |= _texts(argument, values.get(name), limit, read=read)
+    return frozenset(text for text in texts if len(text.strip()) >= _SHORTEST)
 
 
-def _texts(argument: Argument, value: Any, most: int, *, read: bool) -> set[str]:
-    """The texts that may stand for a value, or for a part of it. Names of fields are no secrets."""
-    if argument.reader.is_json and not read and isinstance(value, str) and len(value) <= most:
+def _texts(argument: Argument, value: Any, limit: int, *, read: bool) -> set[str]:
+    """Return the possible spellings of a value and its parts. Field names are not secret."""
+    if argument.reader.is_json and not read and isinstance(value, str) and len(value) <= limit:
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
-    found: set[str] = set()
+    texts: set[str] = set()
     for part in _parts(value, keys=read and not is_typeddict(plain(argument.annotation))):
-        for text in _shown(part):
-            found |= _forms(text[: max(most, 0)])
-            most -= len(text) + 1
-        if most <= 0:
+        for text in _display_texts(part):
+            texts |= _spellings(text[: max(limit, 0)])
+            limit -= len(text) + 1
+        if limit <= 0:
             break
-    return found
+    return texts
 
 
 def _parts(value: Any, *, keys: bool) -> Iterator[Any]:
-    """Yield the parts of a value that have no parts themselves, except for None, true and false."""
+    """Yield the innermost parts of a value, except for None, true and false."""
     if isinstance(value, Mapping):
         value = [*value.keys(), *value.values()] if keys else list(value.values())
     if isinstance(value, list | tuple | set | frozenset):
@@ -156,23 +159,23 @@ def _parts(value: Any, *, keys: bool) -> Iterator[Any]:
         yield value
 
 
-def _shown(part: Any) -> list[str]:
-    """What `str` shows of a value, what stands within its `repr`, and the texts in its JSON."""
+def _display_texts(part: Any) -> list[str]:
+    """Return the `str` of a value, the content of its `repr`, and the texts in its JSON."""
     if isinstance(part, str):
         return [part]
     try:
-        shown = [str(part), repr(part).partition("(")[2][:-1]]
+        texts = [str(part), repr(part).partition("(")[2][:-1]]
         if isinstance(part, bytes):
-            shown = [part.decode(errors="replace"), repr(part)[2:-1]]
-        return shown + [text for text in _parts(json_of(part), keys=False) if isinstance(text, str)]
-    except Exception:  # noqa: BLE001 (an author's class may be unable to show itself, or to be written)
+            texts = [part.decode(errors="replace"), repr(part)[2:-1]]
+        return texts + [text for text in _parts(json_of(part), keys=False) if isinstance(text, str)]
+    except Exception:  # noqa: BLE001 (an author's class can raise any exception here)
         return []
 
 
-def _forms(text: str) -> set[str]:
-    """A text as it is, and as Python, JSON, URLs and base64 write it."""
+def _spellings(text: str) -> set[str]:
+    """Return a text as it is, and as Python, JSON, URLs and base64 spell it."""
     data = text.encode(errors="replace")
-    escaped = {json.dumps(text, ensure_ascii=each)[1:-1] for each in (True, False)}
+    escaped = {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
     encoded = {encode(data).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
     quoted = (quote(data, safe=""), quote_plus(data))
     return {text, repr(text)[1:-1], ascii(text)[1:-1], *quoted, *escaped, *encoded}
@@ -180,9 +183,9 @@ def _forms(text: str) -> set[str]:
 
 class RecentSecrets:
     """
-    The secrets of the latest requests, which threads that prompts started may print later.
+    The secrets of recent requests, which threads that prompts started might print later.
 
-    Their number and size are bounded; the oldest are forgotten.
+    Their number and size are bounded; the oldest are dropped.
     """
 
     def __init__(self) -> None:
@@ -190,16 +193,16 @@ class RecentSecrets:
         self._lock = Lock()
 
     def add(self, redactor: Redactor) -> None:
-        """Add the secrets of a request, as the newest."""
+        """Add the secrets of the newest request."""
         with self._lock:
-            known = [*(one for one in self.redactors if one != redactor), redactor][-_MAX_REQUESTS:]
-            sizes = accumulate(sum(map(len, one.texts)) for one in reversed(known))
-            kept = sum(size <= _MAX_CHARACTERS for size in sizes)
-            self.redactors = tuple(known[-max(kept, 1) :])
+            redactors = [*(known for known in self.redactors if known != redactor), redactor][-_MAX_REQUESTS:]
+            sizes = accumulate(sum(map(len, known.texts)) for known in reversed(redactors))
+            count = sum(size <= _MAX_CHARACTERS for size in sizes)
+            self.redactors = tuple(redactors[-max(count, 1) :])
 
     def redacted(self, text: str) -> str:
-        """*text* with `HIDDEN` in place of every secret."""
-        return _redacted(text, self.redactors)
+        """Return *text* with every secret replaced by `HIDDEN`."""
+        return _redact(text, self.redactors)
 
 
 _RECENT: Final = RecentSecrets()
@@ -217,7 +220,7 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool =
             The values by name.
 
         read:
-            Whether *values* have been read already, or are as a client sent them.
+            Whether *values* are converted values rather than values as a client sent them.
     """
     redactor = Redactor.of_values(arguments, values or {}, read=read)
     if redactor.texts:
@@ -225,16 +228,16 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool =
         standard_error.redact_with(_RECENT.redacted)
 
 
-def _redacted(text: str, redactors: tuple[Redactor, ...]) -> str:
-    found = set(_windows(text))
-    hidden = set[str]().union(*(found & redactor.windows for redactor in redactors))
-    kept, end = [], 0
+def _redact(text: str, redactors: tuple[Redactor, ...]) -> str:
+    windows = set(_windows(text))
+    hidden = set[str]().union(*(windows & redactor.windows for redactor in redactors))
+    parts, end = [], 0
     for start, window in enumerate(_windows(text)) if hidden else ():
         if window in hidden:
             if start >= end:
-                kept += [text[end:start], HIDDEN]
+                parts += [text[end:start], HIDDEN]
             end = start + STRETCH
-    text = "".join((*kept, text[end:]))
+    text = "".join((*parts, text[end:]))
     for redactor in redactors:
         for secret in redactor.short:
             text = text.replace(secret, HIDDEN)
@@ -242,5 +245,5 @@ def _redacted(text: str, redactors: tuple[Redactor, ...]) -> str:
 
 
 def _windows(text: str) -> Iterator[str]:
-    """All `STRETCH` characters in a row."""
+    """Return all sequences of `STRETCH` characters."""
     return (text[start : start + STRETCH] for start in range(len(text) - STRETCH + 1))

@@ -16,22 +16,22 @@ from promptkit.language.text import Text
 from promptkit.language.validation import describe
 from promptkit.types.errors import ConversionError
 
-if TYPE_CHECKING:  # a server needs none
+if TYPE_CHECKING:  # not needed at run time
     from promptkit.catalog.cases import Case
 
-#: Characters of a URI that are not escaped, beside letters, digits and ``_.-~`` (RFC 3986, section 2).
+#: Characters that are not escaped in URIs, next to letters, digits and ``_.-~`` (RFC 3986, section 2).
 _URI_PUNCTUATION: Final = "%:/?#[]@!$&'()*+,;="
 
-#: Characters that no URI has that is typed or copied.
+#: Characters that typed or copied URIs never contain.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
-#: A path without any of these stays inside of its folder.
+#: A path without any of these stays inside its folder.
 _MAY_LEAVE_FOLDER: Final = re.compile(r"\.\.|[/\\:\0]")
 
-#: Separates the paths in a text that may be a list of them.
+#: Separators of paths in a text that might be a list of them.
 _BETWEEN_PATHS: Final = re.compile(r'[,"\n]')
 
-#: Hints for wrong return types, to be added to the error.
+#: Hints for invalid return types, which are added to the error.
 _HINTS: Final[Mapping[type, str]] = {
     type(None): ", '' for an empty document; raise PromptError if it does not exist",
     Text: ", such as its .text",
@@ -50,13 +50,13 @@ class CompiledResource(Struct, frozen=True):
             Its name.
 
         title:
-            The name that people see, if the author gave one.
+            The display name, if the author declared one.
 
         description:
             The author's description.
 
         mime_type:
-            Its MIME type, if the author gave one.
+            Its MIME type, if the author declared one.
 
         arguments:
             The variables of the template.
@@ -71,13 +71,13 @@ class CompiledResource(Struct, frozen=True):
             Where the author defined it.
 
         scopes:
-            What a caller has to have, all of it: for others it does not exist.
+            The scopes that a caller must have, all of them. The resource is hidden from other callers.
 
         saved:
             Returns the cases that its author has saved.
 
         is_fixed:
-            Whether it holds the same as long as the catalog is served.
+            Whether its content stays the same for the lifetime of the catalog.
     """
 
     uri_template: str
@@ -100,14 +100,14 @@ class CompiledResource(Struct, frozen=True):
 
     @property
     def example_uris(self) -> tuple[str, ...]:
-        """The URIs that a client reads whose variables are the examples. Without variables there is one."""
-        return tuple(expanded(self.uri_template, given) for given in self.arguments.examples)
+        """The URIs of the example calls; the URI itself if it has no variables."""
+        return tuple(expanded(self.uri_template, values) for values in self.arguments.examples)
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """
-        The variables of *uri* as it spells them, or None if it does not match.
+        Return the variables of *uri* as they are in it, or None if it does not match.
 
-        Spaces and letters of all scripts may be unescaped, control characters may not.
+        Spaces and letters of all scripts need not be escaped. URIs with control characters do not match.
         """
         return None if _CONTROL.search(uri) else self.template.match(uri)
 
@@ -117,18 +117,18 @@ class CompiledResource(Struct, frozen=True):
 
         Args:
             variables:
-                The variables that `match` found.
+                The variables that `match` returned.
 
         Raises:
-            ArgumentsError: With every variable that is missing, unknown or has a wrong value. In
-                ``file:`` URIs, a path that leads out of its folder is wrong.
+            ArgumentsError: If any variable is missing, unknown or invalid; the error lists them all. In
+                ``file:`` URIs, paths that lead out of their folder are invalid.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/resources#security-considerations
         """
         by_name = self.arguments.by_name
-        if self.uri_template.lower().startswith("file:") and (faults := tuple(self._path_faults(variables))):
-            raise ArgumentsError(self.name, faults, self.arguments.kind)
+        if self.uri_template.lower().startswith("file:") and (errors := tuple(self._path_errors(variables))):
+            raise ArgumentsError(self.name, errors, self.arguments.kind)
         sent = {name: _as_sent(by_name.get(name), value) for name, value in variables.items()}
         return self.arguments.read(sent)
 
@@ -138,13 +138,13 @@ class CompiledResource(Struct, frozen=True):
 
         Args:
             uri:
-                The URI that a client asked for.
+                The requested URI.
 
             variables:
-                The variables that `match` found in it.
+                The variables that `match` returned for it.
 
         Raises:
-            ArgumentsError: With every variable that is missing, unknown or has a wrong value.
+            ArgumentsError: If any variable is missing, unknown or invalid. The error lists them all.
 
             Exception: As `content` does.
         """
@@ -156,23 +156,23 @@ class CompiledResource(Struct, frozen=True):
 
         Args:
             uri:
-                The URI that a client asked for. Characters that a URI cannot have are escaped.
+                The requested URI. Characters that are invalid in URIs are escaped.
 
             values:
-                The keyword arguments that `bind` made of its variables.
+                The keyword arguments that `bind` returned for its variables.
 
         Raises:
             ResultError: If the function returned neither `str` nor `bytes`.
 
             ValueError: If it returned empty bytes.
 
-            Exception: Whatever the function raises.
+            Exception: Any exception from the function.
         """
         from urllib.parse import quote
 
         return content_of(self, quote(uri, safe=_URI_PUNCTUATION), self.function(**values))
 
-    def _path_faults(self, variables: Mapping[str, Value]) -> Iterator[InvalidArgument]:
+    def _path_errors(self, variables: Mapping[str, Value]) -> Iterator[InvalidArgument]:
         for name, value in variables.items():
             argument = self.arguments.by_name.get(name)
             if argument is not None and not all(map(_is_below, _texts(value))):
@@ -181,7 +181,7 @@ class CompiledResource(Struct, frozen=True):
 
 def content_of(resource: Any, uri: str, result: Any) -> EmbeddedResource:
     """
-    Make content of the value that a resource's function returned.
+    Convert the value that a resource's function returned to content.
 
     Args:
         resource:
@@ -191,7 +191,7 @@ def content_of(resource: Any, uri: str, result: Any) -> EmbeddedResource:
             The URI of the content.
 
         result:
-            What the function returned.
+            The returned value.
 
     Raises:
         ResultError: If it is neither `str` nor `bytes`.
@@ -203,9 +203,9 @@ def content_of(resource: Any, uri: str, result: Any) -> EmbeddedResource:
     if isinstance(result, bytes):
         return EmbeddedResource(uri, blob=result, mime_type=resource.mime_type)
     if isinstance(result, Coroutine):
-        result.close()  # else Python would warn that nobody awaited it
-    place = f"resource {resource.name!r} ({resource.location})"
-    msg = f"{place} returned {describe(result)}: return str or bytes{_HINTS.get(type(result), '')}"
+        result.close()  # otherwise Python warns that it was never awaited
+    subject = f"resource {resource.name!r} ({resource.location})"
+    msg = f"{subject} returned {describe(result)}: return str or bytes{_HINTS.get(type(result), '')}"
     raise ResultError(msg)
 
 
@@ -216,20 +216,20 @@ def _texts(value: Value) -> list[str]:
 
 
 def _is_below(text: str) -> bool:
-    """Whether *text*, a path or a list of paths, stays inside of its folder."""
+    """Return whether *text*, a path or a list of paths, stays inside its folder."""
     if not _MAY_LEAVE_FOLDER.search(text):
         return True
-    # Both kinds of paths on every platform: a harmless name on one may be a drive on the other.
+    # Check both kinds of paths on every platform: a harmless name on one can be a drive on the other.
     kinds = (PurePosixPath, PureWindowsPath)
     paths = [kind(path.strip()) for path in _BETWEEN_PATHS.split(text) for kind in kinds]
     return not ("\0" in text or "\\" in text or any(".." in path.parts or path.anchor for path in paths))
 
 
 def _as_sent(argument: Argument | None, value: Value) -> Any:
-    # A URI does not show whether ``1,2`` is a list or text, or whether ``5`` is a list of one. The first
-    # form that the parameter's type can read is taken.
+    # A URI does not show whether ``1,2`` is a list or text, or whether ``5`` is a list with one item. The
+    # first form that the parameter's type can convert is used.
     if argument is None or value == "":
-        return value  # an empty one is "not given", unless it is text
+        return value  # empty means "not given", except for strings
     for form in _forms(value):
         try:
             argument.reader.read(form)
@@ -240,13 +240,13 @@ def _as_sent(argument: Argument | None, value: Value) -> Any:
 
 
 def _forms(value: Value) -> Iterator[Any]:
-    # Lists come first, so that an item may hold a comma.
+    # Lists come first, so that an item can contain a comma.
     if isinstance(value, dict):
         yield value
         return
     items = [value] if isinstance(value, str) else value
     yield items
     yield ",".join(items)
-    yield f"[{','.join(items)}]"  # values that are written as JSON
+    yield f"[{','.join(items)}]"  # values that are JSON
     if len(items) % 2 == 0:
         yield dict(zip(items[::2], items[1::2], strict=True))

@@ -1,5 +1,5 @@
 """
-Compiled skills: folders of files that models read, with the digests by which hosts know them.
+Compiled skills: folders of files that models read, with the digests by which hosts recognize them.
 
 See https://modelcontextprotocol.io/extensions/skills.
 """
@@ -18,17 +18,17 @@ from promptkit.catalog.uri_templates import URITemplate
 from promptkit.errors.diagnostics import Location
 from promptkit.files.scratch import SpooledBytes
 
-#: The file that a skill begins with.
+#: Name of a skill's main file.
 SKILL_FILE: Final = "SKILL.md"
 
-#: What a file has in common with resources that have variables.
+#: Shared by all files, which have no variables.
 _NO_TEMPLATE: Final = URITemplate("skill:")
 _NO_ARGUMENTS: Final = Arguments("", (), "resource")
 
 
 @cache
 def _types() -> MimeTypes:
-    """What Python knows by itself, and types that skills often have, so that all machines agree."""
+    """Return Python's built-in types and types that skills often use, independent of the machine."""
     types = MimeTypes(filenames=())
     types.add_type("application/toml", ".toml")
     types.add_type("application/yaml", ".yaml")
@@ -43,19 +43,17 @@ class SkillFile(Struct, frozen=True):
 
     Args:
         path:
-            Its path in the skill's folder, with ``/`` between the parts.
+            Its path in the skill's folder, with ``/`` as separator.
 
         content:
-            What it holds.
+            Its content.
     """
 
     path: str
     content: SpooledBytes
 
     def read(self) -> str | bytes:
-        """
-        Return its text if it is UTF-8, else its bytes.
-        """
+        """Return its text if it is valid UTF-8, otherwise its bytes."""
         data = self.content.data
         try:
             return data.decode()
@@ -64,35 +62,35 @@ class SkillFile(Struct, frozen=True):
 
     @property
     def mime_type(self) -> str | None:
-        """Its type by its name; None if that is not known."""
+        """Its MIME type, guessed from its name; None if unknown."""
         return _types().guess_type(self.path)[0]
 
 
 class CompiledSkill(Struct, frozen=True, dict=True):
     """
-    One skill as it is served. It is listed as the resource that its ``SKILL.md`` is.
+    One skill as it is served, listed as the resource of its ``SKILL.md``.
 
     Args:
         name:
-            Its name, which its folder has, too.
+            Its name, which is also the name of its folder.
 
         description:
-            What it does, and when to use it.
+            Its purpose, and when to use it.
 
         prefix:
-            What precedes its name in URIs: words with ``/`` between them; ``""`` for nothing.
+            The part of its URIs before its name, with ``/`` as separator; can be empty.
 
         frontmatter:
-            What ``SKILL.md`` begins with, as JSON has it.
+            The frontmatter of ``SKILL.md`` as JSON values.
 
         files:
-            Its files: ``SKILL.md``, then the others by their paths.
+            Its files: ``SKILL.md``, then the others sorted by path.
 
         location:
             Where its author defined it.
 
         scopes:
-            What a caller has to have, all of it: for others it does not exist.
+            The scopes that a caller must have, all of them. The skill is hidden from other callers.
     """
 
     name: str
@@ -105,16 +103,16 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
     @property
     def title(self) -> None:
-        """It has no other name for people."""
+        """None: skills have no separate display name."""
 
     @property
     def mime_type(self) -> str:
-        """The type of ``SKILL.md``."""
+        """The MIME type of ``SKILL.md``."""
         return "text/markdown"
 
     @cached_property
     def uri_template(self) -> str:
-        """The URI of ``SKILL.md``, by which it is known."""
+        """The URI of ``SKILL.md``, which identifies the skill."""
         return skill_uri(self.prefix, self.name)
 
     @cached_property
@@ -129,26 +127,26 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
     @cached_property
     def children(self) -> Mapping[str, Collection[str]]:
-        """The URIs of the files and folders that each of its folders holds, by the folder's URI, in order."""
-        found: dict[str, dict[str, None]] = {}
+        """The URIs of the files and folders in each of its folders, by the folder's URI, in order."""
+        children: dict[str, dict[str, None]] = {}
         for file in self.files:
             uri = self.uri_of(file.path)
             while uri != self.folder:
-                inner, uri = uri, uri.rpartition("/")[0]
-                found.setdefault(uri, {})[inner] = None
-        return found
+                child, uri = uri, uri.rpartition("/")[0]
+                children.setdefault(uri, {})[child] = None
+        return children
 
     def uri_of(self, path: str) -> str:
-        """Return the URI of a file, or a folder, at a path in its folder."""
+        """Return the URI of the file or folder at *path* in the skill's folder."""
         return f"{self.folder}/{quote(path)}"
 
     def _resource(self, file: SkillFile) -> CompiledResource:
-        is_first = file.path == SKILL_FILE
+        is_main = file.path == SKILL_FILE
         return CompiledResource(
             uri_template=self.uri_of(file.path),
-            name=self.name if is_first else file.path.rpartition("/")[2],
+            name=self.name if is_main else file.path.rpartition("/")[2],
             title=None,
-            description=self.description if is_first else None,
+            description=self.description if is_main else None,
             mime_type=file.mime_type,
             arguments=_NO_ARGUMENTS,
             template=_NO_TEMPLATE,
@@ -160,15 +158,11 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
 
 def folders_above(uri: str) -> Iterator[str]:
-    """
-    Yield the URIs of the folders in which a file, or a folder, lies, the innermost first.
-    """
+    """Yield the URIs of the folders that contain a file or folder, innermost first."""
     while (uri := uri.rpartition("/")[0]) != "skill:/":
         yield uri
 
 
 def skill_uri(prefix: str, name: str) -> str:
-    """
-    Return the URI of a skill's ``SKILL.md``.
-    """
+    """Return the URI of a skill's ``SKILL.md``."""
     return f"skill://{quote(f'{prefix}/{name}' if prefix else name)}/{SKILL_FILE}"

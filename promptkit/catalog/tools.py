@@ -1,4 +1,4 @@
-"""The prompts of a catalog as tools: one for each prompt, or two that find and get prompts."""
+"""The prompts of a catalog as tools: one per prompt, or two tools that find and get prompts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 class Tools:
     """
-    What of a catalog models may call, by name. Each tool is made when it is looked for first.
+    The tools that models can call, by name. Each tool is created on first use.
 
     Args:
         catalog:
             The catalog.
 
         search:
-            Whether two tools, which find and get prompts, take the place of one for each prompt.
+            Whether to offer two tools that find and get prompts, instead of one tool per prompt.
     """
 
     def __init__(self, catalog: Catalog, *, search: bool = False) -> None:
         self._catalog = catalog
-        self._made: dict[str, CompiledPrompt] = {}
+        self._cached_tools: dict[str, CompiledPrompt] = {}
         self._search = search_tools(lambda: callable_prompts(catalog)) if search else None
 
     @property
     def is_search(self) -> bool:
-        """Whether two tools find and get prompts."""
+        """Whether the tools are the two that find and get prompts."""
         return self._search is not None
 
     @property
@@ -50,27 +50,27 @@ class Tools:
         prompts = callable_prompts(self._catalog)
         if self._search is None:
             return prompts
-        getting = structs.replace(self._search[GET], tool=everything_expected(prompts))
-        return self._search[FIND], getting
+        get_tool = structs.replace(self._search[GET], tool=everything_expected(prompts))
+        return self._search[FIND], get_tool
 
     def __getitem__(self, name: str) -> CompiledPrompt:
         """Raises `UnknownToolError` if no tool has this name."""
         if self._search is None:
             return self.prompt(name)
-        if (found := self._search.get(name)) is None:
+        if (tool := self._search.get(name)) is None:
             raise UnknownToolError(name, nearest(name, self._search))
-        return found
+        return tool
 
     def prompt(self, name: str) -> CompiledPrompt:
         """
-        Return a prompt, with arguments that are read as JSON.
+        Return a prompt whose arguments are converted from JSON.
 
         Raises:
-            UnknownToolError: If there is none of this name, or it is not to be called.
+            UnknownToolError: If no prompt has this name, or it is not offered as a tool.
         """
-        if (found := self._made.get(name)) is None:
-            found = self._made[name] = _as_tool(self._find(name))
-        return found
+        if (tool := self._cached_tools.get(name)) is None:
+            tool = self._cached_tools[name] = _as_tool(self._find(name))
+        return tool
 
     def _find(self, name: str) -> CompiledPrompt:
         prompt = self._catalog.find_prompt(name)
@@ -81,38 +81,38 @@ class Tools:
 
 
 def callable_prompts(catalog: Catalog) -> tuple[CompiledPrompt, ...]:
-    """Return the prompts that models may call, sorted by name."""
+    """Return the prompts that models can call, sorted by name."""
     return tuple(prompt for prompt in catalog.prompts if prompt.tool is not False)
 
 
 def _as_tool(prompt: CompiledPrompt) -> CompiledPrompt:
-    known = prompt.arguments
-    ordered = tuple(map(_exact, known.ordered))
-    return structs.replace(prompt, arguments=_ToolArguments(known.owner, ordered, known.kind))
+    arguments = prompt.arguments
+    ordered = tuple(map(_accept_json, arguments.ordered))
+    return structs.replace(prompt, arguments=_ToolArguments(arguments.owner, ordered, arguments.kind))
 
 
-def _exact(argument: Argument) -> Argument:
-    """An argument that reads JSON as its schema says, and only what does not fit that as people write it."""
+def _accept_json(argument: Argument) -> Argument:
+    """Return an argument that converts JSON by its schema, and falls back to the text form."""
     convert, read_text = json_read(argument.annotation), argument.reader.read
 
     def read(value: Any) -> Any:
         try:
             return convert(value)
-        except Exception:  # noqa: BLE001 (an author's class may refuse in any way)
+        except Exception:  # noqa: BLE001 (an author's class can raise any exception)
             return read_text(value)
 
     return structs.replace(argument, reader=structs.replace(argument.reader, read=read))
 
 
 class _ToolArguments(Arguments, frozen=True):
-    """Arguments of a program, to which null and empty text are values, where the schema has them."""
+    """Arguments of a tool, for which null and empty text are values where the schema allows them."""
 
     def _is_given(self, name: str, value: Any) -> bool:
         if super()._is_given(name, value):
             return True
         try:
             json_read(self.by_name[name].annotation)(value)
-        except Exception:  # noqa: BLE001 (an author's class may refuse in any way)
+        except Exception:  # noqa: BLE001 (an author's class can raise any exception)
             return False
         return True
 
@@ -120,17 +120,17 @@ class _ToolArguments(Arguments, frozen=True):
 FIND: Final = "find_prompts"
 GET: Final = "get_prompt"
 
-#: How many prompts are shown of all that are found, each with the schema of its arguments.
+#: Maximum number of prompts in a search result, each with the schema of its arguments.
 MAX_FOUND: Final = 10
 
-#: How many words of a query are looked for. What a client sends may hold any number of them.
+#: Maximum number of words that are searched for. Clients can send any number of them.
 _MAX_WORDS: Final = 16
 
-_FIND_SAYS: Final = (
+_FIND_DESCRIPTION: Final = (
     "Find prompts: instructions that people have written for a task. Returns names, descriptions and "
     f"the JSON Schema of the arguments, best matches first. {GET} returns one of them."
 )
-_GET_SAYS: Final = (
+_GET_DESCRIPTION: Final = (
     f"Return a prompt that {FIND} has found, filled in with its arguments: instructions to follow."
 )
 
@@ -145,18 +145,18 @@ def search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, C
 
     Args:
         prompts:
-            Returns the prompts that may be called. It is called once somebody lists or calls the tools.
+            Returns the prompts that models can call. It is called when a client lists or calls the tools.
     """
 
     def find_prompts(query: str) -> str:
-        return _shown(find(prompts(), query))
+        return _encode_matches(find(prompts(), query))
 
     query = _argument("query", str, _QUERY)
     name = _argument("name", str, _NAME)
-    arguments = _argument("arguments", dict[str, Any], _ARGUMENTS, {}, secret=True)  # some of them may be
+    arguments = _argument("arguments", dict[str, Any], _ARGUMENTS, {}, secret=True)  # some of them might be
     return {
-        FIND: _tool(FIND, _FIND_SAYS, find_prompts, query),
-        GET: _tool(GET, _GET_SAYS, dict, name, arguments),
+        FIND: _tool(FIND, _FIND_DESCRIPTION, find_prompts, query),
+        GET: _tool(GET, _GET_DESCRIPTION, dict, name, arguments),
     }
 
 
@@ -164,48 +164,48 @@ def find(prompts: Iterable[CompiledPrompt], query: str) -> list[CompiledPrompt]:
     """
     Return the prompts that match any word of *query*, best first.
 
-    Those with most of the words come first. Each word is looked for in the name, the title, the tags and the
-    description, and ranked as completion ranks what is typed.
+    Prompts that match the most words come first. Each word is searched for in the name, title, tags and
+    description, and ranked like typed text in completion.
     """
     words = list(dict.fromkeys(query.casefold().split()))[:_MAX_WORDS]
     if not words:
         return list(prompts)
-    graded = [(_grade(prompt, words), prompt) for prompt in prompts]
-    matching = [found for found in graded if found[0][0] < len(words)]
+    scored = [(_score(prompt, words), prompt) for prompt in prompts]
+    matching = [entry for entry in scored if entry[0][0] < len(words)]
     return [prompt for _, prompt in sorted(matching, key=itemgetter(0))]
 
 
-def _grade(prompt: CompiledPrompt, words: list[str]) -> tuple[int, int]:
-    """How many of *words* a prompt lacks, and how well it matches the others. Less is better."""
+def _score(prompt: CompiledPrompt, words: list[str]) -> tuple[int, int]:
+    """Return how many of *words* a prompt lacks, and how well it matches the others; lower is better."""
     texts = [text for text in (prompt.name, prompt.title, *prompt.tags) if text]
-    grades = [_grade_word(word, texts, prompt.description or "") for word in words]
-    found = [grade for grade in grades if grade is not None]
-    return len(words) - len(found), sum(found)
+    scores = [_score_word(word, texts, prompt.description or "") for word in words]
+    matches = [score for score in scores if score is not None]
+    return len(words) - len(matches), sum(matches)
 
 
-def _grade_word(word: str, texts: list[str], description: str) -> int | None:
-    """How well a word matches. In a description, which is long, it has to stand as it is."""
-    grades = [found[0] for text in texts if (found := grade(text, word)) is not None]
-    if (found := grade(description, word)) is not None and word in description.casefold():
-        grades.append(found[0] + 1)
-    return min(grades, default=None)
+def _score_word(word: str, texts: list[str], description: str) -> int | None:
+    """Return how well a word matches; in a description, which is long, only verbatim matches count."""
+    scores = [score[0] for text in texts if (score := grade(text, word)) is not None]
+    if (score := grade(description, word)) is not None and word in description.casefold():
+        scores.append(score[0] + 1)
+    return min(scores, default=None)
 
 
 def everything_expected(prompts: Iterable[CompiledPrompt]) -> Tool:
-    """Return what may be expected of a tool that calls any of *prompts*."""
-    said = [prompt.tool for prompt in prompts if isinstance(prompt.tool, Tool)]
+    """Return the combined hints for a tool that can call any of *prompts*."""
+    tools = [prompt.tool for prompt in prompts if isinstance(prompt.tool, Tool)]
     return Tool(
-        read_only=all(tool.read_only for tool in said),
-        idempotent=all(tool.idempotent for tool in said),
-        open_world=any(tool.open_world for tool in said),
-        destructive=any(tool.destructive for tool in said),
+        read_only=all(tool.read_only for tool in tools),
+        idempotent=all(tool.idempotent for tool in tools),
+        open_world=any(tool.open_world for tool in tools),
+        destructive=any(tool.destructive for tool in tools),
     )
 
 
 def _argument(
     name: str, annotation: Any, description: str, default: Any = NO_DEFAULT, *, secret: bool = False
 ) -> Argument:
-    reader = cast("Reader", reader_of(annotation))  # it is a type that has one
+    reader = cast("Reader", reader_of(annotation))  # these types always have a reader
     return Argument(name, annotation, default, reader, None, description, Arg(description, secret=secret))
 
 
@@ -222,13 +222,13 @@ def _tool(name: str, description: str, function: Callable[..., Any], *arguments:
     )
 
 
-def _shown(found: list[CompiledPrompt]) -> str:
-    """The best of what was found, as JSON."""
-    shown = [
+def _encode_matches(matches: list[CompiledPrompt]) -> str:
+    """Return the best matches as JSON."""
+    entries = [
         {key: value for key, value in _entry(prompt).items() if value is not None}
-        for prompt in found[:MAX_FOUND]
+        for prompt in matches[:MAX_FOUND]
     ]
-    return json.encode({"prompts": shown, "found": len(found)}).decode()
+    return json.encode({"prompts": entries, "found": len(matches)}).decode()
 
 
 def _entry(prompt: CompiledPrompt) -> Mapping[str, Any]:

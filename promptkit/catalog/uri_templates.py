@@ -1,9 +1,8 @@
 """
-URI templates: reads the variables in a URI, as the reverse of expanding its template.
+URI templates: extracts the variables from a URI, the reverse of expanding its template.
 
-First a URI is split among the expressions of its template, such as ``{?a,b*}``. That goes from its end to its
-beginning, and takes no more steps than the URI is long. Then the text of each expression is split by the
-rules of its operator.
+First a URI is split among the expressions of its template, such as ``{?a,b*}``, from its end to its start and
+in linear time. Then the text of each expression is split by the rules of its operator.
 """
 
 import re
@@ -21,16 +20,16 @@ from promptkit.types.unstructuring import text_of
 #: The value of a variable.
 Value: TypeAlias = str | list[str] | dict[str, str]
 
-#: Characters. Browsers and servers accept far shorter URIs only.
+#: Maximum number of characters of a URI. Browsers and servers accept only far shorter ones.
 MAX_URI_LENGTH: Final = 65_536
 
 _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
-#: A character that names of variables are made of.
+#: A character that can occur in the name of a variable.
 _IN_NAME: Final = re.compile(r"[\w.%]")
 
-#: One variable of an expression, and a whole template (RFC 6570, section 2). They are checked here
-#: because `uritemplate` accepts any text.
+#: One variable of an expression, and a whole template (RFC 6570, section 2). They are checked here because
+#: `uritemplate` accepts any text.
 _VARIABLE: Final = r"(?:\w|%[0-9A-Fa-f]{2})(?:\.?(?:\w|%[0-9A-Fa-f]{2}))*(?::[1-9][0-9]{0,3}|\*)?"
 _TEMPLATE: Final = (
     r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
@@ -39,13 +38,13 @@ _TEMPLATE: Final = (
 
 
 class Operator(Struct, frozen=True):
-    """The syntax of one kind of expression when it is expanded."""
+    """The expansion syntax of one kind of expression."""
 
-    #: The first character, unless the expansion is empty.
+    #: The first character of a non-empty expansion.
     leader: str
     #: The character between variables.
     separator: str
-    #: Characters that the expansion cannot have. RFC 6570 allows only the separator, unreserved characters
+    #: Characters that the expansion cannot contain. RFC 6570 allows only the separator, unreserved characters
     #: and escapes; clients leave more characters unescaped.
     stops: str
     #: Whether each value follows its variable's name.
@@ -73,12 +72,12 @@ class Variable(Struct, frozen=True):
     prefix: int | None
 
     def value(self, pieces: list[str]) -> Value:
-        """The value in the *pieces* of an expansion without names."""
+        """Return the value for the *pieces* of an expansion without names."""
         if not self.explode:
             return _value([item for piece in pieces for item in piece.split(",")])
         if all("=" in piece for piece in pieces):
             return _mapping(piece.split("=", 1) for piece in pieces)
-        return [_decoded(piece) for piece in pieces]
+        return [_decode(piece) for piece in pieces]
 
 
 class Expression(Struct, frozen=True):
@@ -89,26 +88,26 @@ class Expression(Struct, frozen=True):
 
     @property
     def exploded(self) -> list[Variable]:
-        """The variables that may have several values."""
+        """The variables that can have several values."""
         return [variable for variable in self.variables if variable.explode]
 
     @property
     def stops(self) -> str:
-        """Characters that its text cannot have."""
-        # A single path segment has no "/".
+        """Characters that its text cannot contain."""
+        # A single path segment contains no "/".
         single = len(self.variables) == 1 and not self.exploded
         return "/" + self.operator.stops if single and self.operator.leader == "/" else self.operator.stops
 
     def ends(self, uri: str, fits: bytearray) -> list[int]:
         """
-        By place in a URI: where the expansion ends that begins there, as early as it can; -1 if none begins.
+        Return, for each position in a URI, the earliest end of an expansion that starts there; -1 for none.
 
         Args:
             uri:
                 The whole URI.
 
             fits:
-                By place: whether what follows in the template fits the URI from there to its end.
+                For each position, whether the rest of the template matches the URI from there to its end.
         """
         stops, ends, end = self.stops, [-1] * len(fits), -1
         for at, character in zip(range(len(uri), -1, -1), (" ", *reversed(uri)), strict=True):
@@ -119,20 +118,22 @@ class Expression(Struct, frozen=True):
             ends[at] = end
         if not self.operator.leader:
             return ends
-        # Without values it is nothing at all, else its leader comes first.
-        places = _places(uri, self.operator.leader)
-        begun = {at: ends[at + 1] for at in places if not fits[at] and self._begins(uri, at)}
-        return [at if fit else begun.get(at, -1) for at, fit in enumerate(fits)]
+        # Without values the expansion is empty, otherwise it starts with the leader.
+        positions = _positions(uri, self.operator.leader)
+        started = {at: ends[at + 1] for at in positions if not fits[at] and self._can_start(uri, at)}
+        return [at if fit else started.get(at, -1) for at, fit in enumerate(fits)]
 
-    def _begins(self, uri: str, at: int) -> bool:
+    def _can_start(self, uri: str, at: int) -> bool:
         if not self.operator.named or self.exploded:
             return True
-        # A whole name has to follow: another "?" may precede it.
+        # A whole name must follow: another "?" can precede it.
         names = (variable.name for variable in self.variables if uri.startswith(variable.name, at + 1))
         return any(not _IN_NAME.match(uri, at + 1 + len(name)) for name in names)
 
     def values(self, text: str) -> Iterator[tuple[Variable, Value]]:
-        """The values of the variables in *text*. Raises ValueError if *text* is not an expansion."""
+        """
+        Yield the variables in *text* with their values. Raises ValueError if *text* is not an expansion.
+        """
         separator = self.operator.separator
         if self.operator.named:
             return self._named(pair for pair in text.split(separator) if pair)
@@ -143,30 +144,30 @@ class Expression(Struct, frozen=True):
         surplus = max(len(pieces) - len(self.variables), 0)
         if surplus and len(self.exploded) != 1:
             raise ValueError(pieces)
-        rest = iter(pieces)
+        remaining = iter(pieces)
         for variable in self.variables:
-            if taken := list(islice(rest, 1 + surplus * variable.explode)):
-                yield variable, variable.value(taken)
+            if variable_pieces := list(islice(remaining, 1 + surplus * variable.explode)):
+                yield variable, variable.value(variable_pieces)
 
     def _named(self, pairs: Iterable[str]) -> Iterator[tuple[Variable, Value]]:
-        known = {variable.name: variable for variable in self.variables}
-        given: dict[str, list[str]] = {}
-        others: list[list[str]] = []
+        by_name = {variable.name: variable for variable in self.variables}
+        values_by_name: dict[str, list[str]] = {}
+        unknown: list[list[str]] = []
         for pair in pairs:
             name, _, value = pair.partition("=")
-            if name in known:
-                given.setdefault(name, []).append(value)
+            if name in by_name:
+                values_by_name.setdefault(name, []).append(value)
             else:
-                others.append([name, value])
-        if others:
-            (taker,) = self.exploded  # raises ValueError if there are none or several
-            own = [[taker.name, value] for value in given.pop(taker.name, ())]
-            yield taker, _mapping(own + others)
-        for name, values in given.items():
-            if known[name].explode:
-                yield known[name], [_decoded(value) for value in values]
+                unknown.append([name, value])
+        if unknown:
+            (exploded,) = self.exploded  # raises ValueError unless there is exactly one
+            own = [[exploded.name, value] for value in values_by_name.pop(exploded.name, ())]
+            yield exploded, _mapping(own + unknown)
+        for name, values in values_by_name.items():
+            if by_name[name].explode:
+                yield by_name[name], [_decode(value) for value in values]
             else:
-                yield known[name], _value([item for value in values for item in value.split(",")])
+                yield by_name[name], _value([item for value in values for item in value.split(",")])
 
 
 @attrs.frozen
@@ -174,18 +175,18 @@ class URITemplate:
     """
     A parsed URI template.
 
-    `match` reverses expansion. Where an expansion is ambiguous,
+    `match` reverses expansion. Ambiguous expansions are resolved as follows:
 
-    - an empty variable of ``{a}`` or ``{+a}`` is read as left out;
-    - of several variables without names, as in ``{a,b}``, the last ones are read as left out;
-    - ``{a:3}`` gives the beginning of the value;
-    - without ``*``, as in ``{?a}``, one value is read as text, several or a mapping as a list. With ``*`` the
-      value is always a list or a mapping;
-    - in ``{+a}`` and ``{#a}`` a comma separates values, and whatever looks like an escape is one;
-    - where the next expression can begin within the current one, as in ``{a}{b}`` or ``{a}.{b}``,
+    - an empty variable of ``{a}`` or ``{+a}`` is missing;
+    - if ``{a,b}`` and the like have fewer values than variables, the last variables are missing;
+    - ``{a:3}`` returns the start of the value;
+    - without ``*``, as in ``{?a}``, a single value is text, and several values or a mapping are a list. With
+      ``*`` the value is always a list or a mapping;
+    - in ``{+a}`` and ``{#a}`` a comma separates values, and everything that looks like an escape is one;
+    - where the next expression can start within the current one, as in ``{a}{b}`` or ``{a}.{b}``,
       each is as short as possible;
-    - a pair that could belong to several exploded variables, as in ``{?a*,b*}``, and has the name of
-      none of them, matches nothing.
+    - if a pair could belong to several exploded variables, as in ``{?a*,b*}``, and has none of their names,
+      the URI does not match.
 
     Args:
         text:
@@ -209,60 +210,60 @@ class URITemplate:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of its variables, in their order."""
+        """The names of its variables, in order."""
         expressions = [part for part in self._parts if isinstance(part, Expression)]
         return tuple(dict.fromkeys(v.name for part in expressions for v in part.variables))
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """
-        The variables that *uri* is an expansion of, or None if it does not match, or is too long.
+        Return the variables that expand to *uri*, or None if it does not match or is too long.
 
-        Named pairs may come in any order, and characters may be unescaped where that is unambiguous.
-        Unknown names, broken escapes and bytes that are not UTF-8 do not match.
+        Named pairs can be in any order, and characters can be unescaped where that is unambiguous. Unknown
+        names, broken escapes and bytes that are not UTF-8 do not match.
         """
         if len(uri) > MAX_URI_LENGTH or _BAD_ESCAPE.search(uri):
             return None
         try:
-            return _merged(pair for part, text in self._texts(uri) for pair in part.values(text))
+            return _merge(pair for part, text in self._texts(uri) for pair in part.values(text))
         except ValueError:
             return None
 
     def _texts(self, uri: str) -> Iterator[tuple[Expression, str]]:
-        """The expressions that *uri* has, each with its text. Raises ValueError if it does not match."""
+        """Yield the expressions in *uri*, each with its text. Raises ValueError if it does not match."""
         parts = list(self._parts)
-        if isinstance(first := parts[0], str):  # of many templates, nearly all differ here
+        if isinstance(first := parts[0], str):  # most templates are ruled out here
             if not uri.startswith(first):
                 raise ValueError(uri)
             uri = uri.removeprefix(first)
             del parts[0]
-        fits = bytearray(len(uri)) + b"\1"  # the end of the template fits the end of the URI alone
-        found: list[tuple[str | Expression, list[int]]] = []
+        fits = bytearray(len(uri)) + b"\1"  # the end of the template matches only the end of the URI
+        parts_with_ends: list[tuple[str | Expression, list[int]]] = []
         for part in reversed(parts):
             ends = _literal_ends(part, uri, fits) if isinstance(part, str) else part.ends(uri, fits)
-            found.append((part, ends))
+            parts_with_ends.append((part, ends))
             fits = bytearray(map((-1).__lt__, ends))
         if not fits[0]:
             raise ValueError(uri)
-        at = 0
-        for part, ends in reversed(found):
-            if isinstance(part, Expression) and ends[at] > at:
-                yield part, uri[at + len(part.operator.leader) : ends[at]]
-            at = ends[at]
+        position = 0
+        for part, ends in reversed(parts_with_ends):
+            if isinstance(part, Expression) and ends[position] > position:
+                yield part, uri[position + len(part.operator.leader) : ends[position]]
+            position = ends[position]
 
     @cached_property
     def _parts(self) -> tuple[str | Expression, ...]:
-        return tuple(_parsed(self.text))
+        return tuple(_parse(self.text))
 
 
 def _literal_ends(literal: str, uri: str, fits: bytearray) -> list[int]:
-    """The same as of an expression."""
+    """Return the same as `Expression.ends`, for a literal."""
     size = len(literal)
-    found = {at: at + size for at in _places(uri, literal) if fits[at + size]}
-    return [found.get(at, -1) for at in range(len(fits))]
+    ends = {at: at + size for at in _positions(uri, literal) if fits[at + size]}
+    return [ends.get(at, -1) for at in range(len(fits))]
 
 
-def _places(uri: str, text: str) -> Iterator[int]:
-    """All places in *uri* where *text* stands."""
+def _positions(uri: str, text: str) -> Iterator[int]:
+    """Yield all positions of *text* in *uri*."""
     at = uri.find(text)
     while at >= 0:
         yield at
@@ -270,23 +271,23 @@ def _places(uri: str, text: str) -> Iterator[int]:
 
 
 def is_template(text: str) -> bool:
-    """Whether *text* is a URI template, or the end of one."""
+    """Return whether *text* is a URI template, or the end of one."""
     return re.fullmatch(_TEMPLATE, text, re.ASCII) is not None
 
 
 def expanded(template: str, values: Mapping[str, Any]) -> str:
     """
-    Return the URI that a template makes of values.
+    Expand a template.
 
     Args:
         template:
             A URI template.
 
         values:
-            The values of its variables, of any type that can be written. What is None is left out.
+            The values of its variables, of any type that can be sent. None is omitted.
 
     Raises:
-        TypeError: If a value cannot be written.
+        TypeError: If a value cannot be sent.
     """
     from uritemplate import expand
 
@@ -294,7 +295,7 @@ def expanded(template: str, values: Mapping[str, Any]) -> str:
 
 
 def _as_text(value: Any) -> Any:
-    """*value* as `uritemplate` takes it: text, or lists and mappings of text, without None."""
+    """Convert *value* for `uritemplate`: to text, or lists and mappings of text, without None."""
     if isinstance(value, set | frozenset):
         return sorted(map(str, map(_as_text, value)))
     if isinstance(value, list | tuple):
@@ -304,8 +305,8 @@ def _as_text(value: Any) -> Any:
     return None if value is None else text_of(value)
 
 
-def _parsed(text: str) -> Iterator[str | Expression]:
-    """The literals and expressions of a template."""
+def _parse(text: str) -> Iterator[str | Expression]:
+    """Yield the literals and expressions of a template."""
     import uritemplate
 
     for expression in uritemplate.URITemplate(text).variables:
@@ -320,27 +321,27 @@ def _parsed(text: str) -> Iterator[str | Expression]:
         yield text
 
 
-def _merged(pairs: Iterable[tuple[Variable, Value]]) -> dict[str, Value]:
-    """The values by name. Raises ValueError if a variable occurs twice with different values."""
-    found: dict[str, Value] = {}
+def _merge(pairs: Iterable[tuple[Variable, Value]]) -> dict[str, Value]:
+    """Return the values by name. Raises ValueError if a variable has two different values."""
+    values: dict[str, Value] = {}
     for variable, value in sorted(pairs, key=lambda pair: pair[0].prefix is not None):  # whole values first
-        whole = found.setdefault(variable.name, value)
-        if (whole[: variable.prefix] if isinstance(whole, str) else whole) != value:
+        known = values.setdefault(variable.name, value)
+        if (known[: variable.prefix] if isinstance(known, str) else known) != value:
             raise ValueError(variable.name)
-    return found
+    return values
 
 
 def _value(items: list[str]) -> Value:
-    return _decoded(items[0]) if len(items) == 1 else [_decoded(item) for item in items]
+    return _decode(items[0]) if len(items) == 1 else [_decode(item) for item in items]
 
 
 def _mapping(pairs: Iterable[list[str]]) -> dict[str, str]:
-    decoded = [(_decoded(key), _decoded(value)) for key, value in pairs]
-    found = dict(decoded)
-    if len(found) != len(decoded):
+    decoded = [(_decode(key), _decode(value)) for key, value in pairs]
+    mapping = dict(decoded)
+    if len(mapping) != len(decoded):
         raise ValueError(decoded)
-    return found
+    return mapping
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     return unquote_to_bytes(text).decode() if "%" in text or not text.isascii() else text

@@ -1,4 +1,4 @@
-"""``promptkit batch``: render a prompt for every row of a table, for a vendor's batch interface."""
+"""``promptkit batch``: render a prompt for every row of a table, for a vendor's batch API."""
 
 from argparse import Namespace
 from collections import Counter
@@ -95,7 +95,7 @@ class _Batch:
     def _check_options(self) -> None:
         options, line_format = self._options, self._line_format
         if options.model is None and line_format.says_model:
-            options.refuse("name the model with --model: each request says it")
+            options.refuse("name the model with --model: every request needs it")
         if options.model and not any(part in options.model for part in line_format.takes_model):
             options.refuse(f"{options.vendor} is for models of Anthropic, and {options.model!r} is none")
         if options.rows == "-" and any(word.endswith("=@-") for word in options.set):
@@ -129,7 +129,7 @@ class _Batch:
             advance(chunk.end)
 
         with (
-            _explain_stop(self._folder, "" if options.dry_run else ": go on with --resume"),
+            _explain_stop(self._folder, "" if options.dry_run else ": continue with --resume"),
             start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as rendered,
             self._files() as tally,  # takes a lock that excludes other processes
             closing(Keys()) as keys,

@@ -265,7 +265,7 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     subject = f"{item.arguments.kind} {item.name!r}: "
     if case is not None and (mismatch := case.fault(outcome)) is not None:
         message = call.redactor.redacted(f"{subject}{call.label} {mismatch}")
-        hint = "correct it, or say in which words it has to be refused: .refused('...')"
+        hint = "correct it, or state the expected error: .refused('...')"
         return Diagnostic(Rule.CASE_FAILS, message, hint, case.location)
     error = outcome if isinstance(outcome, BaseException) else _encoding_error(item, outcome)
     if error is None or (case is not None and is_refused(error)):

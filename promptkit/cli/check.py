@@ -72,7 +72,7 @@ def run(options: Namespace, output: Output) -> int:
     notes = CheckNotes(refused=list(_secret_file_errors(options)))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = _load_linted(options.targets)
-    catalog = catalog.with_diagnostics(checks.kept(_diagnose(options, catalog, checks, notes)))
+    catalog = catalog.with_diagnostics(checks.without_ignored(_diagnose(options, catalog, checks, notes)))
     if measure is not None:
         notes.prefixes = {prompt.name: measure(prompt) for prompt in catalog.prompts}
     if options.format == "json":
@@ -142,7 +142,7 @@ def _format_notes(notes: CheckNotes) -> Iterator[tuple[str, str]]:
     if (other := other_package()) is not None:
         yield "warning", other
     if skipped := notes.skipped:
-        phrases = {NEEDS_EXAMPLES: "as they need examples", NO_SAMPLE: f"as they have {NO_SAMPLE}"}
+        phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
         for reason, phrase in phrases.items():
             if names := [name for name, skip_reason in skipped.items() if skip_reason == reason]:
                 yield "notice", f"not rendered, {phrase}: {', '.join(names)}"

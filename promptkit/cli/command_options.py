@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.cli.serve_options import add_serve, is_port, refuse_unless
-from promptkit.clients.profiles import client_of
+from promptkit.clients.profiles import get_client
 
 if TYPE_CHECKING:
     from argparse import _MutuallyExclusiveGroup
@@ -31,7 +31,7 @@ def _port(text: str) -> int:
 def _client(text: str) -> str:
     """Return the name of a client that promptkit knows."""
     try:
-        client_of(text)
+        get_client(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
     return text
@@ -43,13 +43,11 @@ FORMATS: Final = ("claude-commands", "gemini-commands", "codex", "skills")
 _TARGET: Final[dict[str, Any]] = {
     "type": _target,
     "metavar": "TARGET",
-    "help": "a folder of recipes, a file, a module, or module:object, unless [tool.promptkit] in "
-    "pyproject.toml names it (default: the folder recipes, else prompts)",
+    "help": "a folder of recipes, a file, a module, or module:object (default: the target in "
+    "[tool.promptkit] of pyproject.toml, or the folder recipes or prompts)",
 }
 _TARGETS: Final = {**_TARGET, "default": []}
-_FORMAT_HELP: Final = (
-    "text for people, JSON for other programs, or annotations for GitHub Actions (default: text)"
-)
+_FORMAT_HELP: Final = "text, JSON, or annotations for GitHub Actions (default: text)"
 
 
 def _add_targets(command: ArgumentParser) -> None:
@@ -63,65 +61,73 @@ def _add_serve(serve: ArgumentParser) -> None:
 
 def _add_list(listing: ArgumentParser) -> None:
     _add_targets(listing)
-    _add_json(listing, "print the JSON that a client receives")
+    _add_json(listing, "print the JSON that a client gets")
 
 
 def _add_render(render: ArgumentParser) -> None:
     add = render.add_argument
     add("target", nargs="?", **_TARGET)
-    add("name", metavar="NAME", help="the prompt, or the URI of a resource")
+    add("name", metavar="NAME", help="the name of a prompt, or the URI of a resource")
     arguments = (
-        "an argument, as a client sends it; KEY=@FILE reads the value from a file, KEY=@- from "
-        "standard input, and KEY=@@X is the text @X"
+        "an argument, as a client sends it; KEY=@FILE reads its value from a file, KEY=@- "
+        "from standard input, and KEY=@@X is the text @X"
     )
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=arguments)
     form = (
-        "how to show it: turn by turn, as Markdown, as the JSON that a client receives, or as the JSON "
-        "that a vendor of models takes (default: transcript)"
+        "the output: a transcript, Markdown, the JSON that a client gets, or the messages for a "
+        "vendor's API (default: transcript)"
     )
     group = _add_format(render, ("transcript", "markdown", "json", *VENDORS), form)
-    request = "print the whole request to a vendor, with the system part and the form of the answer"
+    request = "print the whole request for a vendor's API, with the system message and the answer's schema"
     group.add_argument("--request", choices=VENDORS, metavar="VENDOR", help=request)
-    promptfoo = "print it as promptfoo wants it, for the variables in the JSON that it appends to a command"
+    promptfoo = (
+        "print the messages for promptfoo, with the variables from the JSON that promptfoo "
+        "appends to the command"
+    )
     group.add_argument("--promptfoo", metavar="JSON", help=promptfoo)
-    add("--model", metavar="NAME", help="the model that the request names")
-    add("--lossy", action="store_true", help="show text in place of what the vendor does not take")
-    add("--out", metavar="DIR", help="write images, recordings and other files into this folder, too")
-    add("--watch", action="store_true", help="show it again whenever a file changes")
+    add("--model", metavar="NAME", help="the model of the request")
+    add("--lossy", action="store_true", help="replace content that the vendor does not support by text")
+    add("--out", metavar="DIR", help="also write images, audio and other files to this folder")
+    add("--watch", action="store_true", help="render again whenever a file changes")
     saved = render.add_mutually_exclusive_group()
-    saved.add_argument("--case", metavar="CASE", help="show it for this case, which its author has saved")
-    saved.add_argument("--cases", action="store_true", help="show it for each of its cases, under headings")
-    typed = "show the text alone for what was typed behind a slash command: standard input up to this line"
+    saved.add_argument("--case", metavar="CASE", help="render this saved case")
+    saved.add_argument("--cases", action="store_true", help="render every saved case, each under a heading")
+    typed = (
+        "print only the text, for the arguments of a slash command that standard input holds up to this line"
+    )
     add("--typed", metavar="END", help=typed)
-    no_input = "do not ask for missing arguments, not even on a terminal"
+    no_input = "do not ask for missing arguments on a terminal"
     add("--no-input", dest="asks", action="store_false", help=no_input)
 
 
 def _add_check(check: ArgumentParser) -> None:
     _add_targets(check)
     add = check.add_argument
-    clients = "also find what this client cannot show; may be repeated (default: those of the configuration)"
+    clients = (
+        "also report content that this client does not support; can be repeated (default: the "
+        "configured clients)"
+    )
     add("--client", action="append", type=_client, default=[], metavar="NAME", help=clients)
     _add_format(check)
-    examples = "also render every prompt, and read every resource, for its examples"
+    examples = "also render every prompt and read every resource with its examples"
     add("--render", action="store_true", help=examples)
-    cache = "also print what all renderings of a prompt begin with: vendors cache that"
+    cache = "also print the prefix that all renderings of a prompt share, which vendors can cache"
     add("--cache", action="store_true", help=cache)
-    fail_on = "the least that ends with 1 (default: that of the configuration, else error)"
+    fail_on = "the lowest severity that makes check exit with 1 (default: the configured one, or error)"
     add("--fail-on", choices=("error", "warning"), help=fail_on)
-    add("--token-file", metavar="FILE", help="also report what is wrong with a file of tokens, as for serve")
-    add("--state-keys", metavar="FILE", help="also report what is wrong with a file of keys, as for serve")
+    add("--token-file", metavar="FILE", help="also check a token file of serve")
+    add("--state-keys", metavar="FILE", help="also check a key file of serve")
 
 
 def _add_complete(complete: ArgumentParser) -> None:
     add = complete.add_argument
-    add("name", metavar="NAME", help="the prompt, or the URI template of a resource")
-    add("argument", metavar="ARGUMENT", help="the argument, or the variable")
-    add("typed", metavar="TYPED", nargs="?", help="what was typed so far")
-    chosen = "another argument that was chosen, written as for render; ARGUMENT=TYPED may stand for TYPED"
+    add("name", metavar="NAME", help="the name of a prompt, or the URI template of a resource")
+    add("argument", metavar="ARGUMENT", help="the argument of the prompt, or the variable of the template")
+    add("typed", metavar="TYPED", nargs="?", help="the text typed so far")
+    chosen = "an argument that has its value already, as for render; ARGUMENT=TYPED works instead of TYPED"
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=chosen)
     complete.add_argument("--target", dest="targets", action="append", **_TARGETS)
-    _add_json(complete, "print the JSON that a client receives")
+    _add_json(complete, "print the JSON that a client gets")
 
 
 #: The URL schemes of editors that open files by URL.
@@ -130,43 +136,47 @@ EDITORS: Final = ("cursor", "vscode", "vscode-insiders", "vscodium", "windsurf",
 
 def _add_dev(dev: ArgumentParser) -> None:
     _add_targets(dev)
-    number = "the port of the page; 0 takes one that is free (default: 8137, or one that is free)"
+    number = "the port of the preview; 0 picks a free one (default: 8137, or a free one)"
     dev.add_argument("--port", type=_port, metavar="NUMBER", help=number)
-    editor = "have places in files open in this editor, by URLs such as vscode://file/..."
+    editor = "open locations in this editor, by URLs such as vscode://file/..."
     dev.add_argument("--editor", choices=EDITORS, default="", help=editor)
-    no_open = "print the address, and open no browser"
+    no_open = "print the address and do not open a browser"
     dev.add_argument("--no-open", dest="opens", action="store_false", help=no_open)
 
 
 def _add_diff(diff: ArgumentParser) -> None:
     revision = (
-        "a commit, a branch or a tag (default: HEAD), or two as A..B; this imports the recipes of that "
-        "revision, and renders their examples: its code runs as yours does"
+        "a commit, branch or tag (default: HEAD), or a range A..B; the code of that revision "
+        "is imported and runs like your own"
     )
     diff.add_argument("revision", nargs="?", default="HEAD", metavar="REF", help=revision)
     diff.add_argument("--target", dest="targets", action="append", **_TARGETS)
     _add_format(diff)
     add = diff.add_argument
-    add("--summary", metavar="FILE", help="also append what has changed to this file, as Markdown")
-    text = "compare what cases say, word by word, in processes without the variables of this one"
+    add("--summary", metavar="FILE", help="also append the changes to this file, as Markdown")
+    text = "compare the renderings of cases word by word, rendered without your environment variables"
     add("--text", action="store_true", help=text)
-    add("--comment", metavar="FILE", help="with --text: also write a comment for a pull request to this file")
-    add("--repeat", action="store_true", help="with --text: render twice, to mark what differs by itself")
-    variables = "with --text: a variable of the environment that the processes may know; may be repeated"
+    add("--comment", metavar="FILE", help="with --text: also write a pull request comment to this file")
+    add(
+        "--repeat",
+        action="store_true",
+        help="with --text: render twice, to mark text that differs between renderings",
+    )
+    variables = "with --text: pass this environment variable on; can be repeated"
     add("--env", dest="variables", action="append", default=[], metavar="NAME", help=variables)
 
 
 def _add_package(package: ArgumentParser) -> None:
     _add_targets(package)
     add = package.add_argument
-    add("--name", help="what pip knows it by, and what its command is called (default: that of [project])")
-    add("--version", help="its version (default: that of [project], else 0.1.0)")
-    add("--description", metavar="TEXT", help="one line that says what it is (default: that of [project])")
-    server = "its name in the registry of MCP (default: io.github.OWNER/REPO, as git says)"
+    add("--name", help="the name of the package and of its command (default: the one in [project])")
+    add("--version", help="the version of the package (default: the one in [project], or 0.1.0)")
+    add("--description", metavar="TEXT", help="a one-line summary (default: the one in [project])")
+    server = "the name in the MCP registry (default: io.github.OWNER/REPO, from the git remote)"
     add("--server-name", metavar="NAME", help=server)
-    more = "what the recipes need besides [project] dependencies, as in 'httpx>=0.27'; may be repeated"
+    more = "a requirement in addition to [project] dependencies, as in 'httpx>=0.27'; can be repeated"
     add("--require", action="append", default=[], metavar="REQUIREMENT", help=more)
-    add("-o", "--out", metavar="DIR", default="dist", help="where the files go (default: dist)")
+    add("-o", "--out", metavar="DIR", default="dist", help="the output folder (default: dist)")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -184,75 +194,84 @@ def _field(text: str) -> tuple[str, Any]:
     try:
         return name, json.loads(value)
     except ValueError:
-        msg = f"{value!r} is no JSON: write text in double quotes, as in '{name}=\"{value}\"'"
+        msg = f"{value!r} is not JSON: write text in double quotes, as in '{name}=\"{value}\"'"
         raise ArgumentTypeError(msg) from None
 
 
 def _count(text: str) -> int:
     """Parse a whole number, 1 or more."""
-    refuse_unless(text.isascii() and text.isdecimal() and int(text), f"{text!r} is no number from 1 on")
+    refuse_unless(text.isascii() and text.isdecimal() and int(text), f"{text!r} is not a number from 1 up")
     return int(text)
 
 
 def _add_batch(batch: ArgumentParser) -> None:
     add = batch.add_argument
     add("name", nargs="?", metavar="PROMPT", help="the prompt")
-    rows = "the table: CSV, JSON lines, Parquet or Arrow; - for standard input"
+    rows = "the table: CSV, JSON Lines, Parquet or Arrow; - for standard input"
     add("rows", nargs="?", metavar="ROWS", help=rows)
-    vendor = "whose batch interface the files are for; compatible servers read OpenAI's files, too"
+    vendor = "the vendor of the batch API; compatible servers read OpenAI's format"
     add("--for", dest="vendor", choices=(*VENDORS, "bedrock"), help=vendor)
-    add("--model", metavar="NAME", help="the model that requests name")
+    add("--model", metavar="NAME", help="the model of the requests")
     add("--target", dest="targets", action="append", **_TARGETS)
     repeated: dict[str, Any] = {"action": "append", "default": []}
-    column = "read ARGUMENT from this column; by default from that of its name; may be repeated"
+    column = "read ARGUMENT from this column (default: the column with its name); can be repeated"
     add("--map", type=_pair, metavar="COLUMN=ARGUMENT", help=column, **repeated)
-    value = "one value for all rows, written as for render; may be repeated"
+    value = "set an argument for all rows, as for render; can be repeated"
     add("--set", metavar="ARGUMENT=VALUE", help=value, **repeated)
-    field = "what else is in each request, as in temperature=0.2; may be repeated"
+    field = "add a field to every request, as in temperature=0.2; can be repeated"
     add("--field", type=_field, metavar="NAME=JSON", help=field, **repeated)
-    key = "the column that identifies rows (default: their number, and a digest)"
+    key = "the column that identifies a row (default: its number and a digest)"
     add("--key", metavar="COLUMN", help=key)
-    add("-o", "--out", metavar="DIR", default="batch", help="where the files go (default: batch)")
-    add("--lossy", action="store_true", help="send text in place of what the vendor does not take")
-    add("--workers", type=_count, default=1, metavar="NUMBER", help="how many processes render (default: 1)")
-    add("--resume", action="store_true", help="go on with a batch that was not finished")
-    add("--dry-run", action="store_true", help="count requests, bytes and tokens, and write nothing")
-    join = (
-        "print ROWS with their answers, as JSON lines: from the vendor's file of results, or a folder of them"
+    add("-o", "--out", metavar="DIR", default="batch", help="the output folder (default: batch)")
+    add("--lossy", action="store_true", help="replace content that the vendor does not support by text")
+    add(
+        "--workers",
+        type=_count,
+        default=1,
+        metavar="NUMBER",
+        help="the number of processes that render (default: 1)",
     )
+    add("--resume", action="store_true", help="continue an unfinished batch")
+    add("--dry-run", action="store_true", help="count requests, bytes and tokens without writing anything")
+    join = "print ROWS with their answers as JSON Lines, from the vendor's result file or a folder of them"
     add("--join", metavar="RESULTS", help=join)
 
 
 def _add_import(importing: ArgumentParser) -> None:
     add = importing.add_argument
     formats = ("claude-commands", "gemini-commands", "vscode-prompts")
-    add("client_format", metavar="FORMAT", choices=formats, help=f"what the files are: {', '.join(formats)}")
-    add("paths", nargs="+", metavar="PATH", help="a file, or a folder with files in it, and below it")
-    out = "the folder of recipes, in which nothing is replaced (default: prompts)"
+    add(
+        "client_format",
+        metavar="FORMAT",
+        choices=formats,
+        help=f"the format of the files: {', '.join(formats)}",
+    )
+    add("paths", nargs="+", metavar="PATH", help="a file, or a folder that is searched recursively")
+    out = "the folder for the recipes; existing files are kept (default: prompts)"
     add("-o", "--out", metavar="FOLDER", default="prompts", help=out)
 
 
 def _add_export(export: ArgumentParser) -> None:
     add = export.add_argument
     form = (
-        "slash commands of Claude Code or Gemini CLI, prompts as skills for Codex, or all prompts and skills"
+        "slash commands for Claude Code or Gemini CLI, prompts as skills for Codex, or all prompts and skills"
     )
     add("form", choices=FORMATS, metavar="FORMAT", help=f"{', '.join(FORMATS)}: {form}")
-    add("folder", metavar="DIR", help="where the client looks for them, as in .claude/commands")
-    add("names", nargs="*", metavar="PROMPT", help="which ones (default: all)")
+    add("folder", metavar="DIR", help="the folder that the client reads, as in .claude/commands")
+    add("names", nargs="*", metavar="PROMPT", help="the prompts to write (default: all)")
     add("--target", dest="targets", action="append", **_TARGETS)
-    live = "write what runs 'promptkit render', so that all prompts can be written, and none is out of date"
+    live = "write files that run 'promptkit render': all prompts can be written, and none gets out of date"
     add("--live", action="store_true", help=live)
-    add("--remove", action="store_true", help="remove what was written, if nobody has changed it since")
-    add("--dry-run", action="store_true", help="print what would change, and change nothing")
+    add("--remove", action="store_true", help="remove the written files that were not changed since")
+    add("--dry-run", action="store_true", help="print the changes without making them")
 
 
 def _add_new(new: ArgumentParser) -> None:
-    folder = "where to write (default: the current folder)"
+    folder = "the folder of the project (default: the current folder)"
     new.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help=folder)
-    skill = "make a skill, which models read, in place of a prompt"
+    skill = "create a skill instead of a prompt"
     new.add_argument("--skill", action="store_true", help=skill)
-    _add_json(new, "print the files and the next commands as JSON")
+    _add_json(new, "print the created files and the next commands as JSON")
 
 
 def _add_format(
@@ -283,18 +302,18 @@ _add_uninstall: Final = _lazy_adder("install_options", "add_uninstall")
 
 #: The summary of each command, and the function that adds its options to a parser.
 COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
-    "serve": ("answer an MCP client on standard input and output, or many over HTTP", _add_serve),
-    "list": ("show the prompts and their arguments, the resources and the skills", _add_list),
-    "render": ("render one prompt and show it", _add_render),
-    "check": ("report every fault in the recipes", _add_check),
-    "complete": ("show what a client would be offered for an argument", _add_complete),
-    "dev": ("show on a page what prompts say, while they are written", _add_dev),
-    "diff": ("show what clients would see differently from a git revision", _add_diff),
-    "package": ("build a wheel of the recipes, which others install and run by one command", _add_package),
-    "batch": ("render a prompt for every row of a table, for a vendor's batch interface", _add_batch),
-    "export": ("write prompts as slash commands and skills of clients, or remove these", _add_export),
-    "import": ("write recipes from commands and prompt files of other clients", _add_import),
-    "new": ("make a folder with one prompt, or one skill, its test and the configuration", _add_new),
-    "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),
-    "uninstall": ("take a server of prompts, or skills, out of a client", _add_uninstall),
+    "serve": ("serve the recipes to an MCP client over stdio, or to many over HTTP", _add_serve),
+    "list": ("list the prompts with their arguments, the resources and the skills", _add_list),
+    "render": ("render a prompt and print it", _add_render),
+    "check": ("report every problem in the recipes", _add_check),
+    "complete": ("show the completions that a client gets for an argument", _add_complete),
+    "dev": ("preview the prompts in a browser while you write them", _add_dev),
+    "diff": ("show what changed for clients since a git revision", _add_diff),
+    "package": ("build a wheel of the recipes that others install and run with one command", _add_package),
+    "batch": ("render a prompt for every row of a table, for a vendor's batch API", _add_batch),
+    "export": ("write prompts as slash commands or skills for clients, or remove them", _add_export),
+    "import": ("write recipes from the slash commands and prompt files of clients", _add_import),
+    "new": ("create a project with a prompt or a skill, its test and the configuration", _add_new),
+    "install": ("add this prompt server, or its skills, to an MCP client", _add_install),
+    "uninstall": ("remove a prompt server, or its skills, from an MCP client", _add_uninstall),
 }

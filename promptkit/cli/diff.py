@@ -1,4 +1,4 @@
-"""``promptkit diff``: show what clients would see differently from a git revision."""
+"""``promptkit diff``: show what changed for clients since a git revision."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, fail, print_annotation, print_error
 from promptkit.cli.differences.changes import Difference, changes_between
 from promptkit.cli.differences.renderings import compared_renderings
-from promptkit.cli.differences.revisions import Repository, RevisionError, loading_from, written
+from promptkit.cli.differences.revisions import Repository, RevisionError, checkout, loading_from
 from promptkit.cli.differences.sides import ask_side
 from promptkit.cli.differences.summary import as_summary, count_changes
 from promptkit.cli.differences.word_diff import as_comment, changed_words, summary_of, text_changes
@@ -100,7 +100,7 @@ def _load_sides(
     sides: list[dict[str, Any]] = []
     for revision in ends:
         with (
-            written(repository, revision, targets) as (folder, moved, locations),
+            checkout(repository, revision, targets) as (folder, moved, locations),
             loading_from(repository, revision, targets),
         ):
             sides.append(ask_side(folder, moved, sides[0]["examples"] if sides else None, locations))

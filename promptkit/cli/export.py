@@ -61,7 +61,7 @@ def run(options: Namespace, output: Output) -> int:
     if any(
         is_within(os.path.realpath(options.folder), os.path.realpath(target)) for target in options.targets
     ):
-        options.refuse(f"{options.folder!r} lies in the recipes: name another folder")
+        options.refuse(f"{options.folder!r} is in the recipes: name another folder")
     folder, files, is_complete = Folder.named(options.folder), dict[str, dict[str, SpooledBytes]](), True
     try:
         if not options.remove:

@@ -1,4 +1,4 @@
-"""``promptkit import``: write recipes from commands and prompt files of other clients."""
+"""``promptkit import``: write recipes from the slash commands and prompt files of clients."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ from promptkit.clients.slash_commands.command import (
 )
 from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.clients.slash_commands.gemini import read_gemini_command
-from promptkit.clients.slash_commands.recipe_source import written
+from promptkit.clients.slash_commands.recipe_source import generate_recipe
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.errors.suggestions import near_file
 from promptkit.files.folder import Folder
@@ -162,7 +162,7 @@ class _RecipeWriter:
         path = self._paths.take(self._paths.find("/".join([*parents, file_stem(name)])))
         prompt = self._prompt_names.find(prompt_name(command.name))
         stem = path.rpartition("/")[2]
-        markdown, python = written(command, prompt, stem)
+        markdown, python = generate_recipe(command, prompt, stem)
         # Raise before writing a recipe that does not parse.
         compile(python, f"{stem}.py", "exec", dont_inherit=True)
         files = {f"{path}.py": python.encode(), f"{path}.md": markdown.encode()}
@@ -195,7 +195,7 @@ def _reason(error: Exception, source: _Source) -> str:
         case CommandSyntaxError():
             return str(error)
         case UnicodeDecodeError():
-            return f"it is no UTF-8 at byte {error.start + 1:,}"
+            return f"it is not UTF-8 at byte {error.start + 1:,}"
         case FileExistsError() | NotADirectoryError():
             return f"{error.filename!r} is in the way: move it, or name another folder with -o"
         case OSError():

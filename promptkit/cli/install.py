@@ -16,9 +16,9 @@ from promptkit.cli.install_skills import change_skills
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
 from promptkit.cli.serve_arguments import given_options, served_words, with_options
-from promptkit.clients.changes import EntryChange, change_of
+from promptkit.clients.changes import EntryChange, plan_change
 from promptkit.clients.configurations import ConfigurationFile, Scope, ServerTable, read_servers
-from promptkit.clients.profiles import INSTALLABLE, client_of
+from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import (
     InstalledServer,
     as_name,
@@ -79,7 +79,7 @@ def _change(options: Namespace, configurations: list[ConfigurationFile], output:
     for configuration, server in zip(configurations, servers, strict=True):
         try:
             for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
-                change = change_of(configuration, entry_name, server, options.url)
+                change = plan_change(configuration, entry_name, server, options.url)
                 reports.append(_apply(change, options, output))
         except FileRefusedError as error:
             _print_refusal(configuration, error, server)
@@ -106,7 +106,9 @@ def _with_scope(options: Namespace, configurations: list[ConfigurationFile]) -> 
 def _server_name(options: Namespace) -> str:
     """Return the name of the server: from the options, the project's folder or the URL's host."""
     if options.url is not None and options.has_targets:
-        options.refuse(f"unexpected argument {options.targets[0]!r}: what is served at --url is known there")
+        options.refuse(
+            f"unexpected argument {options.targets[0]!r}: the server at --url chooses its own targets"
+        )
     if options.name is not None:
         return str(options.name)
     if options.url is not None:
@@ -148,7 +150,7 @@ def _print_refusal(configuration: ConfigurationFile, error: FileRefusedError, se
         text = ServerTable(configuration.settings, "").changed(
             new_server.name, new_server.entry(configuration.settings)
         )
-        print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
+        print_text(f"it was not changed; you can add this yourself:\n\n{text}")
 
 
 def _remaining_lines(
@@ -186,7 +188,7 @@ def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> 
         "diff": change.diff,
         "commands": change.commands,
         "removed": _removed(change),
-        "limitations": client_of(change.place.client).limitations if change.entry else (),
+        "limitations": get_client(change.place.client).limitations if change.entry else (),
     }
 
 
@@ -221,13 +223,13 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
     command = command_in(configuration.settings, change.entry) or []
     if command and configuration.scope == "project":
         if command[0] == "promptkit":
-            yield "who works on the project needs promptkit on their PATH"
+            yield "everyone everyone who works on the project needs promptkit on their PATH"
         values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
-        yield from (f"nobody else has {value}" for value in values if Path(value).is_absolute())
-    limitations = client_of(configuration.client).limitations
+        yield from (f"only this machine has {value}" for value in values if Path(value).is_absolute())
+    limitations = get_client(configuration.client).limitations
     yield from (f"{configuration.title} {limitation}" for limitation in limitations)
     if limitations:
-        yield f"which prompts that means: promptkit check --client {configuration.client}"
+        yield f"to find the affected prompts, run: promptkit check --client {configuration.client}"
 
 
 def _removed(change: EntryChange) -> list[str]:

@@ -113,12 +113,12 @@ def _can_start(configuration: ConfigurationFile, program: str) -> bool:
     """Return whether a program exists, and the Python of its environment."""
     if not os.path.dirname(program):  # noqa: PTH120 (text)
         return shutil.which(program) is not None
-    python = os.path.join(os.path.dirname(configuration.found(program)), "python")  # noqa: PTH118, PTH120 (text)
+    python = os.path.join(os.path.dirname(configuration.resolve_path(program)), "python")  # noqa: PTH118, PTH120 (text)
     return _can_exist(configuration, program) and (may_exist(python) or not os.path.islink(python))  # noqa: PTH114
 
 
 def _can_exist(configuration: ConfigurationFile, word: str) -> bool:
     """Return whether a path, with or without ``:object``, can exist; other words and variables can."""
-    path = configuration.found(word)
+    path = configuration.resolve_path(word)
     is_path = os.path.basename(word) != word and "$" not in path and "{" not in path  # noqa: PTH119 (text)
     return not is_path or any(map(may_exist, (path, path.rpartition(":")[0])))

@@ -5,24 +5,24 @@ from itertools import takewhile
 from typing import Any, Final
 
 from promptkit.cli.serve_options import refuse_unless
-from promptkit.clients.profiles import INSTALLABLE, client_of
+from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import as_name
 from promptkit.errors.suggestions import nearest
 
 #: The help on the options of the server that `install` writes.
 _SERVED: Final = """\
-Behind -- stand options of promptkit serve, as in: promptkit install zed -- --grace 5.
-The next install of the server keeps them, unless it has a -- of its own; it says what it removes."""
+Options of promptkit serve follow --, as in: promptkit install zed -- --grace 5.
+The next install of the server keeps them, unless it has a -- too; install reports removed options."""
 
 
 def add_install(install: ArgumentParser, targets: dict[str, Any]) -> None:
     """Add the options of `install` to a parser; *targets* are the settings of the argument TARGET."""
     _add_common(install, targets)
-    variable = "a variable of the environment that the client starts the server with; may be repeated"
+    variable = "an environment variable for the server; can be repeated"
     install.add_argument(
         "--env", type=_variable, action="append", default=[], metavar="NAME=VALUE", help=variable
     )
-    listing = "show which clients are on this machine, or those that are named, and what they start"
+    listing = "list the clients on this machine, or the named ones, with the servers that they start"
     install.add_argument("--list", action="store_true", help=listing)
     install.add_argument_group("options of the server", _SERVED)
     install.set_defaults(all=False)
@@ -32,7 +32,7 @@ def add_uninstall(uninstall: ArgumentParser, targets: dict[str, Any]) -> None:
     """Add the options of `uninstall` to a parser; *targets* are the settings of the argument TARGET."""
     _add_common(uninstall, targets)
     every = (
-        "take out every server of promptkit's, or with --skills all skills; of each client if none is named"
+        "remove every server of promptkit, or all skills with --skills, from the named clients or from all"
     )
     uninstall.add_argument("--all", action="store_true", help=every)
     uninstall.set_defaults(list=False, env=[])
@@ -50,10 +50,10 @@ def find_clients(options: Namespace) -> None:
     options.clients = [*dict.fromkeys([*([options.client] if options.client else ()), *named])]
     if (misplaced := next(filter(INSTALLABLE.__contains__, options.targets), None)) is not None:
         options.refuse(
-            f"the client {misplaced!r} stands behind a target: name clients first, or write ./{misplaced}"
+            f"the client {misplaced!r} follows a target: name clients first, or write ./{misplaced}"
         )
     if options.targets and (suggestion := nearest(options.targets[0], INSTALLABLE)):
-        options.target_note = f"it is no client: did you mean {suggestion!r}?"
+        options.target_note = f"it is not a client: did you mean {suggestion!r}?"
     _refuse_conflicts(options)
 
 
@@ -72,28 +72,28 @@ def _add_common(command: ArgumentParser, targets: dict[str, Any]) -> None:
     """Add the arguments and options that both commands have."""
     add = command.add_argument
     client = (
-        "the client, as install --list names it; there may be several. Names of clients stand first: a "
-        "folder that is called as one is written ./NAME"
+        "one or more clients, by their names in install --list; write a folder with the name "
+        "of a client as ./NAME"
     )
     command.set_defaults(find_clients=find_clients)
     add("client", nargs="?", type=_client, metavar="CLIENT", help=client)
     add("targets", nargs="*", **targets)
-    name = "what the client calls the server (default: the project's folder; with --url, the host)"
+    name = "the server's name in the client (default: the project's folder; with --url, the host)"
     add("--name", type=_entry_name, help=name)
-    scope = "for you in every project, or for everybody in this one (default: user)"
+    scope = "for you in every project, or for everyone in this project (default: user)"
     add("--scope", choices=("user", "project"), default="user", help=scope)
-    url = "where it is served over HTTP, if the client does not start it"
+    url = "the URL of a server over HTTP, if the client does not start the server"
     add("--url", type=_http_url, metavar="URL", help=url)
-    skills = "put the skills into the folder where the client looks for them, in place of a server"
+    skills = "install the skills into the client's folder instead of a server"
     add("--skills", action="store_true", help=skills)
-    add("--dry-run", action="store_true", help="print what would change, and change nothing")
-    add("--json", action="store_true", help="print it as JSON")
+    add("--dry-run", action="store_true", help="print the changes without making them")
+    add("--json", action="store_true", help="print the result as JSON")
 
 
 def _client(text: str) -> str:
     """Return the name of a client that promptkit can be installed in."""
     try:
-        client_of(text, INSTALLABLE)
+        get_client(text, INSTALLABLE)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
     return text
@@ -103,9 +103,7 @@ def _variable(text: str) -> tuple[str, str]:
     """Parse ``NAME=VALUE``, a variable of the environment."""
     name, equals, value = text.partition("=")
     is_name = name.isidentifier() and name.isascii()
-    refuse_unless(
-        equals and is_name, f"{name!r} is no name of a variable with '=' behind it: write NAME=VALUE"
-    )
+    refuse_unless(equals and is_name, f"{name!r} is not a variable name followed by '=': write NAME=VALUE")
     return name, value
 
 

@@ -94,14 +94,12 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        msg = "what was typed is not UTF-8"
+        msg = "the typed arguments are not UTF-8"
         raise ArgumentSyntaxError(msg) from None
     typed = text.removeprefix(".").removesuffix(f"\n{end}\n")
     is_complete = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
-    hint = "leave out what it reads itself, as ``` in Claude Code, or put it into a file"
-    _check(
-        is_complete, f"what was typed did not arrive as it was: the client has cut it, or changed it: {hint}"
-    )
+    hint = "omit what the client interprets itself, as ``` in Claude Code, or put it into a file"
+    _check(is_complete, f"the typed arguments were changed or cut by the client: {hint}")
     typed = typed.replace("\r\n", "\n").replace("\r", "\n")
     names = [argument.name for argument in arguments.ordered]
     if not typed.strip():
@@ -123,10 +121,10 @@ def _split_typed(names: Sequence[str], required: Collection[str], typed: str) ->
     try:
         words = shlex.split(typed)
     except ValueError as error:
-        msg = f"what was typed has a quote without an end ({error}): write it within quotes of the other kind"
+        msg = f"the typed arguments have an unclosed quote ({error}): put it into quotes of the other kind"
         raise ArgumentSyntaxError(msg) from None
     hint = "put words that belong together into quotes" if names else "it takes none"
-    message = f"values that were typed: {len(words)}, arguments for them: {len(remaining)}; {hint}"
+    message = f"typed values: {len(words)}, arguments for them: {len(remaining)}; {hint}"
     _check(len(words) <= len(remaining), message)
     return {**values, **dict(zip(remaining, words, strict=False))}
 
@@ -199,7 +197,7 @@ def _check_not_file_name(argument: Argument | None, value: str, folder: Path) ->
         looks_like_name = len(value) <= _MAX_NAME_LENGTH and _FILE_NAME.fullmatch(value)
         is_name = looks_like_name or os.path.isfile(folder / value)  # noqa: PTH113 (any text is allowed)
         name, example = argument.name, "" if argument.arg.secret else f", as in {argument.name}=@{value}"
-        _check(not is_name, f"{name!r} is the name of a file, not what is in it: write @ before it{example}")
+        _check(not is_name, f"{name!r} is the name of a file, not its content: write @ before it{example}")
 
 
 def _takes_bytes(argument: Argument) -> bool:

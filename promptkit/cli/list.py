@@ -1,4 +1,4 @@
-"""``promptkit list``: show the prompts and their arguments, the resources and the skills."""
+"""``promptkit list``: list the prompts with their arguments, the resources and the skills."""
 
 from argparse import Namespace
 from collections.abc import Iterator

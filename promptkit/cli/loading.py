@@ -92,6 +92,6 @@ def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:
     names = [printable(item.name) for item in catalog.scoped]
     more = [f"{len(names) - _MAX_NAMED} more"] if len(names) > _MAX_NAMED else []
     say(
-        f"hidden, as they need scopes: {', '.join([*names[:_MAX_NAMED], *more])}; "
-        f"serve with --scopes '{needed}' to show all of them, or with --scopes '' to be told no more"
+        f"hidden because they need scopes: {', '.join([*names[:_MAX_NAMED], *more])}; "
+        f"serve with --scopes '{needed}' to show all of them, or with --scopes '' to silence this"
     )

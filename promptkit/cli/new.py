@@ -66,7 +66,7 @@ from promptkit.fragments import blocks, bullets, section
 
 @skill(allowed_tools=["Read", "Bash(git diff:*)"])
 def review_changes():
-    """Review a change as our team does it. Use it when somebody asks for a review, or before a commit."""
+    """Review a change as our team does it. Use it when the user asks for a review, or before a commit."""
     rules = ["Name the input that fails, or leave the problem out.", "If you find nothing, say so."]
     return blocks("Read `git diff HEAD`, and what calls the code in it.", section("Rules", bullets(rules)))
 '''

@@ -49,7 +49,7 @@ def format_unknown(error: UnknownPromptError | UnknownResourceError, options: Na
     if error.nearest is not None or getattr(error, "reason", None) is not None:
         return str(error)
     target = f" {' '.join(options.targets)}" if options.has_targets else ""
-    return f"{error}: promptkit list{target} shows those that exist"
+    return f"{error}: promptkit list{target} shows all names"
 
 
 def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> str:

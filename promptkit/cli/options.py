@@ -78,8 +78,8 @@ _TARGETS_LATER: Final = ("install", "uninstall")
 
 _EPILOG: Final = """\
 exit codes:
-  0    everything is fine
-  1    recipes have faults, a prompt failed, a row or a file was left out, or diff found what breaks callers
+  0    success
+  1    recipes have errors, a prompt failed, a row or file was skipped, or diff found a breaking change
   2    wrong usage: an unknown command, option, target, prompt, client or setting
   130  interrupted
 """
@@ -289,7 +289,7 @@ def _refuse_command(arguments: Sequence[str]) -> NoReturn:
     _, unknown = parser.parse_known_args(arguments)
     if unknown:
         hint = suggestion(unknown[0], ("--help", "--version"))
-        parser.error(f"unknown option {unknown[0]!r}{hint or '; options of a command stand behind its name'}")
+        parser.error(f"unknown option {unknown[0]!r}{hint or '; options of a command follow its name'}")
     parser.error(f"name a command: {', '.join(COMMANDS)}")
 
 

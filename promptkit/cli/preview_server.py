@@ -110,7 +110,7 @@ def serve(options: Namespace, listener: Listener, output: Output) -> int:
         worker.run(ready)
     if worker.signal == signal.SIGINT:
         raise KeyboardInterrupt
-    return Exit.FAULTY if worker.is_deaf else Exit.FINE
+    return Exit.FAULTY if worker.cannot_accept else Exit.FINE
 
 
 class _Pages(Struct):
@@ -167,4 +167,4 @@ def redirect_file(address: str) -> Iterator[str]:
 
 def _add_diagnostics(checks: Checks, catalog: Catalog) -> Catalog:
     """Return the catalog with the diagnostics of `check`, without ignored rules."""
-    return catalog.with_diagnostics(checks.kept(checks.of_catalog(with_lints(catalog))))
+    return catalog.with_diagnostics(checks.without_ignored(checks.of_catalog(with_lints(catalog))))

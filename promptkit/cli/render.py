@@ -182,7 +182,7 @@ class _Request:
         try:
             from promptkit.cli.interactive import ask
         except ModuleNotFoundError:
-            print_error(f"to be asked for what is missing, run: {install_command('cli')}")
+            print_error(f"to be asked for missing arguments, run: {install_command('cli')}")
             return arguments
         return ask(catalog, prompt, arguments, self._folder)
 
@@ -195,7 +195,7 @@ class _Request:
             file = error.filename or self._options.out
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
         except ExportError as error:
-            return fail(f"{error.reason} (--lossy shows text in place of what cannot be taken)", Exit.FAULTY)
+            return fail(f"{error.reason} (--lossy replaces unsupported content by text)", Exit.FAULTY)
         except UnsupportedAnswerError as error:
             return fail(str(error), Exit.FAULTY)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode

@@ -1,4 +1,4 @@
-"""``promptkit serve``: answer an MCP client on standard input and output, or many over HTTP."""
+"""``promptkit serve``: serve the recipes to an MCP client over stdio, or to many over HTTP."""
 
 import os
 from argparse import Namespace
@@ -144,7 +144,7 @@ class StdioSession:
             return Exit.FAULTY
         if self._error is not None:
             raise self._error
-        return Exit.FINE if served or self._pipes.told_to_end else Exit.FAULTY
+        return Exit.FINE if served or self._pipes.was_signalled else Exit.FAULTY
 
     def _wait_for_import(self) -> bool:
         """Wait for the import before any request is answered; return whether it succeeded without errors."""

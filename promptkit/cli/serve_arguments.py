@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from promptkit.cli.options import options_of, parse
 from promptkit.clients.configurations import ConfigurationFile
-from promptkit.clients.profiles import client_of
+from promptkit.clients.profiles import get_client
 from promptkit.clients.servers import InstalledServer, served_in
 
 #: The metavars of options whose value is a path.
@@ -82,11 +82,13 @@ def given_options(options: Namespace, configuration: ConfigurationFile) -> tuple
         return None
     parsed = parse(["serve", *options.served])
     if parsed.has_targets:
-        options.refuse(f"unexpected argument {parsed.targets[0]!r} behind --: name targets before it")
+        options.refuse(f"unexpected argument {parsed.targets[0]!r} after --: name targets before it")
     if stray := sorted(parsed.http_options & parsed.typed_options):
         hint = "start that server yourself, and install its --url"
-        options.refuse(f"{stray[0]} is for HTTP, and a client speaks to what it starts directly: {hint}")
-    return served_words(options.served, configuration.written).options
+        options.refuse(
+            f"{stray[0]} is for HTTP, and a client talks over stdio to a server that it starts: {hint}"
+        )
+    return served_words(options.served, configuration.format_path).options
 
 
 def with_options(
@@ -110,5 +112,5 @@ def with_options(
     """
     current = served_words(served_in(configuration.settings, entry) or ())
     chosen = current.options if options is None else options
-    needs_tools = not client_of(configuration.client).has_prompts and _TOOLS.isdisjoint(chosen)
+    needs_tools = not get_client(configuration.client).has_prompts and _TOOLS.isdisjoint(chosen)
     return replace(server, command=(*server.command, *chosen, *(("--tools",) if needs_tools else ())))

@@ -79,7 +79,10 @@ def telemetry_of(options: Namespace) -> "Telemetry | None":
         msg = f"--otel needs {error.name}: {install_command('otel')}"
         raise ValueError(msg) from None
     if not is_recorded():
-        say("--otel tells nobody: set up an SDK, as opentelemetry-instrument does before it starts promptkit")
+        say(
+            "--otel has no exporter: set up an SDK, as opentelemetry-instrument does before it "
+            "starts promptkit"
+        )
     return Telemetry(TCP)
 
 
@@ -227,7 +230,10 @@ def _conflict(options: Namespace) -> str | None:
     if options.require_scope and not _requires_tokens(options):
         return "--require-scope is about tokens: name --issuer or --token-file, too"
     if options.scopes is not None and _requires_tokens(options):
-        return "--scopes is for servers without tokens: with --issuer or --token-file, tokens say it"
+        return (
+            "--scopes is for servers without tokens: with --issuer or --token-file, the tokens "
+            "hold the scopes"
+        )
     if options.issuer is not None and find_spec("joserfc") is None:
         return f"--issuer needs joserfc: {install_command('http,auth')}"
     return None
@@ -245,9 +251,9 @@ def _listen(options: Namespace) -> list[Listener]:
     is_open = not options.no_auth and not _requires_tokens(options)
     if public := [listener.url for listener in listeners if not listener.is_local and is_open]:
         msg = (
-            f"{public[0]} can be reached from other machines, and nothing asks who they are: "
-            "serve at 127.0.0.1, ask for tokens with --issuer or --token-file, "
-            "or say --no-auth if everybody may use these prompts"
+            f"{public[0]} can be reached from other machines without authentication: serve at "
+            f"127.0.0.1, require tokens with --issuer or --token-file, or pass --no-auth if every "
+            f"caller may use these prompts"
         )
         raise ListenError(msg)
     if options.uds is not None:
@@ -357,7 +363,7 @@ class _Service(Struct):
             # This first reloads files that have changed since they were loaded.
             self.reloader.start(application.replace, application.is_idle)
         worker.run(self.announce if lifeline is None else bool)
-        return Exit.FAULTY if worker.is_deaf else Exit.FINE
+        return Exit.FAULTY if worker.cannot_accept else Exit.FINE
 
     def stop_connecting(self) -> None:
         """Accept no more connections."""

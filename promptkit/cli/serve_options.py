@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.annotations import scopes_of
+from promptkit.language.annotations import parse_scopes
 from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def _add_http(http: "_ArgumentGroup") -> None:
     add("--fd", type=_descriptor, metavar="NUMBER", help=socket)
     add("--workers", type=_whole_number, default=1, metavar="NUMBER", help="worker processes (default: 1)")
     add("--public-url", metavar="URL", help="URL that clients use; its host and origin are allowed")
-    add("--allow-host", metavar="HOST", help="allow this Host header; may be repeated", **_REPEATED)
-    origin = "allow web pages of this origin; may be repeated"
+    add("--allow-host", metavar="HOST", help="allow this Host header; can be repeated", **_REPEATED)
+    origin = "allow web pages of this origin; can be repeated"
     add("--allow-origin", metavar="ORIGIN", help=origin, **_REPEATED)
     add("--state-keys", metavar="FILE", help="keys that all replicas of this server share")
     add("--max-body", type=_whole_number, metavar="BYTES", help="size of a request body (default: 4 MiB)")
@@ -88,7 +88,7 @@ def _add_authorization(authorization: "_ArgumentGroup") -> None:
     add = authorization.add_argument
     add("--issuer", metavar="URL", help="accept JSON Web Tokens of this issuer; needs --public-url")
     add("--token-file", metavar="FILE", help="accept the tokens in FILE: NAME TOKEN [SCOPE ...] on each line")
-    add("--require-scope", metavar="SCOPE", help="refuse tokens without it; may be repeated", **_REPEATED)
+    add("--require-scope", metavar="SCOPE", help="refuse tokens without it; can be repeated", **_REPEATED)
     add("--no-auth", action="store_true", help="serve everyone who can reach the server")
 
 
@@ -107,7 +107,7 @@ def _add_process(serve: ArgumentParser) -> None:
     add = serve.add_argument_group("process").add_argument
     grace = f"time for running prompts at shutdown (default: {GRACE_S:g}; {HTTP_GRACE_S:g} over HTTP)"
     add("--grace", type=partial(_number, or_zero=True), metavar="SECONDS", help=grace)
-    guard = "do not end a process that hangs in C code, for example under a debugger"
+    guard = "do not end a process that hangs in C code, for example in a debugger"
     add("--no-guard", dest="guard", action="store_false", help=guard)
 
 
@@ -137,7 +137,7 @@ def _server_name(text: str) -> str:
 def _scopes(text: str) -> frozenset[str]:
     """Parse scopes with blanks between them."""
     try:
-        return scopes_of(text)
+        return parse_scopes(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
 
@@ -182,7 +182,7 @@ def _address(text: str) -> tuple[str, int]:
 def _socket_mode(text: str) -> int:
     """Parse the permissions of a socket, in octal digits."""
     is_mode = len(text) in (3, 4) and not text.strip("01234567") and int(text, 8) <= 0o777
-    refuse_unless(is_mode, f"{text!r} is no mode: write three octal digits, such as 660")
+    refuse_unless(is_mode, f"{text!r} is not a mode: write three octal digits, such as 660")
     is_own = int(text, 8) & 0o600 == 0o600
     refuse_unless(is_own, f"{text!r} shuts out the server's own user: begin with 6, as in 660")
     return int(text, 8)

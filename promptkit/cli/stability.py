@@ -32,8 +32,8 @@ _STARTS: Final = (
 )
 
 _HINT: Final = (
-    "leave out what changes by itself, such as dates, random words and the order of sets: "
-    "hosts forget that somebody has approved a skill when a byte changes"
+    "leave out text that changes by itself, such as dates, random words and the order of "
+    "sets: hosts ask users to approve a skill again when a byte changes"
 )
 
 
@@ -67,7 +67,7 @@ def unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagno
         for path in sorted(before.keys() | after.keys()):
             if before.get(path) != after.get(path):
                 difference = _first_difference(before.get(path), after.get(path))
-                yield from _report(skill, f"{path!r} differs from one start to the next: {difference}")
+                yield from _report(skill, f"{path!r} changes from one start to the next: {difference}")
 
 
 def _report(skill: CompiledSkill, message: str) -> list[Diagnostic]:

@@ -1,1 +1,1 @@
-"""MCP clients: what each can do, its configuration files, skill folders and slash commands."""
+"""MCP clients: their limitations, configuration files, skill folders and slash commands."""

@@ -1,8 +1,8 @@
 """
-What a command would change in a client's configuration, and changing it.
+Changes of a client's configuration: previewed as a diff, then carried out.
 
-The file of Claude Code is its memory, too: it is written again and again while Claude Code runs, which has a
-lock for that. So its own command changes that file. Other clients leave theirs to people: those are edited.
+Claude Code also stores its state in its configuration file, and rewrites it under a lock while it runs.
+Therefore the ``claude`` command changes that file, if it is installed. The files of other clients are edited.
 """
 
 import difflib
@@ -27,10 +27,10 @@ from promptkit.files.writing import (
     replace_file,
 )
 
-#: How long a command of a client may take.
+#: Timeout of a client's command, in seconds.
 _TIMEOUT_S: Final = 60
 
-#: Number of lines that are compared with one another; more are shown as all removed, and all added.
+#: Limit of lines to compare; a longer section is shown as removed and added completely.
 _MAX_COMPARED: Final = 1000
 
 _Entry = Mapping[str, Any] | None
@@ -38,32 +38,32 @@ _Entry = Mapping[str, Any] | None
 
 class EntryChange(Struct, frozen=True):
     """
-    What would be changed: one server is put into a configuration, or taken out.
+    The addition, change or removal of one server in a configuration.
 
     Args:
         place:
-            The configuration.
+            The configuration file.
 
         contents:
-            What the file holds.
+            The current contents of the file.
 
         after:
-            What it is to hold.
+            The new text of the file.
 
         name:
-            What the client calls the server.
+            The server's name in the configuration.
 
         before:
-            What stands there now; None if there is nothing.
+            The current entry; None if there is none.
 
         entry:
-            What is to stand there; None if it is taken out.
+            The wanted entry; None to remove it.
 
         client_found:
             Whether the client is on this machine.
 
         commands:
-            The client's own commands that change it; none if the file is written.
+            The client's commands that make the change; none if promptkit edits the file.
     """
 
     place: ConfigurationFile
@@ -77,27 +77,27 @@ class EntryChange(Struct, frozen=True):
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything would change."""
+        """Whether the file would change."""
         return self.contents.text != self.after
 
     @property
     def diff(self) -> str:
-        """The lines that would change, and none beside them: those may hold the keys of others."""
+        """The changed lines, without context, which could contain the keys of other servers."""
         file = str(self.place.path)
         before = os.devnull if self.contents.data is None else file
         old, new = (text.splitlines(keepends=True) for text in (self.contents.text, self.after))
-        shown = unified_diff(old, new, before, file)
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in shown)
+        lines = unified_diff(old, new, before, file)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
     def carry_out(self) -> Path | None:
         """
         Change the configuration.
 
         Returns:
-            The backup of the file as it was; None if there was none.
+            The backup of the old file; None if there was no file.
 
         Raises:
-            FileRefusedError: If it cannot be changed, or was changed meanwhile.
+            FileRefusedError: If the file cannot be changed, or was changed since it was read.
         """
         if not self.commands:
             return replace_file(self.contents, self.after.encode())
@@ -108,46 +108,48 @@ class EntryChange(Struct, frozen=True):
             raise FileRefusedError(msg) from None
         for command in self.commands:
             _run(command)
-        found = read_servers(self.place).get(self.name)
-        # Another program may bear the client's name.
-        check(_holds(found, self.entry), f"{self.commands[0][0]} has not changed it, and says nothing")
+        entry = read_servers(self.place).get(self.name)
+        # Another program could have the client's name.
+        check(
+            _holds(entry, self.entry), f"{self.commands[0][0]} exited without an error, but did not change it"
+        )
         return backup
 
 
-def change_of(
-    place: ConfigurationFile, name: str, server: Callable[[_Entry], InstalledServer] | None, url: str | None
+def plan_change(
+    file: ConfigurationFile, name: str, server: Callable[[_Entry], InstalledServer] | None, url: str | None
 ) -> EntryChange:
     """
-    Return what puts a server into a configuration, or takes it out. What is so already does not change.
+    Return the change that adds, changes or removes a server.
 
     Args:
-        place:
-            The configuration.
+        file:
+            The configuration file.
 
         name:
-            What the client calls the server.
+            The server's name in the configuration.
 
         server:
-            What is put in, for the entry that is there now; None if that is taken out.
+            A function that returns the wanted server, given the current entry; None to remove the server.
 
         url:
-            Where it is reached, if it is not started.
+            The URL of a server that the client reaches over HTTP.
 
     Raises:
-        FileRefusedError: If it cannot be read or changed, or has a server of that name that is somebody
-            else's.
+        FileRefusedError: If the file cannot be read or changed, or has a server with this name that is not
+            promptkit's.
     """
-    contents = place.read()
-    table = ServerTable(place.settings, contents.text)
-    found = table.entries.get(name)
-    if found is not None:
-        _check_ours(place, name, found, url)
-    entry = server(found).entry(place.settings, found) if server else None
+    contents = file.read()
+    table = ServerTable(file.settings, contents.text)
+    current = table.entries.get(name)
+    if current is not None:
+        _check_ours(file, name, current, url)
+    entry = server(current).entry(file.settings, current) if server else None
     after, commands = contents.text, list[list[str]]()
-    if not _holds(found, entry):
+    if not _holds(current, entry):
         after = table.changed(name, entry)
-        commands = _own_commands(place, name, found, ServerTable(place.settings, after).entries.get(name))
-    return EntryChange(place, contents, after, name, found, entry, place.client_is_found, commands)
+        commands = _own_commands(file, name, current, ServerTable(file.settings, after).entries.get(name))
+    return EntryChange(file, contents, after, name, current, entry, file.client_is_found, commands)
 
 
 def unified_diff(old: Sequence[str], new: Sequence[str], before: str, after: str) -> Iterator[str]:
@@ -155,14 +157,14 @@ def unified_diff(old: Sequence[str], new: Sequence[str], before: str, after: str
     Yield the lines of a diff without context.
 
     Only the lines between the first and the last difference are compared, because `difflib` takes quadratic
-    time over lines that repeat.
+    time for repeated lines.
     """
     if old == new:
         return
-    start, end, most = 0, 0, min(len(old), len(new))
-    while start < most and old[start] == new[start]:
+    start, end, limit = 0, 0, min(len(old), len(new))
+    while start < limit and old[start] == new[start]:
         start += 1
-    while end < most - start and old[-1 - end] == new[-1 - end]:
+    while end < limit - start and old[-1 - end] == new[-1 - end]:
         end += 1
     left, right = old[start : len(old) - end], new[start : len(new) - end]
     blocks: Sequence[tuple[str, int, int, int, int]] = [("replace", 0, len(left), 0, len(right))]
@@ -177,31 +179,31 @@ def unified_diff(old: Sequence[str], new: Sequence[str], before: str, after: str
 
 
 def _span(start: int, length: int) -> str:
-    """Return the lines of a hunk as in the heads of diffs: without a length if it is one line."""
+    """Return a range of lines as in a hunk's header, without the length if it is 1."""
     first = start + 1 if length else start
     return f"{first}" if length == 1 else f"{first},{length}"
 
 
-def _check_ours(place: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:
-    if is_ours(place.settings, entry, url):
+def _check_ours(file: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:
+    if is_ours(file.settings, entry, url):
         return
     reason = "is not promptkit's: choose another --name"
-    if leads_to := url_in(place.settings, entry):
-        reason = f"leads to {leads_to}: choose another --name, or uninstall that --url first"
+    if other_url := url_in(file.settings, entry):
+        reason = f"leads to {other_url}: choose another --name, or uninstall that --url first"
     msg = f"its server {name!r} {reason}"
     raise ForeignEntryError(msg)
 
 
-def _holds(found: Any, entry: _Entry) -> bool:
-    """Whether all that is wanted stands there; people may have added to it."""
+def _holds(current: Any, entry: _Entry) -> bool:
+    """Return whether *current* has all settings of *entry*; users may have added further ones."""
     if entry is None:
-        return found is None
-    return isinstance(found, Mapping) and all(found.get(key) == value for key, value in entry.items())
+        return current is None
+    return isinstance(current, Mapping) and all(current.get(key) == value for key, value in entry.items())
 
 
-def _own_commands(place: ConfigurationFile, name: str, before: _Entry, after: _Entry) -> list[list[str]]:
-    """The client's own commands that make an entry what it is to be; none if promptkit edits the file."""
-    program = shutil.which("claude") if (place.client, place.scope) == ("claude-code", "user") else None
+def _own_commands(file: ConfigurationFile, name: str, before: _Entry, after: _Entry) -> list[list[str]]:
+    """Return the client's commands that change the entry; none if promptkit edits the file."""
+    program = shutil.which("claude") if (file.client, file.scope) == ("claude-code", "user") else None
     if program is None:
         return []
     start = [program, "mcp"]
@@ -211,10 +213,10 @@ def _own_commands(place: ConfigurationFile, name: str, before: _Entry, after: _E
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run a command that changes a file. Raises FileRefusedError with what it says, if it fails."""
-    shown = " ".join(command[:3])
+    """Run a command that changes a file. Raises FileRefusedError with the command's output if it fails."""
+    label = " ".join(command[:3])
     try:
-        ran = subprocess.run(  # noqa: S603 (the client's own command)
+        process = subprocess.run(  # noqa: S603 (the client's own command)
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -224,7 +226,7 @@ def _run(command: Sequence[str]) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        msg = f"{shown} failed: {error}"
+        msg = f"{label} failed: {error}"
         raise FileRefusedError(msg) from None
-    said = (ran.stderr or ran.stdout).strip() or f"it ended with {ran.returncode}"
-    check(ran.returncode == 0, f"{shown} failed: {said}")
+    output = (process.stderr or process.stdout).strip() or f"it ended with {process.returncode}"
+    check(process.returncode == 0, f"{label} failed: {output}")

@@ -1,4 +1,4 @@
-"""The configurations of clients: where they lie, and the servers in them, with one more, changed or less."""
+"""The configuration files of clients: their paths, and the servers in them."""
 
 import os
 import shutil
@@ -20,26 +20,26 @@ Scope: TypeAlias = Literal["user", "project"]
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
-#: What stands in an entry for a program that is started.
+#: Placeholders in an entry's template for the program that the client starts.
 _PROGRAMS: Final = ("{program}", "{command}")
 
-#: What reads and changes texts of each format.
+#: The modules that read and edit each format.
 _EDITORS: Final[Mapping[str, Any]] = {"json": jsonc_edits, "toml": toml_edits, "yaml": yaml_edits}
 
 
 class ConfigurationFile(Struct, frozen=True):
     """
-    A configuration of a client, whether it exists or not.
+    A configuration file of a client, which need not exist.
 
     Args:
         client:
             The name of the client, one of `INSTALLABLE`.
 
         scope:
-            What it holds for, one of its `scopes`.
+            The scope of the file, one of the client's `scopes`.
 
         project:
-            The folder of the project, for what holds for that.
+            The folder of the project, for project scope.
     """
 
     client: str
@@ -48,80 +48,74 @@ class ConfigurationFile(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The name of the client for people."""
+        """The display name of the client."""
         return CLIENTS[self.client].title
 
     @property
     def settings(self) -> ClientConfiguration:
-        """What is known of it."""
+        """The client's settings for configuration files."""
         return INSTALLABLE[self.client]
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """What configurations of the client may hold for."""
+        """The scopes that the client's configurations can have."""
         return ("user", "project") if self.settings.project else ("user",)
 
     @property
     def path(self) -> Path:
-        """Where it lies."""
+        """The path of the file."""
         settings = self.settings
         user = settings.windows if settings.windows and sys.platform == "win32" else settings.user
-        files = [self._place(file) for file in (user if self.scope == "user" else settings.project)]
+        files = [self._expand(file) for file in (user if self.scope == "user" else settings.project)]
         return next((file for file in files if os.path.lexists(file)), files[0])
 
     @property
     def client_is_found(self) -> bool:
         """Whether the client seems to be installed on this machine."""
         home = self.settings.home
-        folder = self._place(home) if home else ConfigurationFile(self.client).path.parent
+        folder = self._expand(home) if home else ConfigurationFile(self.client).path.parent
         return folder.is_dir() or any(map(shutil.which, self.settings.programs))
 
     @property
     def skills(self) -> Path | None:
-        """The folder in which the client looks for skills; None if it reads no folders."""
+        """The client's folder of skills; None if the client does not read skills from folders."""
         folder = self.settings.skills.get(self.scope)
-        return None if folder is None else self._place(folder)
+        return None if folder is None else self._expand(folder)
 
     def skills_folder(self) -> Folder:
         """
-        Return the folder in which the client looks for skills.
+        Return the client's folder of skills.
 
-        Links lead to a user's folder if the user has made them. A project may have come with links of someone
-        else, so these must not lead out of it.
+        Links in the user's folder are followed. A project may contain links of other authors, so these must
+        not lead out of the project.
 
         Raises:
             OSError: If a link leads out of the project.
         """
-        path = self._place(self.settings.skills[self.scope])
+        path = self._expand(self.settings.skills[self.scope])
         return Folder(path) if self.scope == "user" else Folder.inside(self.project, path)
 
     def read(self) -> FileContents:
-        """Read it, whether it exists or not. Raises `FileRefusedError` if it cannot be read."""
+        """Read the file, or return empty contents if it is missing. Raises `FileRefusedError` on failure."""
         return read_file(self.path, self.project if self.scope == "project" else None)
 
-    def written(self, path: str) -> str:
-        """
-        Return a path as it stands in it: absolute, but in a project's file as others have it, too.
-
-        Args:
-            path:
-                A path. What lies outside of the project, nobody else has.
-        """
-        path = os.path.abspath(path)  # noqa: PTH100 (links stay: people may move what they lead to)
+    def format_path(self, path: str) -> str:
+        """Return *path* as written in the file: absolute, or relative to the project for project scope."""
+        path = os.path.abspath(path)  # noqa: PTH100 (does not resolve links, whose targets may change)
         if self.scope == "user" or not is_within(path, self.project):
             return path
         within = path[len(self.project) :].replace(os.path.sep, "/").strip("/")
         return "/".join([self.settings.project_folder, *filter(None, [within])])
 
-    def found(self, text: str) -> str:
-        """Return the path that stands in it as *text*."""
+    def resolve_path(self, text: str) -> str:
+        """Return the path that is written in the file as *text*."""
         if self.scope == "user":
             return text
         folder = f"{self.settings.project_folder}/"
         within = text[len(folder) :] if f"{text}/".startswith(folder) else text
         return os.path.join(self.project, within)  # noqa: PTH118 (text)
 
-    def _place(self, file: str) -> Path:
+    def _expand(self, file: str) -> Path:
         home = Path.home()
         folders = {
             "home": home,
@@ -142,13 +136,13 @@ class ServerTable:
 
     Args:
         settings:
-            What is known of that configuration.
+            The client's settings for configuration files.
 
         text:
-            What the file holds; nothing if there is no file.
+            The text of the file; empty if there is no file.
 
     Raises:
-        FileRefusedError: If the text cannot be read.
+        FileRefusedError: If the text cannot be parsed.
     """
 
     def __init__(self, settings: ClientConfiguration, text: str) -> None:
@@ -166,57 +160,57 @@ class ServerTable:
     @property
     def entries(self) -> Mapping[str, Any]:
         """The entries by name."""
-        found = _at(self._data, self._path)
-        return found if isinstance(found, Mapping) else {}
+        entries = _at(self._data, self._path)
+        return entries if isinstance(entries, Mapping) else {}
 
     def changed(self, name: str, entry: Mapping[str, Any] | None) -> str:
         """
-        Return the text with an entry changed, added or taken out.
+        Return the text with an entry changed, added or removed.
 
-        What people have added to an entry is kept, but for comments.
+        Settings that users have added to the entry are kept, but comments in it are not.
 
         Args:
             name:
                 The name of the server.
 
             entry:
-                What is to stand there; None if it is taken out.
+                The wanted entry; None to remove it.
 
         Raises:
-            FileRefusedError: If that cannot be done without touching something else.
+            FileRefusedError: If the change would affect other parts of the text.
         """
-        wanted = None if entry is None else self._wanted(name, entry)
+        merged = None if entry is None else self._merge(name, entry)
         path = (*self._path, name)
         try:
-            text: str = self._editor.put(self._text, path, wanted)
-            found = self._editor.read(text)
-            is_done = _at(found, path) == wanted and _without(found, path) == _without(self._data, path)
-        except (FileRefusedError, RecursionError, TypeError):  # what was written does not go with the rest
-            is_done = False
-        check(is_done, "it is written in a way that cannot be changed without touching something else")
+            text: str = self._editor.put(self._text, path, merged)
+            data = self._editor.read(text)
+            is_valid = _at(data, path) == merged and _without(data, path) == _without(self._data, path)
+        except (FileRefusedError, RecursionError, TypeError):  # the new entry is not valid in its context
+            is_valid = False
+        check(is_valid, "it cannot be changed without changing other parts of the file")
         return self._mark + text
 
-    def _wanted(self, name: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An entry with what people have added to the one that is there. Raises `FileRefusedError`."""
-        at: Any = self._data
+    def _merge(self, name: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return *entry* with the settings that users have added to the current one."""
+        table: Any = self._data
         for key in self._path:
-            at = at.get(key, {})
-            if at is None and self._settings.format == "yaml":  # nothing is written there
-                at = {}
-            check(isinstance(at, Mapping), f"{name!r} has no place in it, as {key!r} holds something else")
-        # What belongs to the other kind of entry, which is started or reached in the other way, goes.
+            table = table.get(key, {})
+            if table is None and self._settings.format == "yaml":  # an empty value in YAML
+                table = {}
+            check(isinstance(table, Mapping), f"{name!r} has no place in it, as {key!r} holds something else")
+        # The keys of the other kind of entry (stdio or HTTP) are removed.
         stale = {*self._settings.stdio, *(self._settings.url or ())} - entry.keys()
         if not any(key in entry for key, part in self._settings.stdio.items() if part in _PROGRAMS):
             stale.add(self._settings.env)
-        found = at.get(name) or {}
-        return {**{key: value for key, value in found.items() if key not in stale}, **entry}
+        current = table.get(name) or {}
+        return {**{key: value for key, value in current.items() if key not in stale}, **entry}
 
     def _servers_path(self) -> tuple[str, ...]:
-        also = self._settings.also_servers
-        found = _at(self._data, also) if also else None
-        # `servers` may also be the name of a server: then not all that it holds are tables.
-        is_table = isinstance(found, dict) and all(isinstance(one, dict) for one in found.values())
-        return also if is_table else self._settings.servers
+        alternative = self._settings.also_servers
+        table = _at(self._data, alternative) if alternative else None
+        # `servers` can also be the name of a server, whose values are not all tables.
+        is_table = isinstance(table, dict) and all(isinstance(value, dict) for value in table.values())
+        return alternative if is_table else self._settings.servers
 
 
 def read_servers(file: ConfigurationFile) -> Mapping[str, Any]:
@@ -231,8 +225,8 @@ def _at(data: Any, path: tuple[str, ...]) -> Any:
 
 
 def _without(data: Any, path: tuple[str, ...]) -> dict[str, Any]:
-    """A copy of data without what stands at a path, and without tables on the way that are empty then."""
-    name, *rest = path
+    """Return a copy of *data* without the value at *path*, and without its parents that become empty."""
+    name, *below = path
     copy = dict(data or {})
-    below = copy.pop(name, None)
-    return {**copy, name: left} if rest and (left := _without(below, tuple(rest))) else copy
+    value = copy.pop(name, None)
+    return {**copy, name: remaining} if below and (remaining := _without(value, tuple(below))) else copy

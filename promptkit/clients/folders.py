@@ -1,9 +1,9 @@
 """
-Folders that clients read: files, and folders of files, that are written there, changed, and removed again.
+Folders that clients read, into which promptkit writes files and folders that it later changes or removes.
 
-A note in the folder lists the written files with their digests, so that no others are overwritten or removed.
-The folder and its note may have come with a repository that someone else wrote. So a note is checked before
-it is used, and a file is removed or overwritten only if its content has the digest in the note.
+A note in the folder lists the written files with their digests, so that other files are not overwritten or
+removed. The folder and its note may come from someone else's repository. Therefore a note is validated before
+use, and a file is removed or overwritten only if its content has the digest in the note.
 """
 
 import errno
@@ -25,12 +25,12 @@ from promptkit.files.reading import may_exist
 from promptkit.files.scratch import SpooledBytes
 from promptkit.fragments.invisible import escape_invisible
 
-#: The path of a file in itself, where others are in a folder.
+#: The path within an entry that is a single file instead of a folder.
 FILE: Final = "."
 
 _MAX_NOTE_BYTES: Final = 16 * 1024 * 1024
 
-#: Number of files and folders in one note, length of a source, and number of folders above a file.
+#: Limits of a note: number of entries, length of a source, and depth of a path.
 _MAX_NAMES: Final = 10_000
 _MAX_SOURCE: Final = 16_384
 _MAX_DEPTH: Final = 64
@@ -39,11 +39,11 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class FolderRefusedError(PromptkitError):
-    """Nothing can be written into a folder, or removed from it; its text says why, and what to do."""
+    """Raised if promptkit cannot write into a folder or remove from it; the message suggests a fix."""
 
 
 class _Written(Struct, frozen=True, forbid_unknown_fields=True):
-    """A file, or a folder, that was written: its source, and the digest of each file."""
+    """A written file or folder: its source, and the digest of each file."""
 
     source: str
     files: dict[str, str]
@@ -58,28 +58,28 @@ class FolderChange(Struct, frozen=True):
             The folder.
 
         names:
-            The files and folders of the same source that are in it afterwards.
+            The names of the wanted files and folders.
 
         writes:
-            The content of files, by their paths within it.
+            The contents of files to write, by path within the folder.
 
         removes:
             The paths of files to remove.
 
         gone:
-            The files and folders in it that are removed.
+            The names of the files and folders to remove.
 
         note:
-            The content of the note afterwards.
+            The new content of the note.
 
         note_name:
             The name of the note.
 
         before:
-            The content of the note now; None if there is none.
+            The current content of the note; None if there is none.
 
         digests:
-            The digests in the note now, by path.
+            The digests in the current note, by path.
     """
 
     folder: Folder
@@ -99,10 +99,10 @@ class FolderChange(Struct, frozen=True):
 
     def carry_out(self) -> None:
         """
-        Write the files, and remove the others.
+        Write and remove the files.
 
         Raises:
-            OSError: If a file cannot be written or removed, or was changed meanwhile.
+            OSError: If a file cannot be written or removed, or was changed since it was checked.
         """
         if not self.is_needed:
             return
@@ -117,9 +117,9 @@ class FolderChange(Struct, frozen=True):
             for path, content in self.writes.items():
                 self._is_own(path, {self.digests.get(path), content.digest})
                 data = content.data
-                # A file that names its own interpreter is a program, and agents start it.
+                # Files with a shebang are executable, because agents run them.
                 self.folder.write(path, data, mode=0o777 if data.startswith(b"#!") else 0o666)
-            # The note comes last: if this is interrupted, each file has a digest of the old note or the new.
+            # The note is written last: after an interruption, each file matches the old note or the new one.
             if self.note:
                 note = msgspec.json.format(msgspec.json.encode(self.note, order="sorted"))
                 self.folder.write(self.note_name, note, b"\n")
@@ -150,11 +150,11 @@ def folder_change(
             The folder that clients read.
 
         wanted:
-            Files by their paths in a folder, or one file at `FILE`, by the name of the folder or file.
+            For the name of each entry, its files by path within it; a single file has the path `FILE`.
 
         source:
-            The recipes that they are made of. Entries of this source that are not wanted are removed. None
-            for all sources, if nothing is wanted.
+            The recipes of the entries. Other entries of this source are removed. None for all sources, if
+            nothing is wanted.
 
         note_name:
             The name of the note.
@@ -163,7 +163,7 @@ def folder_change(
             The names that can be removed; all by default.
 
     Raises:
-        FolderRefusedError: If the note is invalid, or a file was not written by promptkit, or changed since.
+        FolderRefusedError: If the note is invalid, or if a file was not written by promptkit or has changed.
         OSError: If the folder cannot be read.
     """
     before = _note_data(folder, note_name) if folder.exists() else None
@@ -175,17 +175,19 @@ def folder_change(
     )
     writes, removes, digests = dict[str, SpooledBytes](), list[str](), dict[str, str]()
     for name in (*wanted, *gone):
-        written, coming = noted.get(name), wanted.get(name, {})
+        written, files = noted.get(name), wanted.get(name, {})
         if written is not None and source not in (None, written.source) and _source_exists(written.source):
-            whose = written.source or "a build"
-            place = folder.shown / name
-            msg = f"{place} was written from {whose}: remove it from there, or rename one of the two"
+            origin = written.source or "a build"
+            path = folder.shown / name
+            msg = f"{path} was written from {origin}: remove it from there, or rename one of the two"
             raise FolderRefusedError(msg)
-        old = {} if written is None else {_path(name, path): one for path, one in written.files.items()}
-        new = {_path(name, path): content for path, content in coming.items()}
+        old = {} if written is None else {_path(name, path): digest for path, digest in written.files.items()}
+        new = {_path(name, path): content for path, content in files.items()}
         present = _present_files(folder, name, old, new)
         writes |= {
-            path: one for path, one in new.items() if path not in present or old.get(path) != one.digest
+            path: content
+            for path, content in new.items()
+            if path not in present or old.get(path) != content.digest
         }
         removes += [path for path in old if path not in new]
         digests |= old
@@ -221,32 +223,32 @@ def has_entries(folder: Folder, note_name: str) -> bool:
 
 
 def describe_failure(folder: str | os.PathLike[str], error: OSError) -> str:
-    """Return one line that says why a folder cannot be changed."""
-    where = f" ({error.filename})" if error.filename else ""
-    text = f"cannot write into {os.fspath(folder)!r}: {error.strerror or error}{where}"
+    """Return a one-line error message for a folder that cannot be changed."""
+    path = f" ({error.filename})" if error.filename else ""
+    text = f"cannot write into {os.fspath(folder)!r}: {error.strerror or error}{path}"
     return escape_invisible(text, one_line=True)
 
 
 def _path(name: str, path: str) -> str:
-    """Return the path within the folder of a file in the entry *name*."""
+    """Return the path within the folder of a file of the entry *name*."""
     return name if path == FILE else f"{name}/{path}"
 
 
 def _source_exists(source: str) -> bool:
-    """Return whether a source still exists at its path: a project may have been moved."""
-    return any(not Path(place).is_absolute() or may_exist(place) for place in source.split(os.pathsep))
+    """Return whether a source still exists at its path, because a project may have been moved."""
+    return any(not Path(path).is_absolute() or may_exist(path) for path in source.split(os.pathsep))
 
 
 def _present_files(
-    folder: Folder, name: str, written: Mapping[str, str], coming: Mapping[str, SpooledBytes]
+    folder: Folder, name: str, written: Mapping[str, str], wanted: Mapping[str, SpooledBytes]
 ) -> set[str]:
     """
     Return the paths of the files of an entry that exist.
 
     Raises:
-        FolderRefusedError: If a file is neither one that was *written* nor one that is *coming*.
+        FolderRefusedError: If a file is neither in *written* nor in *wanted*.
     """
-    known = {*written, *coming}
+    known = {*written, *wanted}
     for path in _files_in(folder, name):
         if path not in known:
             raise _not_own(folder, path, "was not written by promptkit")
@@ -256,43 +258,43 @@ def _present_files(
         if status is None or (stat.S_ISDIR(status.st_mode) and _has_below(written, path)):
             continue
         digest = folder.digest(path, MAX_BYTES)
-        allowed = {written.get(path), coming[path].digest if path in coming else None}
+        allowed = {written.get(path), wanted[path].digest if path in wanted else None}
         if digest is None or digest not in allowed:
-            how = "was changed since it was written" if path in written else "was not written by promptkit"
-            raise _not_own(folder, path, how)
+            reason = "was changed since it was written" if path in written else "was not written by promptkit"
+            raise _not_own(folder, path, reason)
         present.add(path)
     return present
 
 
-def _has_below(paths: Mapping[str, str], above: str) -> bool:
-    return any(path.startswith(f"{above}/") for path in paths)
+def _has_below(paths: Mapping[str, str], parent: str) -> bool:
+    return any(path.startswith(f"{parent}/") for path in paths)
 
 
 def _files_in(folder: Folder, name: str) -> Iterator[str]:
-    """Yield the paths of the files and links of an entry, without hidden ones and those of other programs."""
+    """Yield the paths of an entry's files and links, except hidden files and files of other programs."""
     status = folder.status(name)
     if status is None:
         return
     if not stat.S_ISDIR(status.st_mode):
         yield name
         return
-    waiting = [name]
-    while waiting:
-        above = waiting.pop()
-        if above.count("/") > _MAX_DEPTH:
+    pending = [name]
+    while pending:
+        parent = pending.pop()
+        if parent.count("/") > _MAX_DEPTH:
             raise _not_own(folder, name, f"has more than {_MAX_DEPTH} folders within one another")
-        for entry, found in folder.entries(above):
+        for entry, entry_status in folder.entries(parent):
             if is_left_out(entry):
                 continue
-            path = f"{above}/{entry}"
-            if stat.S_ISDIR(found.st_mode):
-                waiting.append(path)
+            path = f"{parent}/{entry}"
+            if stat.S_ISDIR(entry_status.st_mode):
+                pending.append(path)
             else:
                 yield path
 
 
-def _not_own(folder: Folder, path: str, how: str) -> FolderRefusedError:
-    return FolderRefusedError(f"{folder.shown / path} {how}: move it away, and nothing of it is lost")
+def _not_own(folder: Folder, path: str, reason: str) -> FolderRefusedError:
+    return FolderRefusedError(f"{folder.shown / path} {reason}: move it away first")
 
 
 def _changed_meanwhile(path: str) -> OSError:
@@ -300,7 +302,7 @@ def _changed_meanwhile(path: str) -> OSError:
 
 
 def _note_data(folder: Folder, note_name: str) -> bytes | None:
-    """Return the content of a note; None if there is none."""
+    """Return the content of a note, or None if there is none."""
     try:
         return folder.read(note_name, _MAX_NOTE_BYTES)
     except FileNotFoundError:
@@ -324,7 +326,7 @@ def _invalid_note(file: Path, reason: str) -> FolderRefusedError:
 
 
 def _check_note(note: Mapping[str, _Written]) -> None:
-    """Raise FolderRefusedError unless a note has only entries that promptkit can write."""
+    """Raise FolderRefusedError unless all entries of a note are valid."""
     if len(note) > _MAX_NAMES:
         msg = f"it has more than {_MAX_NAMES:,} names"
         raise FolderRefusedError(msg)
@@ -358,22 +360,22 @@ NOTE: Final = ".promptkit-skills.json"
 
 def skill_change(folder: Folder, skills: Iterable[CompiledSkill], source: str | None) -> FolderChange:
     """
-    Return the changes that bring the skills in a folder to the given ones, ignoring those of other sources.
+    Return the changes that bring the skills in a folder to the wanted state, ignoring those of other sources.
 
     Args:
         folder:
-            The folder in which agents look for skills.
+            The folder of skills that agents read.
 
         skills:
-            The wanted skills. A skill within another one is written with it.
+            The wanted skills. A nested skill is written as part of the outer one.
 
         source:
             The recipes of the skills. Other skills of this source are removed. None for all sources, if no
             skill is wanted.
 
     Raises:
-        FolderRefusedError: If two skills have one name, or a file was not written by promptkit, or changed
-            since.
+        FolderRefusedError: If two skills have the same name, or if a file was not written by promptkit or
+            changed since.
         OSError: If the folder cannot be read.
     """
     return folder_change(folder, files_by_skill(skills), source, NOTE)
@@ -386,15 +388,15 @@ def has_skills(folder: Folder) -> bool:
 
 def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, SpooledBytes]]:
     """
-    Return what the files of each skill hold. Those that lie in others are among the files of these.
+    Return the contents of each skill's files. Nested skills are among the files of the outer ones.
 
     Raises:
-        FolderRefusedError: If two have one name.
+        FolderRefusedError: If two skills have the same name.
     """
-    found = {skill.folder: skill for skill in skills}
+    by_folder = {skill.folder: skill for skill in skills}
     by_name = dict[str, CompiledSkill]()
-    for folder, skill in found.items():
-        if any(above in found for above in folders_above(folder)):
+    for folder, skill in by_folder.items():
+        if any(parent in by_folder for parent in folders_above(folder)):
             continue
         if (other := by_name.setdefault(skill.name, skill)) is not skill:
             msg = f"{skill.uri_template} and {other.uri_template} would have one folder: rename one of them"

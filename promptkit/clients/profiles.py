@@ -1,7 +1,5 @@
 """
-The clients: what of each gets in the way of prompts, and where and how a server is put into it.
-
-What is known of them stands in ``profiles.toml``.
+Profiles of MCP clients, from ``profiles.toml``: their limitations, and the format of their configurations.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,7 +12,7 @@ from msgspec import Struct
 
 from promptkit.errors.suggestions import nearest
 
-# A configuration that names clients is read by every command, so this imports little.
+# Every command imports this module if the configuration names clients, so it imports little.
 
 #: Kinds of content.
 Kind: TypeAlias = Literal["text", "image", "recording", "document", "link", "unknown"]
@@ -24,55 +22,55 @@ _Entry: TypeAlias = Mapping[str, Any]
 
 class ClientConfiguration(Struct, frozen=True):
     """
-    Where the configuration of a client lies, and how a server is written into it.
+    The paths of a client's configuration files, and the format of the servers in them.
 
-    In the paths of files, what stands in braces is a folder: ``home``, ``project``, ``config`` where programs
-    keep their settings, or one that a variable of the environment may move. In an entry, a value in braces
-    stands for ``{name}`` of the server, for the ``{program}`` that is started and the list of its
-    ``{arguments}``, for both as one list, ``{command}``, or for the ``{url}`` where the server is reached.
+    Paths contain placeholders for folders: ``{home}``, ``{project}``, ``{config}`` for the platform's
+    settings, and folders that environment variables can override. Values of an entry can be placeholders: the
+    ``{name}`` of the server, the ``{program}`` and the list of its ``{arguments}``, both as one list
+    ``{command}``, or the ``{url}`` of the server.
 
     Args:
         user:
-            The files that hold a person's configuration, by preference. The first is taken if none exists.
+            The user's configuration files, in order of preference. The first is created if none exists.
 
         servers:
-            The keys that lead to the table of servers in such a file.
+            The keys that lead to the table of servers in a file.
 
         stdio:
-            The entry of a server that the client starts.
+            The template of an entry for a server that the client starts.
 
         url:
-            The entry of a server that is reached over HTTP; None if there is no such entry.
+            The template of an entry for a server over HTTP; None if the client does not support it.
 
         project:
-            The files that hold a project's configuration, by preference; none if there is no such thing.
+            The project's configuration files, in order of preference; none if there is no project scope.
 
         windows:
-            What `user` is on Windows, where that is another file.
+            The value of `user` on Windows, if it differs.
 
         format:
-            How the files are written.
+            The format of the files.
 
         instead_of_url:
-            What to do in place of an entry with a URL.
+            A hint shown if *url* is None.
 
         programs:
-            What the client is called on the path.
+            The names of the client's programs on the ``PATH``.
 
         home:
-            A folder that is there if the client is; else that of its file.
+            A folder that exists if the client is installed; by default the folder of the `user` file.
 
         also_servers:
-            Where the table of servers may be instead; entries go there if it exists.
+            The keys of an alternative table of servers, which is used if it exists.
 
         skills:
-            Where it looks for skills: a folder of yours, and one of a project; none if it reads no folders.
+            The folders of skills, by scope; empty if the client does not read skills from folders.
 
         env:
-            The key of an entry that holds variables of the environment of a server that the client starts.
+            The key in an entry for environment variables of a server that the client starts.
 
         project_folder:
-            What stands for the folder of a project in its configuration: a variable of the client's, or a dot
+            How the configuration refers to the project's folder: with a variable of the client, or with a dot
             if the client starts servers in that folder.
     """
 
@@ -94,50 +92,50 @@ class ClientConfiguration(Struct, frozen=True):
 
 class ClientProfile(Struct, frozen=True):
     """
-    What is known of a client. But for its title and its configuration, all of it gets in the way of prompts.
+    The profile of a client: its limitations for prompts, and its configuration.
 
     Args:
         title:
-            Its name for people.
+            The display name.
 
         has_prompts:
-            Whether it offers prompts at all.
+            Whether the client supports prompts at all.
 
         most_arguments:
-            How many arguments a prompt may have before it is hidden; None if any number.
+            The maximum number of arguments, above which the client hides a prompt; None if unlimited.
 
         lost:
-            The kinds of content that do not arrive.
+            The kinds of content that the client does not deliver.
 
         loses:
-            What it does with these: ``leaves out``, ``fails at``, or ``does not show people``.
+            What happens to them: ``leaves out``, ``fails at``, or ``does not show users``.
 
         sends_first_only:
-            Whether messages behind the first one are lost.
+            Whether all messages after the first one are lost.
 
         drops_roles:
-            Whether turns of the assistant arrive as the user's.
+            Whether turns of the assistant are sent as the user's.
 
         cuts_at_blanks:
-            Whether an argument ends at the first blank, unless it is the last.
+            Whether an argument ends at the first blank, unless it is the last argument.
 
         joins_words:
-            Whether the first argument gets all the words, and the others none.
+            Whether the first argument gets all words, and the other arguments none.
 
         placeholder:
-            What it sends for each argument before people have typed any.
+            The value that the client sends for each argument before the user has typed any.
 
         asks_for_all:
-            Whether it asks for arguments that have defaults, too.
+            Whether the client also asks for arguments that have defaults.
 
         own_names:
-            Names of arguments that it keeps for itself.
+            Reserved names of arguments, which the client does not pass to prompts.
 
         types_titles:
-            Whether the title may be the command that people type.
+            Whether the title can become the command that users type.
 
         configuration:
-            How promptkit is put into it; None if people do that.
+            How promptkit is added to the client; None if users must do that.
     """
 
     title: str
@@ -157,31 +155,31 @@ class ClientProfile(Struct, frozen=True):
 
     @property
     def limitations(self) -> tuple[str, ...]:
-        """What gets in the way of prompts, each as it is said of the client: it ``hides prompts``."""
+        """The limitations for prompts, each a phrase with the client as its subject: ``hides prompts``."""
         if not self.has_prompts:
-            return ("offers people no prompts: it uses what is served with --tools",)
-        most, names = self.most_arguments, ", ".join(map(repr, self.own_names))
-        said = {
-            f"hides prompts of more than {most} argument{'' if most == 1 else 's'}": most is not None,
+            return ("does not show prompts: it uses the tools of --tools",)
+        limit, names = self.most_arguments, ", ".join(map(repr, self.own_names))
+        applies = {
+            f"hides prompts with more than {limit} argument{'' if limit == 1 else 's'}": limit is not None,
             f"{self.loses} {', '.join(f'{kind}s' for kind in self.lost)}": bool(self.lost),
-            "sends the first message of a prompt alone": self.sends_first_only,
-            "sends turns of the assistant as the user's": self.drops_roles,
+            "sends only the first message of a prompt": self.sends_first_only,
+            "sends assistant turns as user turns": self.drops_roles,
             "ends an argument at its first blank, unless it is the last": self.cuts_at_blanks,
-            "gives all words to the first argument, and none to the others": self.joins_words,
+            "passes all words to the first argument and none to the others": self.joins_words,
             f"sends {self.placeholder!r} for each argument when it starts": self.placeholder is not None,
             "asks for arguments that have defaults, too": self.asks_for_all,
             f"keeps arguments for itself that are called {names}": bool(self.own_names),
             "may make the title of a prompt its command": self.types_titles,
         }
-        return tuple(text for text, holds in said.items() if holds)
+        return tuple(text for text, is_true in applies.items() if is_true)
 
 
-#: By the name that commands take, in the order of the names.
+#: All clients, by the name that commands accept, in alphabetical order.
 CLIENTS: Final[Mapping[str, ClientProfile]] = MappingProxyType(
     msgspec.toml.decode(get_data(__name__, "profiles.toml") or b"", type=dict[str, ClientProfile])
 )
 
-#: How a server is put into the clients that promptkit can be put into.
+#: The clients that promptkit can be added to.
 INSTALLABLE: Final[Mapping[str, ClientConfiguration]] = MappingProxyType(
     {name: client.configuration for name, client in CLIENTS.items() if client.configuration is not None}
 )
@@ -189,35 +187,35 @@ INSTALLABLE: Final[Mapping[str, ClientConfiguration]] = MappingProxyType(
 
 class UnknownClientError(ValueError):
     """
-    Nothing is known of a client of that name.
+    Raised for an unknown client.
 
     Args:
         name:
-            The name that was given.
+            The unknown name.
 
         known:
-            The names that there are.
+            The valid names.
     """
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        meant = nearest(name, known)
-        hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(known)}"
+        suggestion = nearest(name, known)
+        hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(known)}"
         super().__init__(f"there is no client {name!r}: {hint}")
 
 
-def client_of(name: str, known: Collection[str] | None = None) -> ClientProfile:
+def get_client(name: str, known: Collection[str] | None = None) -> ClientProfile:
     """
-    Return what is known of a client.
+    Return the profile of a client.
 
     Args:
         name:
-            The name that commands take.
+            The name that commands accept.
 
         known:
-            The names that may be meant; all of `CLIENTS` by default.
+            The valid names; all of `CLIENTS` by default.
 
     Raises:
-        UnknownClientError: If it is none of them.
+        UnknownClientError: If *name* is not valid.
     """
     if name not in (known or CLIENTS):
         raise UnknownClientError(name, known or CLIENTS)

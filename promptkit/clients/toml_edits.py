@@ -1,7 +1,7 @@
 """
-Changing one table of a TOML text by its lines, with every other line left as it is.
+Line-based edits of one table of a TOML text that preserve every other line.
 
-Lines may deceive, as those of a long string: whatever calls this reads the new text, and compares.
+Lines can be misread, for example inside a long string. Therefore callers must parse and verify the result.
 """
 
 import json
@@ -12,16 +12,16 @@ from typing import Any, Final
 from promptkit.files.toml import parse_toml
 from promptkit.files.writing import FileRefusedError, joined, newline_of
 
-#: A line that begins a table.
+#: The heading of a table.
 _HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")
 
 
 def read(text: str) -> dict[str, Any]:
     """
-    Return what a text says.
+    Parse a text.
 
     Raises:
-        FileRefusedError: If it is not TOML, has a key of too many parts, or is nested too deeply.
+        FileRefusedError: If *text* is not TOML, has a key of too many parts, or is nested too deeply.
     """
     try:
         return parse_toml(text.encode())
@@ -32,55 +32,55 @@ def read(text: str) -> dict[str, Any]:
 
 def put(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:
     """
-    Return a text with a table changed where it stands, added behind all others, or taken out.
+    Return a text with a table changed in place, appended or removed.
 
     Args:
         text:
-            What `read` takes.
+            A text that `read` accepts.
 
         path:
             The keys that lead to the table.
 
         table:
-            What it holds; None if it is taken out.
+            The new contents; None to remove the table.
 
     Raises:
-        TypeError: If it holds what only TOML has, as dates.
+        TypeError: If *table* has a value that is not JSON, such as a date.
     """
     end, lines = newline_of(text), text.splitlines(keepends=True)
     first, last = _find(lines, path) or (len(lines), len(lines))
-    shown = ""
+    section = ""
     if table is not None:
-        settings = [f"{_key(key)} = {_shown(value)}" for key, value in table.items()]
+        settings = [f"{_key(key)} = {_format_value(value)}" for key, value in table.items()]
         blank = [""] if first == len(lines) > 0 else []
         heading = f"[{'.'.join(map(_key, path))}]"
-        shown = "".join(f"{line}{end}" for line in (*blank, heading, *settings))
+        section = "".join(f"{line}{end}" for line in (*blank, heading, *settings))
     elif first and not lines[first - 1].strip():
         first -= 1
-    return joined("".join(lines[:first]), shown, "".join(lines[last:]))
+    return joined("".join(lines[:first]), section, "".join(lines[last:]))
 
 
 def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:
-    """From the heading of a table to the end of those below it; None if it has no heading."""
+    """Return the range of lines of a table and its subtables, or None if it has no heading."""
     keys = r"[ \t]*\.[ \t]*".join(f"[\"']?{re.escape(key)}[\"']?" for key in path)
-    own = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
-    headings = [at for at, line in enumerate(lines) if _HEADING.match(line)]
-    start = next((at for at in headings if own.match(lines[at])), None)
+    pattern = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
+    headings = [index for index, line in enumerate(lines) if _HEADING.match(line)]
+    start = next((index for index in headings if pattern.match(lines[index])), None)
     if start is None:
         return None
-    end = next((at for at in headings if at > start and not own.match(lines[at])), len(lines))
-    # The comments before the next table are of that one.
+    end = next((index for index in headings if index > start and not pattern.match(lines[index])), len(lines))
+    # The comments before the next table belong to it.
     while not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#"):
         end -= 1
     return start, end
 
 
-def _shown(value: Any) -> str:
-    """A value: TOML writes texts, numbers and lists as JSON does."""
+def _format_value(value: Any) -> str:
+    """Format a value; strings, numbers and lists have the same syntax as in JSON."""
     if not isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False)
-    return f"{{ {', '.join(f'{_key(key)} = {_shown(one)}' for key, one in value.items())} }}"
+    return f"{{ {', '.join(f'{_key(key)} = {_format_value(item)}' for key, item in value.items())} }}"
 
 
 def _key(text: str) -> str:
-    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else _shown(text)
+    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else _format_value(text)

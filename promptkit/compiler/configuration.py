@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from msgspec import Struct
 
-from promptkit.clients.profiles import client_of
+from promptkit.clients.profiles import get_client
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 from promptkit.errors.rules import rule_of
 from promptkit.errors.suggestions import nearest
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Error for a default folder that another user owns.
-NOT_MINE: Final = "it belongs to another user: name it if you trust what is in it"
+NOT_MINE: Final = "it belongs to another user: name it if you trust its content"
 
 #: Error for a configuration that another user owns: its targets are code that would be executed.
 _FOREIGN_FILE: Final = (
@@ -171,7 +171,7 @@ def _read_table(file: str) -> dict[str, Any] | None:
     except ValueError as error:  # not TOML, or not UTF-8
         raise ConfigurationError(file, f"it is not TOML: {error}") from None
     if table is not None and not isinstance(table, dict):
-        raise ConfigurationError(file, "tool.promptkit is no table")
+        raise ConfigurationError(file, "tool.promptkit is not a table")
     return table
 
 
@@ -202,7 +202,7 @@ def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -
     try:
         if clients:
             for name in clients:
-                client_of(name)
+                get_client(name)
         setting = "ignore"
         if ignore:
             for code in ignore:

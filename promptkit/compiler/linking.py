@@ -45,7 +45,7 @@ def without_clashes(
         for folder in folders_above(skill.folder):
             outer = served.get(folder)
             if outer is not None and _files_below(outer, skill.folder) != _files_by_uri(skill):
-                message = f"it lies in the folder of skill {outer.name!r}, which has other files there"
+                message = f"it is in the folder of skill {outer.name!r}, which has other files there"
                 report.add(Rule.DUPLICATE_SKILL, message, "give it another prefix")
         clashing = (skill_resources[uri] for uri in skill.resources if uri in skill_resources)
         if other := next(clashing, None) if skill_resources else None:
@@ -233,7 +233,7 @@ def summary(files: Sequence[CompiledFile]) -> str:
     def format_paths(paths: Sequence[Path]) -> str:
         return ", ".join(printable(str(file).removeprefix(common)) for file in paths)
 
-    parts = [f"still as before, until fixed: {format_paths(old)}"] if old else []
+    parts = [f"unchanged until fixed: {format_paths(old)}"] if old else []
     parts += [f"with errors: {format_paths(faulty)}"] if faulty else []
     return f"reloaded; {'; '.join(parts)}"
 

@@ -187,7 +187,7 @@ class Reloader:
     def _find_files(self) -> WatchedFiles:
         if not self._folders:
             return self._current_files
-        return find_files(self._folders, self._read_files.union(text_files.kept_paths()))
+        return find_files(self._folders, self._read_files.union(text_files.cached_paths()))
 
     def _has_changed(self) -> bool:
         return self._find_files().files != self._current_files.files
@@ -231,7 +231,7 @@ class Reloader:
 
     def _import_again(self, before: WatchedFiles) -> None:
         imports = ImportSnapshot()
-        text_files.look_again()
+        text_files.mark_stale()
         self._current_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)
@@ -260,7 +260,9 @@ class Reloader:
         catalog = linked.catalog
         if not any(file.served for file in merged) and any(file.served for file in self._served):
             imports.restore()
-            self._report_changes(catalog, "the previous recipes are still served, as nothing would be left")
+            self._report_changes(
+                catalog, "the previous recipes are still served, because no recipe can be loaded"
+            )
             return
         old = [file for file in merged if file.age]
         removed = {file.file for file in self._served} - {file.file for file in merged}
@@ -290,7 +292,7 @@ class Reloader:
 
     def _report_skipped(self, watched: WatchedFiles) -> None:
         for reason in watched.skipped if watched.skipped != self._skipped else ():
-            say(f"changes are not seen in {reason}")
+            say(f"changes are not detected in {reason}")
         self._skipped = watched.skipped
 
 

@@ -110,10 +110,10 @@ def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        msg = f"SKILL.md is no UTF-8 at byte {error.start + 1:,}"
+        msg = f"SKILL.md is not UTF-8 at byte {error.start + 1:,}"
         raise FrontmatterError(msg, "save it as UTF-8") from None
     if text.startswith("\ufeff"):
-        msg = "SKILL.md begins with a byte order mark, behind which hosts find no frontmatter"
+        msg = "SKILL.md starts with a byte order mark, after which hosts find no frontmatter"
         raise FrontmatterError(msg, "save it as UTF-8 without a byte order mark")
     if not text.startswith("---"):
         hint = "begin it with a line '---', then 'name:' and 'description:', then another line '---'"
@@ -129,7 +129,7 @@ def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
 
 def _too_long(size: int) -> FrontmatterError:
     msg = f"the frontmatter of SKILL.md has {size:,} characters: at most {_MAX_SIZE:,} are read"
-    return FrontmatterError(msg, "move what is long below the frontmatter")
+    return FrontmatterError(msg, "move long text below the frontmatter")
 
 
 def _parse_fields(text: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _parse_fields(text: str) -> dict[str, Any]:
         hint = "write a field a line, and put a text that holds ': ' or ' #' in quotes"
         raise FrontmatterError(msg, hint, line) from None
     if not isinstance(fields, dict):
-        msg = f"the frontmatter of SKILL.md is no mapping, but {describe(fields)}"
+        msg = f"the frontmatter of SKILL.md is not a mapping, but {describe(fields)}"
         raise FrontmatterError(msg, "write a field a line, as in 'name: code-review'")
     decoded: dict[str, Any] = msgspec.json.decode(encoded)
     if decoded != fields:  # a key that is not text, or a number that JSON does not have
@@ -189,7 +189,7 @@ def _check_special(events: Iterable[Any]) -> None:
             if value is not None:
                 problem = f"{kind}, {str(value)!r}, which hosts may read differently"
                 msg = f"the frontmatter of SKILL.md has {problem}"
-                raise FrontmatterError(msg, "write out what it stands for", event.start_mark.line + 2)
+                raise FrontmatterError(msg, "write out its value", event.start_mark.line + 2)
 
 
 def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, str, str]]:
@@ -212,8 +212,8 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, 
     elif name != folder:
         yield "name", f"its name is {name!r}, and its folder is {folder!r}", "give both the same name"
     if not isinstance(description, str) or not description.strip():
-        message = "it has no description, by which models choose it"
-        yield "description", message, "say what it does, and when to use it"
+        message = "it has no description, which models need to choose it"
+        yield "description", message, "describe what the skill does and when to use it"
     for key in ("license", "compatibility", "allowed-tools"):
         if key in fields and not (isinstance(fields[key], str) and fields[key].strip()):
             yield key, f"its {key} is {describe(fields[key])}, and no text", f"write text, or leave {key} out"
@@ -224,7 +224,7 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, 
             yield key, message, "shorten it: what models need later goes into the text"
     metadata = fields.get("metadata", {})
     if not isinstance(metadata, Mapping) or not all(isinstance(value, str) for value in metadata.values()):
-        yield "metadata", "its metadata is no mapping of texts to texts", "write each value in quotes"
+        yield "metadata", "its metadata is not a mapping of strings to strings", "write each value in quotes"
 
 
 def _suggest_name(name: str) -> str:

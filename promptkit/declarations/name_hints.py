@@ -67,7 +67,7 @@ def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list
     if getattr(getattr(loaded, "__spec__", None), "_initializing", False):
         return "two files import each other: move what both need to a third one"
     if getattr(loaded, "__file__", None) is None:  # a folder
-        return f"no file beside the recipe is called {name}.py: correct the name"
+        return f"no file next to the recipe is called {name}.py: correct the name"
     return f"correct the name: {module} has no {name!r}"
 
 

@@ -115,10 +115,10 @@ def _check_deprecated(value: object) -> None:
         return
     hint = "write deprecated='use NAME'"
     if not isinstance(value, str):
-        msg = f"deprecated says what to use in its place, and takes no {type(value).__name__}: {hint}"
+        msg = f"deprecated names the replacement, and takes no {type(value).__name__}: {hint}"
         raise TypeError(msg)
     if not value.strip():
-        msg = f"deprecated says what to use in its place: {hint}"
+        msg = f"deprecated names the replacement: {hint}"
         raise ValueError(msg)
 
 
@@ -213,7 +213,7 @@ def _check_answer(answer: Any, report: Report) -> None:
 
 def check_scopes(scopes: object, report: Report) -> None:
     """
-    Report scopes that no caller can have.
+    Report scopes that cannot be granted.
 
     Args:
         scopes:
@@ -233,7 +233,10 @@ def check_scopes(scopes: object, report: Report) -> None:
     else:
         for scope in scopes:
             if not is_scope(scope):
-                message = f"{scope!r} is no scope: one has ASCII without blanks, quotes and backslashes"
+                message = (
+                    f"{scope!r} is not a scope: a scope has ASCII characters without blanks, "
+                    f"quotes and backslashes"
+                )
                 report.add(Rule.BAD_SCOPE, message, _scopes_hint(str(scope).split()))
 
 
@@ -278,7 +281,7 @@ def _check_meta_key(key: object, report: Report) -> None:
         report.add(Rule.BAD_METADATA, message, hint)
     elif _is_reserved(match[0], (match["prefix"] or "").split(".")):
         message = f"the key {match[0]!r} of meta is reserved for the protocol"
-        hint = "put it under a prefix of your own, as in 'com.example/owner'"
+        hint = "use your own prefix, as in 'com.example/owner'"
         report.add(Rule.BAD_METADATA, message, hint)
 
 

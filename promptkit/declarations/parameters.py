@@ -64,7 +64,7 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
     if not parameter.required:
         _check_default(parameter, annotation, report)
     description = _description(parameter, reader)
-    subject = f"parameter {parameter.name!r}: what clients are told of it"
+    subject = f"parameter {parameter.name!r}: the description for clients"
     check_sendable((parameter.arg.title, description), subject, report, parameter.name)
     return Argument(
         name=parameter.name,
@@ -103,7 +103,7 @@ def _report_type(parameter: Parameter, report: Report) -> None:
     elif (non_type := no_type(part, is_part=path != name)) is not None:
         description, hint = non_type
         problem = f"has {description} at {path}" if path != name else f"is annotated with {description}"
-        message = f"parameter {name!r} {problem}, which is no type"
+        message = f"parameter {name!r} {problem}, which is not a type"
     report.add(Rule.UNSUPPORTED_TYPE, message, hint, name)
 
 
@@ -146,7 +146,7 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Complet
         reason, colon, hint = str(error).partition(": ")
         if not (isinstance(error, TypeError) and colon):
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            hint = "give complete= a list of values, or a function of what was typed"
+            hint = "give complete= a list of values, or a function of the typed text"
         _report_completion(parameter, reason, hint, report)
         return None
 

@@ -201,7 +201,7 @@ class Resource(Declared[P, str], Generic[P, R]):
         if scheme is None:
             problem, hint = "has no scheme", "begin it with a scheme"
         elif not is_template(self.uri_template[scheme.end() :]):
-            problem, hint = "is malformed", "use characters that a URI may hold, and variables in braces"
+            problem, hint = "is malformed", "use characters that are valid in a URI, and variables in braces"
         else:
             return
         hint = f"{hint}, as in 'logs://recent{{?timeframe}}'"
@@ -218,7 +218,7 @@ class Resource(Declared[P, str], Generic[P, R]):
             return
         for name in sorted(names - parameters.keys()):
             message = f"the template's variable {name!r} is not a parameter of the function"
-            hint = f"add a parameter {name!r}, or take it out of the template"
+            hint = f"add a parameter {name!r}, or remove it from the template"
             report.add(Rule.TEMPLATE_MISMATCH, message, hint)
         for name, parameter in parameters.items():
             if name not in names:

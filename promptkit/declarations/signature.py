@@ -232,7 +232,7 @@ def _unresolved_hint(error: Exception, function: Callable[..., Any]) -> str:
         key for key, value in getattr(function, "__globals__", {}).items() if isinstance(value, type)
     ]
     suggestion = undefined_name(name, [*class_names, *_COMMON_NAMES]) if name else None
-    return suggestion or "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"
+    return suggestion or "define or import the name in the recipe, outside `if TYPE_CHECKING:`"
 
 
 def read_hints(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
@@ -295,7 +295,7 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
         report.add(Rule.BARE_ARG, message, hint, name)
     if sum(isinstance(note, Arg) for note in notes) > 1:
         message = f"parameter {name!r} has two Arg(...)"
-        hint = "say it all in one; to describe an alias anew, put a plain string beside it"
+        hint = "use one Arg; to give an alias another description, add a plain string to it"
         report.add(Rule.SECOND_ARG, message, hint, name)
 
 

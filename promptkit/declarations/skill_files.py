@@ -142,7 +142,7 @@ def read_files(locations: Mapping[str, str], root: Path) -> dict[str, SpooledByt
         except ValueError:  # a link was put in its place meanwhile
             raise _leads_out(path) from None
         except OSError as error:
-            msg = f"{path!r} cannot be kept: {error.strerror}"
+            msg = f"{path!r} cannot be stored: {error.strerror}"
             raise SkillError(msg, "make room on the disk") from None
         remaining -= len(data)
         _check_size(MAX_BYTES - remaining)
@@ -166,7 +166,7 @@ def _check_path(path: str) -> None:
     variants = (PurePosixPath(path), PureWindowsPath(path))
     is_plain = path.isprintable() and "\\" not in path and ":" not in path and path == str(variants[0])
     if not is_plain or any(".." in variant.parts or variant.anchor for variant in variants):
-        msg = f"{path!r} is no plain path within the skill"
+        msg = f"{path!r} is not a plain path within the skill"
         raise SkillError(msg, "write it relative, with '/', and without '..', backslashes and colons")
 
 
@@ -183,7 +183,7 @@ def _check_files(files: Mapping[str, SpooledBytes]) -> None:
     for path in files:
         for parent in PurePosixPath(path).parents:
             if str(parent).casefold() in by_folded:
-                msg = f"{str(parent)!r} is a file, and {path!r} lies in a folder of that name"
+                msg = f"{str(parent)!r} is a file, and {path!r} is in a folder of that name"
                 raise SkillError(msg, "rename one of the two")
 
 

@@ -89,7 +89,7 @@ class Skill(PickledByReference, Generic[R]):
         report = Report(f"skill {self.name!r}", self.location)
         check_scopes(self.scopes, report)
         if not _PREFIX.fullmatch(self.prefix):
-            message = f"its prefix {self.prefix!r} cannot stand in a URI"
+            message = f"its prefix {self.prefix!r} cannot be part of a URI"
             hint = "write words of letters, digits and hyphens, with '/' between them"
             report.add(Rule.BAD_SKILL, message, hint)
         if report.found:
@@ -121,7 +121,7 @@ class Skill(PickledByReference, Generic[R]):
         if self.fault is not None:
             raise self.fault
         if SKILL_FILE in self.files:
-            msg = f"{SKILL_FILE!r} is among its files, and the function says what is in that"
+            msg = f"{SKILL_FILE!r} is among its files, but the function returns that file"
             raise SkillError(msg, "leave it out")
         files = {path: _content_of(path, source) for path, source in self.files.items()}
         try:
@@ -136,7 +136,7 @@ class Skill(PickledByReference, Generic[R]):
         try:
             workflow = workflow_from(result)
         except (UnsendableError, ValueError) as error:
-            msg = f"its function returned what is no text: {error}"
+            msg = f"its function did not return text: {error}"
             raise SkillError(msg, "return a string, or fragments", Rule.SKILL_FAILS) from None
         match workflow.messages:
             case [Message(role="user", content=Text(text=text))] if workflow.system is None:
@@ -192,7 +192,7 @@ def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, "Source 
         location = folder / source
         if not location.resolve().is_relative_to(folder):
             msg = f"{path!r} leads out of the folder of the recipe: {str(source)!r}"
-            raise SkillError(msg, "keep what belongs to a skill beside its recipe")
+            raise SkillError(msg, "keep the files of a skill next to its recipe")
         note_read(location.resolve())
         if location.is_dir():
             files_below, folders = paths_below(str(location))

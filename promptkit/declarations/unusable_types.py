@@ -38,11 +38,11 @@ from promptkit.types.kinds import (
 from promptkit.types.readers import reader_of
 
 _GENERAL: Final = (
-    "use a type that can be written as text or JSON, or teach this one with promptkit.register_type"
+    "use a type that can be written as text or JSON, or register this one with promptkit.register_type"
 )
 
 #: Hint where any value is accepted.
-_FOR_TEXT: Final = "write the type that is meant: str takes any text"
+_FOR_TEXT: Final = "write the intended type: str takes any text"
 
 #: The types that take each bound.
 _BOUNDED: Final = {
@@ -161,7 +161,7 @@ def refused_bounds(annotation: Any) -> tuple[str, str] | None:
         return None
     if is_union(kind):
         member = type_name(plain(get_args(kind)[0]))
-        return ", ".join(invalid), f"bound the member that is meant, as in Annotated[{member}, ...] | ..."
+        return ", ".join(invalid), f"constrain the intended member, as in Annotated[{member}, ...] | ..."
     names, types = ", ".join(invalid), " and ".join(dict.fromkeys(_BOUNDED[name] for name in invalid))
     return names, f"leave out {names} and check the value in the function, or take {types}"
 
@@ -189,7 +189,7 @@ def _hint_for_value(value: Any) -> str:
         case Enum():
             return f"write {kind}, or Literal[{kind}.{value.name}]"
         case bool() | int() | float() | str() | bytes():
-            return f"write its type, {kind}; a default stands behind '='"
+            return f"write its type, {kind}; a default follows '='"
     return _FOR_TEXT
 
 
@@ -256,7 +256,7 @@ def check_return(function: Callable[..., Any], annotation: Any, report: Report) 
     except Exception:  # noqa: BLE001 (a class's hooks for subclass checks may raise anything)
         return
     if part is not None:
-        message = f"its return annotation promises {type_name(part)}, which no message can hold"
+        message = f"its return annotation promises {type_name(part)}, which cannot become a message"
         values = next(values for kinds, values in _EXAMPLES if _is_kind_of(part, *kinds))
         report.add(Rule.BAD_RETURN, message, "; or ".join(map(hint_for, values)), "return")
 

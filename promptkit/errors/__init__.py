@@ -4,26 +4,26 @@ The exceptions that promptkit raises, as one tree.
 ::
 
     PromptkitError
-    ├── PromptError         an author's message to the person at the client
+    ├── PromptError         an author's error message for the user
     │   ├── MediaError      bytes or a path that cannot become content
     │   └── EmptyPromptError     a prompt that rendered to nothing
     ├── UnknownPromptError       no prompt has that name
-    │   └── UnknownToolError     no prompt that may be called as a tool has it
-    ├── MissingClientCapabilityError  a prompt requires what the client does not declare
+    │   └── UnknownToolError     no prompt with that name is available as a tool
+    ├── MissingClientCapabilityError  a prompt requires a capability that the client does not declare
     ├── UnknownResourceError     no resource has that URI
-    ├── ArgumentsError      all that is wrong with the arguments of one request
-    ├── CompileError        a prompt or resource that cannot be compiled
-    ├── LoadError           a target from which nothing can be loaded
-    ├── ConfigurationError  a setting of pyproject.toml that is not valid
-    └── ExportError         what a vendor cannot take, in `promptkit.exports`
+    ├── ArgumentsError      all errors in the arguments of one request
+    ├── CompileError        a prompt or resource that does not compile
+    ├── LoadError           a target that cannot be loaded
+    ├── ConfigurationError  an invalid setting in pyproject.toml
+    └── ExportError         content that a vendor does not support, in `promptkit.exports`
 
-A wrong value in an author's code is a built-in `TypeError` or `ValueError`. `ResultError` is the
-`TypeError` for what an author's function returned. A `InvalidArgument` is no exception: it is one entry of
-`ArgumentsError`.
+An invalid value in an author's code is a built-in `TypeError` or `ValueError`. `ResultError` is the
+`TypeError` for a value that an author's function returned. `InvalidArgument` is not an exception, but an
+entry of `ArgumentsError`.
 """
 
 from promptkit.errors import exceptions
-from promptkit.errors.exceptions import *  # noqa: F403 (`__all__` there says what users import from here)
+from promptkit.errors.exceptions import *  # noqa: F403 (`__all__` there lists the public names)
 
 __all__ = exceptions.__all__
 

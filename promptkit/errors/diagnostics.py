@@ -1,4 +1,4 @@
-"""Diagnostics: what is wrong with an author's code, where, and what to do about it."""
+"""Diagnostics: problems in an author's code, with location and hint."""
 
 from contextlib import suppress
 from enum import Enum
@@ -13,23 +13,19 @@ from promptkit.errors.sources import span_of, span_of_part
 if TYPE_CHECKING:
     import ast
 
-#: Spaces that are safe to print, although `str.isprintable` says no.
+#: Spaces that are safe to print, although `str.isprintable` rejects them.
 _SPACES: Final = "\u00a0\u2002\u2003\u2009\u202f\u3000"
 
 
 def printable(text: str) -> str:
-    """
-    Return *text* on one line. Control characters, and those that cannot be encoded, are escaped.
-    """
+    """Return *text* on one line, with control characters and unencodable characters escaped."""
     return "".join(
         c if c.isprintable() or c in _SPACES else c.encode("unicode_escape").decode() for c in text
     )
 
 
 class Severity(Enum):
-    """
-    How serious a diagnostic is. With a warning, the prompt or recipe may be what its author means.
-    """
+    """The severity of a diagnostic. A warning can be intended by the author."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -37,17 +33,17 @@ class Severity(Enum):
 
 class Location(Struct, frozen=True, order=True):
     """
-    A line of an author's file.
+    A location in an author's file.
 
     Args:
         file:
-            The file's absolute path, ``""`` if the code has none; it is shown as ``<string>`` then.
+            The absolute path of the file; ``""``, shown as ``<string>``, if the code has none.
 
         line:
-            Counts from 1; 0 is the whole file.
+            The line, from 1; 0 means the whole file.
 
         column:
-            The first character, counted from 1; 0 is the whole line.
+            The column of the first character, from 1; 0 means the whole line.
 
         end:
             The column after the last character.
@@ -59,18 +55,18 @@ class Location(Struct, frozen=True, order=True):
     end: int = 0
 
     def __str__(self) -> str:
-        # As in recipes/review.py:12, relative to the current folder if the file is below it.
+        # For example recipes/review.py:12, relative to the current folder if the file is below it.
         path = Path(self.file or "<string>")
-        with suppress(OSError, ValueError):  # the current folder is gone, or the file is not below it
-            here = Path.cwd()
-            path = path.relative_to(here) if here.name else path  # everything is below the root
+        with suppress(OSError, ValueError):  # the current folder does not exist, or the file is not below it
+            folder = Path.cwd()
+            path = path.relative_to(folder) if folder.name else path  # every file is below the root
         return f"{printable(str(path))}:{self.line}" if self.line else printable(str(path))
 
     def part(self, name: str) -> "Location":
         """
-        Return the location of a part of the function that begins here, or this location if not found.
+        Return the location of a part of the function that starts here, or this location if there is none.
 
-        *name* is a parameter, ``"return"`` for the return annotation, or ``"def"`` for the name.
+        *name* is a parameter, ``"return"`` for the return annotation, or ``"def"`` for the function's name.
         """
         span = span_of_part(self.file, self.line, name)
         return self if span is None else Location(self.file, *span)
@@ -78,20 +74,20 @@ class Location(Struct, frozen=True, order=True):
 
 class Diagnostic(Struct, frozen=True):
     """
-    One fault in an author's code.
+    One problem in an author's code.
 
     Args:
         rule:
-            The kind of fault.
+            Its rule.
 
         message:
-            What is wrong: one sentence that starts in lower case and has no full stop.
+            One sentence, starting in lower case, without a full stop.
 
         hint:
-            What to do about it.
+            How to fix it.
 
         location:
-            Where it is.
+            Its location.
     """
 
     rule: Rule
@@ -101,16 +97,12 @@ class Diagnostic(Struct, frozen=True):
 
     @property
     def severity(self) -> Severity:
-        """
-        An error if something cannot be served, or would fail whenever it is; else a warning.
-        """
+        """An error if something cannot be served or would always fail; otherwise a warning."""
         return Severity(self.rule.severity)
 
     @property
     def is_ignorable(self) -> bool:
-        """
-        Whether it keeps nothing from being served.
-        """
+        """Whether it can be ignored, because it does not prevent serving."""
         return self.rule in IGNORABLE
 
     def __str__(self) -> str:
@@ -118,9 +110,7 @@ class Diagnostic(Struct, frozen=True):
         return f"{head}\n    {self.hint}"
 
     def as_data(self) -> dict[str, Any]:
-        """
-        Return the diagnostic as JSON-compatible data.
-        """
+        """Return the diagnostic as JSON-compatible data."""
         return {
             "code": self.rule.value,
             "rule": self.rule.name.lower().replace("_", "-"),
@@ -136,14 +126,14 @@ class Diagnostic(Struct, frozen=True):
 
 class Report(Struct, frozen=True):
     """
-    Collects the diagnostics of one function from all stages of the compiler.
+    A collection of the diagnostics of one function, from all stages of the compiler.
 
     Args:
         subject:
-            What is compiled. Each message begins with it: ``prompt 'review'``.
+            The compiled object, with which each message starts: ``prompt 'review'``.
 
         location:
-            Where it is defined.
+            Its definition.
 
         found:
             The diagnostics so far.
@@ -158,29 +148,27 @@ class Report(Struct, frozen=True):
         rule: Rule,
         message: str,
         hint: str,
-        place: "Location | ast.expr | ast.stmt | str | None" = None,
+        location: "Location | ast.expr | ast.stmt | str | None" = None,
     ) -> None:
         """
-        Add a diagnostic; *message* follows the subject.
+        Add a diagnostic. *message* follows the subject.
 
-        *place* is a location, a node of the file's syntax, or a name for `Location.part`; left out, it is the
-        subject's location.
+        *location* is a location, a node of the file's syntax tree, or a name for `Location.part`. The default
+        is the subject's location.
         """
-        self.found.append(Diagnostic(rule, f"{self.subject}: {message}", hint, self._location(place)))
+        self.found.append(Diagnostic(rule, f"{self.subject}: {message}", hint, self._location(location)))
 
-    def _location(self, place: "Location | ast.expr | ast.stmt | str | None") -> Location:
-        if isinstance(place, str):
-            return self.location.part(place)
-        if place is None or isinstance(place, Location):
-            return place or self.location
+    def _location(self, location: "Location | ast.expr | ast.stmt | str | None") -> Location:
+        if isinstance(location, str):
+            return self.location.part(location)
+        if location is None or isinstance(location, Location):
+            return location or self.location
 
-        return Location(self.location.file, *span_of(self.location.file, place))
+        return Location(self.location.file, *span_of(self.location.file, location))
 
     def without_duplicates(self) -> list[Diagnostic]:
-        """
-        Return what was found, without repetitions of a message for the same place.
-        """
+        """Return the diagnostics, without duplicates of a message at the same location."""
         first: dict[tuple[str, Location], Diagnostic] = {}
-        for one in self.found:
-            first.setdefault((one.message, one.location), one)
+        for diagnostic in self.found:
+            first.setdefault((diagnostic.message, diagnostic.location), diagnostic)
         return list(first.values())

@@ -1,8 +1,8 @@
 """
-The distribution that promptkit is installed from, for what errors say to install.
+The distribution that promptkit is installed from, for install commands in error messages.
 
-On PyPI ``promptkit`` is another project's, with the same import name. Installed over each other, the files of
-one lie between those of the other. Nothing here is imported before something has gone wrong.
+On PyPI, ``promptkit`` is another project with the same import name. If both are installed, their files are
+mixed in one folder. This module is imported only after a failure.
 """
 
 import json
@@ -18,80 +18,80 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
-#: What pip knows this project by.
+#: The project's name on package indexes.
 DISTRIBUTION: Final = "mcp-promptkit"
 
 _OTHER: Final = "promptkit"
 
 
 def quoted(word: str) -> str:
-    """Return a word as the shell of this system reads it."""
+    """Quote a word for this system's shell."""
     return list2cmdline([word]) if sys.platform == "win32" else shlex.quote(word)
 
 
 def pip(action: str = "install", python: str = "") -> str:
     """
-    Return how a command begins that changes the packages of this Python, in whatever shell.
+    Return the first words of a command that changes the packages of this Python, for any shell.
 
     Args:
         action:
-            What pip is to do.
+            The subcommand of pip.
 
         python:
-            What starts this Python in a shell, if not its full path.
+            The command that starts this Python in a shell. The default is its full path.
     """
     python = python or quoted(sys.executable)
-    if find_spec("pip") is None:  # as in environments that uv makes
+    if find_spec("pip") is None:  # for example in environments created by uv
         return f"uv pip {action} --python {python}"
     return f"{python} -m pip {action}"
 
 
 def install_command(extras: str = "") -> str:
     """
-    Return the command that installs this promptkit again, from where it came.
+    Return the command that reinstalls this promptkit from its original source.
 
     Args:
         extras:
-            What to install with it, as in ``"http,auth"``.
+            The extras to install, such as ``"http,auth"``.
     """
-    named = f"{DISTRIBUTION}[{extras}]" if extras else DISTRIBUTION
-    return f"{pip()} {_requirement(named, _origin(_found(DISTRIBUTION)))}"
+    name = f"{DISTRIBUTION}[{extras}]" if extras else DISTRIBUTION
+    return f"{pip()} {_requirement(name, _origin(_find_distribution(DISTRIBUTION)))}"
 
 
-def _requirement(named: str, origin: Any) -> str:
-    """What pip is told: the name alone if it came from an index, else from where (PEP 610)."""
-    from urllib.request import url2pathname  # it imports an HTTP client
+def _requirement(name: str, origin: Any) -> str:
+    """Return the requirement for pip: the name if it came from an index, otherwise its origin (PEP 610)."""
+    from urllib.request import url2pathname  # imports an HTTP client
 
     match origin:
         case {"dir_info": {"editable": True}, "url": str(url)}:
-            return f"-e {quoted(url2pathname(urlsplit(url).path) + named.removeprefix(DISTRIBUTION))}"
+            return f"-e {quoted(url2pathname(urlsplit(url).path) + name.removeprefix(DISTRIBUTION))}"
         case {"vcs_info": {"vcs": str(vcs), "commit_id": str(commit)}, "url": str(url)}:
-            return quoted(f"{named} @ {vcs}+{url}@{commit}")
+            return quoted(f"{name} @ {vcs}+{url}@{commit}")
         case {"url": str(url)}:
-            return quoted(f"{named} @ {url}")
-    return quoted(named)
+            return quoted(f"{name} @ {url}")
+    return quoted(name)
 
 
-def _origin(found: "Distribution | None") -> object:
+def _origin(distribution: "Distribution | None") -> object:
     try:
-        return json.loads((found and found.read_text("direct_url.json")) or "null")
+        return json.loads((distribution and distribution.read_text("direct_url.json")) or "null")
     except (ValueError, RecursionError):
         return None
 
 
 def other_package() -> str | None:
-    """Return what to do if PyPI's ``promptkit`` is installed beside this one; None if it is not."""
-    found = _found(_OTHER)
-    if found is None:
+    """Return how to uninstall PyPI's ``promptkit`` if it is installed as well; otherwise None."""
+    other = _find_distribution(_OTHER)
+    if other is None:
         return None
     return (
-        f"another project's package, promptkit {found.version}, is installed where this promptkit is "
+        f"another project's package, promptkit {other.version}, is installed where this promptkit is "
         f"imported from: {pip('uninstall')} {_OTHER}, then {install_command()} --force-reinstall"
     )
 
 
-def _found(name: str) -> "Distribution | None":
-    from importlib.metadata import PackageNotFoundError, distribution  # it imports an email parser
+def _find_distribution(name: str) -> "Distribution | None":
+    from importlib.metadata import PackageNotFoundError, distribution  # imports an email parser
 
     try:
         return distribution(name)
@@ -102,17 +102,17 @@ def _found(name: str) -> "Distribution | None":
 @contextmanager
 def needed_by(user: str, package: str) -> Iterator[None]:
     """
-    Say how to install *package*, of the extra ``testing``, if it cannot be imported.
+    Report how to install *package*, which the extra ``testing`` has, if it cannot be imported.
 
     Args:
         user:
-            What cannot be used without it.
+            The feature that needs it.
 
         package:
             The package.
 
     Raises:
-        ModuleNotFoundError: With the command, if it is missing.
+        ModuleNotFoundError: With the install command, if the package is missing.
     """
     try:
         yield

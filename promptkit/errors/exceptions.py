@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 if TYPE_CHECKING:
     from promptkit.errors.diagnostics import Diagnostic
 
-#: What users import, from `promptkit.errors`.
+#: The public names of `promptkit.errors`.
 __all__ = [
     "ArgumentsError",
     "CompileError",
@@ -27,21 +27,19 @@ __all__ = [
 
 
 class PromptkitError(Exception):
-    """
-    The base class of promptkit's own exceptions: catch it to catch them all.
-    """
+    """The base class of promptkit's exceptions."""
 
 
 class PromptError(PromptkitError):
     """
-    Raise it in a prompt or resource to tell the person at the client what is wrong.
+    An error message for the user, to be raised in a prompt or resource.
 
-    The message is sent unchanged, with the JSON-RPC error code for invalid params (-32602). The
-    text of any other exception stays on the server.
+    The message is sent unchanged, with the JSON-RPC error code for invalid params (-32602). The text of any
+    other exception stays on the server.
 
     Args:
         message:
-            What is wrong and what to do, as text for people.
+            The problem and how to fix it, for the user.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#error-handling
@@ -74,28 +72,28 @@ class MissingClientCapabilityError(PromptkitError):
 
 class MediaError(PromptError, ValueError):
     """
-    Bytes that cannot be sent as an image or a recording, or a path that must not be read.
+    Bytes that cannot be sent as an image or audio, or a path that must not be read.
 
-    It is a `PromptError`, since the path or the bytes often come from the person at the client.
+    It is a `PromptError`, because the path or the bytes often come from the user.
 
     Args:
         message:
-            What is wrong and what to do, as text for people.
+            The problem and how to fix it, for the user.
     """
 
 
 class EmptyPromptError(PromptError):
     """
-    A prompt that rendered to nothing: neither text nor other content.
+    A prompt rendered to nothing: neither text nor other content.
 
-    It is a `PromptError`, since a client that receives no messages shows nothing, and no reason.
+    It is a `PromptError`, because a client that receives no messages shows no explanation.
 
     Args:
         name:
             The prompt's name.
 
         only_system:
-            Whether it has a system part, and no turn.
+            Whether the prompt rendered to a system part without any turn.
     """
 
     def __init__(self, name: str, *, only_system: bool = False) -> None:
@@ -113,13 +111,13 @@ class ResultError(TypeError):
     """
     An author's function returned or yielded a value that cannot be sent.
 
-    The message names the function and its place in the file. No traceback could, since the
-    function has already returned.
+    The message has the function's name and location, because a traceback cannot show a function that has
+    already returned.
     """
 
 
 class _UnknownError(PromptkitError, KeyError):
-    """Nothing is called as a client says."""
+    """No prompt or resource has the requested name or URI."""
 
     _kind = _member = ""
     nearest: str | None
@@ -127,11 +125,11 @@ class _UnknownError(PromptkitError, KeyError):
 
     def __str__(self) -> str:
         hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
-        why = f": {self.reason}" if self.reason else ""
-        return f"unknown {self._kind} {shortened(self.args[0])!r}{why}{hint}"
+        reason = f": {self.reason}" if self.reason else ""
+        return f"unknown {self._kind} {shortened(self.args[0])!r}{reason}{hint}"
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON-compatible data."""
+        """Return the error as JSON-compatible data."""
         data = {self._member: shortened(self.args[0])}
         return data if self.nearest is None else {**data, "nearest": self.nearest}
 
@@ -142,10 +140,10 @@ class UnknownPromptError(_UnknownError):
 
     Args:
         name:
-            The name that was requested.
+            The requested name.
 
         nearest:
-            The most similar name of a prompt, None if no name is similar.
+            The most similar name of a prompt; None if no name is similar.
     """
 
     _kind, _member = "prompt", "name"
@@ -157,9 +155,7 @@ class UnknownPromptError(_UnknownError):
 
 
 class UnknownToolError(UnknownPromptError):
-    """
-    No prompt that may be called as a tool has this name.
-    """
+    """No prompt with this name is available as a tool."""
 
     _kind = "tool"
 
@@ -170,13 +166,13 @@ class UnknownResourceError(_UnknownError):
 
     Args:
         uri:
-            The URI that was requested.
+            The requested URI.
 
         nearest:
-            The most similar URI or URI template of a resource, None if no other is similar.
+            The most similar URI or URI template of a resource; None if none is similar.
 
         reason:
-            Why the URI cannot be looked up, None if it was.
+            The reason if the URI is invalid; otherwise None.
     """
 
     _kind, _member = "resource", "uri"
@@ -190,29 +186,29 @@ class UnknownResourceError(_UnknownError):
 
 class InvalidArgument(Struct, frozen=True):
     """
-    What is wrong with one argument.
+    An error in one argument.
 
     Args:
         argument:
             The argument's name.
 
         reason:
-            What is wrong, as a predicate of the name: ``is missing``.
+            The problem, as a predicate of the name: ``is missing``.
 
         expected:
-            What would be valid, in a few words; None if nothing more can be said.
+            A short description of valid values; None if there is none.
 
         nearest:
-            The valid name or value that is most similar to the given one, None if none is similar.
+            The valid name or value that is most similar to the given one; None if none is similar.
 
         path:
-            Where inside the argument the fault is: ``.points[2].x``; ``""`` for the whole argument.
+            The location inside the argument: ``.points[2].x``; ``""`` for the whole argument.
 
         got:
-            The given value as text, shortened; None for a secret or a missing argument.
+            The given value as text, truncated; None for a secret or a missing argument.
 
         allowed:
-            All valid values as text, if they are few; else empty.
+            All valid values as text, if there are few; otherwise empty.
     """
 
     argument: str
@@ -228,23 +224,21 @@ class InvalidArgument(Struct, frozen=True):
         return f"{shortened(self.argument + self.path)!r} {self.reason}{hint}"
 
     def as_data(self) -> dict[str, Any]:
-        """
-        Return the fault as JSON-compatible data, without what is empty.
-        """
-        shown = structs.replace(self, argument=shortened(self.argument), path=shortened(self.path))
-        return {name: value for name, value in structs.asdict(shown).items() if value}
+        """Return the error as JSON-compatible data, without empty fields."""
+        truncated = structs.replace(self, argument=shortened(self.argument), path=shortened(self.path))
+        return {name: value for name, value in structs.asdict(truncated).items() if value}
 
 
 class ArgumentsError(PromptkitError, ValueError):
     """
-    The arguments of one request do not fit the parameters of the prompt or resource.
+    The arguments of a request are invalid for the prompt or resource.
 
     Args:
         prompt:
             The name of the prompt or resource.
 
         errors:
-            One `InvalidArgument` for each argument that is missing, unknown or invalid.
+            One `InvalidArgument` for each missing, unknown or invalid argument.
 
         kind:
             ``"prompt"`` or ``"resource"``.
@@ -262,11 +256,11 @@ class ArgumentsError(PromptkitError, ValueError):
 
 class CompileError(PromptkitError):
     """
-    A prompt or resource that cannot be compiled was used.
+    A prompt or resource that does not compile was used.
 
     Args:
         diagnostics:
-            Everything that is wrong with it, each with its place and its hint.
+            All its diagnostics.
     """
 
     def __init__(self, diagnostics: "tuple[Diagnostic, ...]") -> None:
@@ -279,14 +273,14 @@ class CompileError(PromptkitError):
 
 class LoadError(PromptkitError):
     """
-    Nothing can be loaded from this target.
+    A target cannot be loaded.
 
     Args:
         target:
-            The folder, file, module or ``module:object`` that was given.
+            The folder, file, module or ``module:object``.
 
         reason:
-            What is wrong with it, and what to give instead.
+            The problem, and how to fix it.
     """
 
     def __init__(self, target: str, reason: str) -> None:
@@ -300,14 +294,14 @@ class LoadError(PromptkitError):
 
 class ConfigurationError(PromptkitError):
     """
-    A setting of a project is not valid.
+    A project has an invalid setting.
 
     Args:
         file:
             The ``pyproject.toml``.
 
         reason:
-            What is wrong with it, and what to write instead.
+            The problem, and how to fix it.
     """
 
     def __init__(self, file: str, reason: str) -> None:
@@ -319,12 +313,10 @@ class ConfigurationError(PromptkitError):
         return f"{self.file}: {self.reason}"
 
 
-#: How many characters of a client's text an error shows.
-_LONGEST_SHOWN: Final = 200
+#: The maximum number of characters of a client's text in an error message.
+_MAX_LENGTH: Final = 200
 
 
 def shortened(text: str) -> str:
-    """
-    Return *text* from a client as an error shows it: only the beginning if it is long.
-    """
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+    """Truncate a long *text* from a client for an error message."""
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."

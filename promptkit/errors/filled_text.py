@@ -1,7 +1,7 @@
 """
-Text that Python fills in, by ``.format(...)``, ``%`` or `string.Template`, and why that fails.
+Explanations of errors in ``.format(...)``, ``%`` and `string.Template`.
 
-Python's own errors name a hole at most: ``KeyError: 'nmae'``. Lints import this, and who shows an error.
+Python's own errors name a placeholder at most: ``KeyError: 'nmae'``. Lints and error reports import this.
 """
 
 import ast
@@ -25,45 +25,41 @@ _METHODS: Final = ("format", "format_map", "substitute")
 
 class FormatStyle(Enum):
     """
-    How holes are written.
+    The syntax of placeholders.
 
     Attributes:
         begin:
-            What stands in front of the name of one.
+            The syntax before the name.
 
         end:
-            What stands behind it.
+            The syntax after the name.
 
         escape:
-            What to do about text that is none.
+            How to write text that is not a placeholder.
     """
 
-    FORMAT = "{", "}", "double the braces that are to be sent: {{ }}"
-    PERCENT = "%(", ")s", "double the percent signs that are to be sent: %%"
-    TEMPLATE = "${", "}", "double the dollar signs that are to be sent: $$"
+    FORMAT = "{", "}", "double the braces that are part of the text: {{ }}"
+    PERCENT = "%(", ")s", "double the percent signs that are part of the text: %%"
+    TEMPLATE = "${", "}", "double the dollar signs that are part of the text: $$"
 
     def __init__(self, begin: str, end: str, escape: str) -> None:
         self.begin, self.end, self.escape = begin, end, escape
 
     def show(self, name: str) -> str:
-        """
-        Return the hole of a name.
-        """
+        """Return the placeholder of a name."""
         return f"{self.begin}{name}{self.end}"
 
     def begins_in(self, text: str, name: str) -> int:
-        """
-        Return where a text may have the hole of a name, counted from 0; -1 if nowhere.
-        """
-        at = text.find(f"{self.begin}{name}")
-        return text.find(f"${name}") if at < 0 and self is FormatStyle.TEMPLATE else at
+        """Return the index of a placeholder that starts with *name* in a text; -1 if there is none."""
+        index = text.find(f"{self.begin}{name}")
+        return text.find(f"${name}") if index < 0 and self is FormatStyle.TEMPLATE else index
 
     def place_in(self, file: str, lines: Iterable[int], name: str) -> Span | None:
-        """
-        Return where one of the lines of a file has the hole of a name, from its beginning on.
-        """
-        found = ((line, self.begins_in(line_of(file, line), name)) for line in lines)
-        return next((Span(line, at + 1, at + len(name) + 2) for line, at in found if at >= 0), None)
+        """Return the span of the first placeholder of *name* in the given lines of a file."""
+        indexes = ((line, self.begins_in(line_of(file, line), name)) for line in lines)
+        return next(
+            (Span(line, index + 1, index + len(name) + 2) for line, index in indexes if index >= 0), None
+        )
 
 
 class FilledText(Struct, frozen=True):
@@ -72,7 +68,7 @@ class FilledText(Struct, frozen=True):
 
     Args:
         holes:
-            How its holes are written.
+            The syntax of its placeholders.
 
         text:
             The text.
@@ -81,10 +77,10 @@ class FilledText(Struct, frozen=True):
             The names of its values.
 
         count:
-            How many values have no name.
+            The number of values without a name.
 
         is_whole:
-            Whether these are all: what is unpacked, or a variable, may hold more.
+            Whether all values are known: unpacked arguments and variables can have more.
     """
 
     holes: FormatStyle
@@ -94,67 +90,70 @@ class FilledText(Struct, frozen=True):
     is_whole: bool = False
 
     def error_for(self, text: str) -> Exception | None:
-        """
-        Return what Python raises when it fills in *text*, whatever the values are; None if nothing.
-        """
-        named, row = dict.fromkeys(self.names, _AnyValue()), (_AnyValue(),) * self.count
+        """Return the error that Python raises for *text* with any values; None if there is none."""
+        keyword_values, positional_values = (
+            dict.fromkeys(self.names, _AnyValue()),
+            (_AnyValue(),) * self.count,
+        )
         try:
             if self.holes is FormatStyle.FORMAT:
-                text.format(*row, **named)
+                text.format(*positional_values, **keyword_values)
             elif self.holes is FormatStyle.TEMPLATE:
-                Template(text).substitute(named)
+                Template(text).substitute(keyword_values)
             else:
-                text % (row or named)
+                text % (positional_values or keyword_values)
         except (LookupError, TypeError, ValueError) as error:
             return error
         return None
 
     def explain(
-        self, error: BaseException, others: Iterable[str] = (), where: str = "the text"
+        self, error: BaseException, extra_names: Iterable[str] = (), where: str = "the text"
     ) -> tuple[str, str] | None:
         """
-        Return what *error* says of the text, and what to do about it; None if that says nothing of it.
+        Explain *error*, with a hint; return None if it is not about the text.
 
         Args:
             error:
-                What filling it in has raised.
+                The exception raised by filling in the text.
 
-            others:
-                Names that its values may have, beside those that are known.
+            extra_names:
+                Other names that its values can have.
 
             where:
-                Where the hole is that a `KeyError` names.
+                The location of the placeholder that a `KeyError` names.
         """
         match error:
             case KeyError(args=(str(name),)):
-                return self._without_value(name, others, where)
+                return self._explain_missing(name, extra_names, where)
             case IndexError() if "Replacement index" in str(error):
-                fault = f"the text has more holes than values: it gets {self.count}"
-                return fault, f"give each hole a value, or {self.holes.escape}"
+                problem = f"the text has more placeholders than values: it gets {self.count}"
+                return problem, f"give each placeholder a value, or {self.holes.escape}"
             case TypeError() | ValueError() if hint := _hint(str(error), self.holes):
                 return f"the text cannot be filled in: {error}", hint
         return None
 
-    def _without_value(self, name: str, others: Iterable[str], where: str) -> tuple[str, str]:
+    def _explain_missing(self, name: str, extra_names: Iterable[str], where: str) -> tuple[str, str]:
         if not re.fullmatch(r"\w+", name):
-            begin = shortened(f"{self.holes.begin}{name}")
-            return f"{begin!r} in {where} is taken for a hole", self.holes.escape
-        meant = nearest(name, [*self.names, *others])
+            start = shortened(f"{self.holes.begin}{name}")
+            return f"{start!r} in {where} is taken for a placeholder", self.holes.escape
+        suggestion = nearest(name, [*self.names, *extra_names])
         hint = (
-            f"did you mean {self.holes.show(meant)!r}?" if meant else f"give it one, or {self.holes.escape}"
+            f"did you mean {self.holes.show(suggestion)!r}?"
+            if suggestion
+            else f"give it one, or {self.holes.escape}"
         )
         return f"the hole {shortened(self.holes.show(name))!r} in {where} gets no value", hint
 
 
-#: By what Python says of a text, what to do about it. ``{}`` stands for `FormatStyle.escape`.
-_REMEDIES: Final[Mapping[FormatStyle, tuple[tuple[str, str], ...]]] = {
+#: Hints by patterns of Python's messages. ``{}`` is replaced by `FormatStyle.escape`.
+_HINTS: Final[Mapping[FormatStyle, tuple[tuple[str, str], ...]]] = {
     FormatStyle.FORMAT: (
-        ("cannot switch from", "number all holes, or none"),
+        ("cannot switch from", "number all placeholders, or none"),
         ("in (?:format|field)|end of string|conversion spec|Invalid format spec|Empty attr|recursion", "{}"),
     ),
     FormatStyle.PERCENT: (
-        ("not enough arguments for format", "give each hole a value, or {}"),
-        ("not all arguments converted", "write %s where each value is to stand"),
+        ("not enough arguments for format", "give each placeholder a value, or {}"),
+        ("not all arguments converted", "write %s where each value belongs"),
         ("format requires a mapping", "give it a mapping, as in % {{'name': name}}"),
         (r"%\w (?:format: an?|requires an?) (?:real|integer)", "give it a number, or {}"),
         ("unsupported format|incomplete format|stray %", "{}"),
@@ -163,13 +162,13 @@ _REMEDIES: Final[Mapping[FormatStyle, tuple[tuple[str, str], ...]]] = {
 }
 
 
-def _hint(said: str, holes: FormatStyle) -> str | None:
-    hints = (hint for pattern, hint in _REMEDIES[holes] if re.search(pattern, said))
+def _hint(message: str, holes: FormatStyle) -> str | None:
+    hints = (hint for pattern, hint in _HINTS[holes] if re.search(pattern, message))
     return next((hint.format(holes.escape) for hint in hints), None)
 
 
 class _AnyValue:
-    """Stands for a value: what is asked of it to be put into a text, it has."""
+    """A placeholder value that supports every format operation."""
 
     def __getattr__(self, name: str) -> "_AnyValue":
         return self
@@ -185,12 +184,10 @@ class _AnyValue:
 
 
 def filled_text(node: ast.AST) -> FilledText | None:  # noqa: PLR0911 (a list of cases)
-    """
-    Return what an expression fills in, if it does.
-    """
+    """Return the text and values of an expression that fills in a text; otherwise None."""
     method, operator = getattr(getattr(node, "func", None), "attr", None), getattr(node, "op", None)
     if method not in _METHODS and not isinstance(operator, ast.Mod):
-        return None  # most do not, and to match them all takes long
+        return None  # a fast path: the match statement is slow, and most nodes do not match
     match node:
         case ast.Call(ast.Attribute(text, "format"), values, keywords):
             names = [keyword.arg for keyword in keywords]
@@ -214,14 +211,16 @@ def filled_text(node: ast.AST) -> FilledText | None:  # noqa: PLR0911 (a list of
 def _filled(
     holes: FormatStyle, text: ast.expr, names: Iterable[str | None], values: Iterable[ast.expr] = ()
 ) -> FilledText:
-    """Make a `FilledText`; a name that is None stands for any number of others, as a starred value does."""
-    given, row = list(names), list(values)
-    is_whole = None not in given and not any(isinstance(value, ast.Starred) for value in row)
-    return FilledText(holes, text, tuple(name for name in given if name is not None), len(row), is_whole)
+    """Create a `FilledText`. A name that is None means any number of values, like a starred value."""
+    name_list, value_list = list(names), list(values)
+    is_whole = None not in name_list and not any(isinstance(value, ast.Starred) for value in value_list)
+    return FilledText(
+        holes, text, tuple(name for name in name_list if name is not None), len(value_list), is_whole
+    )
 
 
 def _keys(mapping: ast.expr) -> list[str | None]:
-    """The keys of a mapping; None for those that are not shown."""
+    """Return the keys of a mapping; None for unknown keys."""
     match mapping:
         case ast.Dict(keys):
             texts = [key.value if isinstance(key, ast.Constant) else None for key in keys]
@@ -233,27 +232,27 @@ def _keys(mapping: ast.expr) -> list[str | None]:
 
 def explain_filling(error: BaseException) -> str | None:
     """
-    Return why a text could not be filled in, and what to do, if *error* was raised by that.
+    Explain, with a hint, why filling in a text failed; return None if *error* has another cause.
 
     Args:
         error:
-            What an author's code has raised, with its traceback.
+            The exception raised by an author's code, with its traceback.
     """
     entry = _last_entry(error.__traceback__)
     if entry is None or not isinstance(error, LookupError | TypeError | ValueError):
         return None
-    file, place = entry.tb_frame.f_code.co_filename, _place_of(entry)
-    filled = None if place is None else _filled_at(file, place)
-    if place is None or filled is None or not _may_raise(filled, error, entry):
+    file, position = entry.tb_frame.f_code.co_filename, _position_of(entry)
+    filled = None if position is None else _parse_filled_text(file, position)
+    if position is None or filled is None or not _can_raise(filled, error, entry):
         return None
-    # Of a call in several lines, Python knows the last ones alone.
-    lines = range(place[1], entry.tb_frame.f_code.co_firstlineno - 1, -1)
-    hole = filled.holes.place_in(file, lines, _name_in(error))
-    where = "the text" if hole is None else f"line {hole.line}"
-    told = filled.explain(error, () if filled.is_whole else entry.tb_frame.f_locals, where)
-    if told is None or isinstance(error, LookupError):
-        return told and ": ".join(told)
-    return told[1]  # what is wrong with the text itself, Python says
+    # The position of a call with several lines has the last ones only.
+    lines = range(position[1], entry.tb_frame.f_code.co_firstlineno - 1, -1)
+    placeholder = filled.holes.place_in(file, lines, _name_in(error))
+    where = "the text" if placeholder is None else f"line {placeholder.line}"
+    explanation = filled.explain(error, () if filled.is_whole else entry.tb_frame.f_locals, where)
+    if explanation is None or isinstance(error, LookupError):
+        return explanation and ": ".join(explanation)
+    return explanation[1]  # Python's message already describes the problem in the text
 
 
 def _name_in(error: BaseException) -> str:
@@ -261,7 +260,7 @@ def _name_in(error: BaseException) -> str:
 
 
 def _last_entry(entry: TracebackType | None) -> TracebackType | None:
-    """Where it was raised, but for the functions of `string.Template`."""
+    """Return the traceback entry that raised, ignoring those of `string.Template`."""
     last = None
     while entry is not None:
         if entry.tb_frame.f_globals.get("__name__") != Template.__module__:
@@ -270,34 +269,34 @@ def _last_entry(entry: TracebackType | None) -> TracebackType | None:
     return last
 
 
-def _place_of(entry: TracebackType) -> tuple[int, int, int, int] | None:
-    """The lines and offsets of the expression that has raised an error, as `segment_of` takes them."""
-    places = entry.tb_frame.f_code.co_positions()
-    first, last, start, end = next(islice(places, entry.tb_lasti // 2, None), (None,) * 4)
+def _position_of(entry: TracebackType) -> tuple[int, int, int, int] | None:
+    """Return the lines and offsets of the expression that raised, as `segment_of` expects them."""
+    positions = entry.tb_frame.f_code.co_positions()
+    first, last, start, end = next(islice(positions, entry.tb_lasti // 2, None), (None,) * 4)
     if first is None or last is None or start is None or end is None:
         return None
     return first, last, start, end
 
 
-def _filled_at(file: str, place: tuple[int, int, int, int]) -> FilledText | None:
-    segment = segment_of(file, place)
-    # The place of a call in several lines begins with the method's name.
-    whole = f"_.{segment}" if segment.partition("(")[0].strip() in _METHODS else segment
+def _parse_filled_text(file: str, position: tuple[int, int, int, int]) -> FilledText | None:
+    segment = segment_of(file, position)
+    # The position of a method call with several lines starts at the method's name.
+    expression = f"_.{segment}" if segment.partition("(")[0].strip() in _METHODS else segment
     try:
-        return filled_text(ast.parse(f"({whole})", mode="eval").body)
+        return filled_text(ast.parse(f"({expression})", mode="eval").body)
     except (SyntaxError, ValueError, RecursionError):  # the file has changed since it was imported
         return None
 
 
-def _may_raise(filled: FilledText, error: BaseException, entry: TracebackType) -> bool:
-    """Whether the text may be what *error* is about, and not what one of its values lacks."""
+def _can_raise(filled: FilledText, error: BaseException, entry: TracebackType) -> bool:
+    """Whether *error* can be about the text, and not about one of its values."""
     text: Any = None
     match filled.text:
         case ast.Constant(text):
             pass
         case ast.Name(name):
             text = entry.tb_frame.f_locals.get(name, entry.tb_frame.f_globals.get(name))
-    if text is None:  # it is not known here
+    if text is None:  # unknown here
         return True
     text = text.template if isinstance(text, Template) else text
     is_text = isinstance(text, str)

@@ -1,4 +1,4 @@
-"""The kinds of faults in an author's code, and which of them are warnings."""
+"""The rules of diagnostics, and their severities."""
 
 from enum import Enum, unique
 from typing import Final, Self
@@ -11,7 +11,7 @@ _WARNING: Final = "warning"
 @unique
 class Rule(Enum):
     """
-    The kinds of diagnostics. A code never changes its meaning.
+    The rules of diagnostics. A code never changes its meaning.
 
     ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
     ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill.
@@ -19,7 +19,7 @@ class Rule(Enum):
 
     Attributes:
         title:
-            What is wrong, in a few words of Markdown.
+            A short description in Markdown.
 
         severity:
             ``"error"`` or ``"warning"``.
@@ -31,88 +31,91 @@ class Rule(Enum):
     FAILING_IMPORT = "PK104", "an import in a function that would fail", _WARNING
     RELATIVE_PATH = "PK105", "a file that is looked for in the current folder", _WARNING
     BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
-    NOT_SERVED = "PK107", "prompts that are not served, as their file or folder is not looked into", _WARNING
-    BAD_NAME = "PK201", "a name that some clients cannot show, or that people cannot type there"
+    NOT_SERVED = "PK107", "prompts that are not served because their file or folder is not searched", _WARNING
+    BAD_NAME = "PK201", "a name that some clients cannot show or users cannot type"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
-    BAD_RETURN = "PK204", "a return annotation that no message can hold"
-    SAYS_NOTHING = "PK205", "a function that never returns or yields anything, or a system part alone"
-    UNSENDABLE_VALUE = "PK206", "a value returned or yielded that no message can hold"
-    FORGOTTEN_F = "PK207", "an f-string without its `f`", _WARNING
-    TEMPLATE_SYNTAX = "PK208", "a template in text or a docstring, which nothing fills in", _WARNING
-    OBJECT_IN_TEXT = "PK209", "an object in an f-string, where its text was meant", _WARNING
+    BAD_RETURN = "PK204", "a return annotation that cannot become a message"
+    SAYS_NOTHING = "PK205", "a function that never returns or yields a message, or only a system part"
+    UNSENDABLE_VALUE = "PK206", "a returned or yielded value that cannot become a message"
+    FORGOTTEN_F = "PK207", "a string with placeholders but without the `f` of an f-string", _WARNING
+    TEMPLATE_SYNTAX = "PK208", "template syntax in a text or docstring that is never filled in", _WARNING
+    OBJECT_IN_TEXT = "PK209", "an object in an f-string instead of its text", _WARNING
     NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ in case alone", _WARNING
-    FIRST_MESSAGE = "PK211", "a first message that is no text of the user", _WARNING
+    FIRST_MESSAGE = "PK211", "a first message that is not text of the user", _WARNING
     UNSENDABLE_FILE = (
         "PK212",
-        "a file for content that cannot be read, or is larger than clients take",
+        "a media file that cannot be read or is too large for clients",
         _WARNING,
     )
-    BAD_SCOPE = "PK213", "scopes that no caller can have"
+    BAD_SCOPE = "PK213", "scopes that cannot be granted"
     BLOCK_IN_LINE = "PK214", "a block of Markdown, such as a code fence, in the middle of a line", _WARNING
-    BAD_ANSWER = "PK215", "a type of the answer that promptkit does not read"
-    MISSING_TEXT = "PK216", "a text file that is not there, or is no UTF-8"
-    NO_SUCH_HOLE = "PK217", "a value for which the text has no hole"
-    UNFILLED_HOLE = "PK218", "a hole in a text that gets no value", _WARNING
+    BAD_ANSWER = "PK215", "an answer type that promptkit cannot parse"
+    MISSING_TEXT = "PK216", "a text file that is missing or not UTF-8"
+    NO_SUCH_HOLE = "PK217", "a value for which the text has no placeholder"
+    UNFILLED_HOLE = "PK218", "a placeholder in a text that gets no value", _WARNING
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
-    EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
-    UNFILLABLE_TEXT = "PK221", "a text whose holes and values do not agree, so that Python cannot fill it in"
+    EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
+    UNFILLABLE_TEXT = (
+        "PK221",
+        "a text whose placeholders and values do not match, so that Python cannot fill it in",
+    )
     BAD_CASE = "PK230", "a case that no client can send, or that has the name of another"
-    CASE_FAILS = "PK231", "a case that fails, or is not refused as its author expects"
+    CASE_FAILS = "PK231", "a case that fails, or is not refused as expected"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"
-    UNSUPPORTED_TYPE = "PK304", "a type that no client can fill"
-    DEFAULT_MISFIT = "PK305", "a default that is not of its parameter's type"
+    UNSUPPORTED_TYPE = "PK304", "a parameter type that clients cannot send"
+    DEFAULT_MISFIT = "PK305", "a default that does not match its parameter's type"
     UNRESOLVED_ANNOTATION = "PK306", "an annotation whose names cannot be found"
     SECOND_CONTEXT = "PK307", "two parameters for the `Context`"
     BAD_COMPLETION = "PK308", "completions that cannot be offered"
     BARE_ARG = "PK309", "`Arg` in an annotation without being called"
     SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
     FOREIGN_NOTE = "PK312", "a note in `Annotated` for another framework", _WARNING
-    BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse", _WARNING
+    BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
-    BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
-    READ_AS_OPTION = "PK330", "a parameter's value that a command may read as an option", _WARNING
+    BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
+    READ_AS_OPTION = "PK330", "a parameter's value that a command can take as an option", _WARNING
     CALLS_DEPRECATED = "PK340", "a call of a prompt that is deprecated", _WARNING
     BAD_TEMPLATE = "PK401", "a URI template that is not valid"
-    TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
+    TEMPLATE_MISMATCH = "PK402", "a URI template that does not match its function"
     DUPLICATE_TEMPLATE = "PK403", "two resources with the same URI template"
     ANSWERED_WITHOUT_SCOPES = (
         "PK404",
-        "a resource that needs scopes, and a template at its URI that does not",
+        "a resource with scopes whose URI also matches a template without them",
         _WARNING,
     )
     RESOURCE_FAILS = "PK420", "a resource that fails when it is read"
     HIDDEN_PROMPT = "PK501", "a prompt that a client does not show", _WARNING
-    LOST_CONTENT = "PK502", "a message, or content, that a client does not take or show", _WARNING
-    SPLIT_TEXT = "PK503", "an argument whose words a client gives to others", _WARNING
-    UNFILLED_ARGUMENT = "PK504", "an argument that a client does not fill as its author means", _WARNING
-    TITLE_AS_COMMAND = "PK505", "a title that people cannot type as a command", _WARNING
-    BAD_SKILL = "PK601", "a skill that its format does not allow"
+    LOST_CONTENT = "PK502", "a message or content that a client does not support", _WARNING
+    SPLIT_TEXT = "PK503", "an argument whose words a client passes to other arguments", _WARNING
+    UNFILLED_ARGUMENT = "PK504", "an argument that a client fills differently than intended", _WARNING
+    TITLE_AS_COMMAND = "PK505", "a title that cannot be typed as a command", _WARNING
+    BAD_SKILL = "PK601", "a skill that violates its format"
     SKILL_FILES = "PK602", "files of a skill that cannot be served"
-    SKILL_FAILS = "PK603", "a skill whose function fails, or returns what is no text"
+    SKILL_FAILS = "PK603", "a skill whose function fails or does not return text"
     DUPLICATE_SKILL = "PK604", "two skills with the same URI"
-    UNSTABLE_SKILL = "PK605", "a skill that differs from one start to the next"
+    UNSTABLE_SKILL = "PK605", "a skill that changes from one start to the next"
     LOST_REFERENCE = "PK606", "a reference to a file that the skill does not have"
-    LONG_SKILL = "PK607", "a `SKILL.md` that is longer than models should read at once", _WARNING
-    UNUSED_FILE = "PK608", "a file of a skill that nothing in it refers to", _WARNING
+    LONG_SKILL = "PK607", "a `SKILL.md` that is too long for models to read as a whole", _WARNING
+    UNUSED_FILE = "PK608", "a skill file that is not referenced", _WARNING
     SAME_SKILL_NAME = "PK609", "two skills whose names differ in their prefix alone", _WARNING
 
     title: str
     severity: str
 
     def __new__(cls, code: str, title: str, severity: str = "error") -> Self:
-        """Make a member whose value is its code alone."""
+        """Create a member with the code as its value."""
         rule = object.__new__(cls)
         rule._value_, rule.title, rule.severity = code, title, severity
         return rule
 
 
-#: The rules that are warnings: everything can still be served, and may be what its author means.
+#: The rules that are warnings: everything can be served, and the code can be intended.
 WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 
-#: The rules that keep nothing from being served. They may be ignored, as sources do not always show all.
+#: The rules that do not prevent serving. They can be ignored, because static analysis can be wrong.
 IGNORABLE: Final = WARNINGS | {
     Rule.NO_PROMPTS,
     Rule.UNDEFINED_NAME,
@@ -129,23 +132,22 @@ IGNORABLE: Final = WARNINGS | {
 
 def rule_of(code: str) -> Rule:
     """
-    Return the rule that is to be ignored.
+    Return the rule to ignore.
 
     Args:
         code:
-            Its code: ``PK207``.
+            Its code, such as ``PK207``.
 
     Raises:
-        ValueError: If there is no such rule, or if it is an error: what an error concerns is not served,
-            and somebody has to know why.
+        ValueError: If the rule does not exist, or is an error that prevents serving.
     """
     rule = next((rule for rule in Rule if rule.value == code), None)
     if rule is None:
-        meant = nearest(code, sorted(rule.value for rule in IGNORABLE))
-        hint = f"; did you mean {meant!r}?" if meant else ": write one that promptkit check prints"
+        suggestion = nearest(code, sorted(rule.value for rule in IGNORABLE))
+        hint = f"; did you mean {suggestion!r}?" if suggestion else ": write one that promptkit check prints"
         msg = f"there is no code {code!r}{hint}"
         raise ValueError(msg)
     if rule not in IGNORABLE:
-        msg = f"{code} is an error that cannot be ignored: mend what it is about"
+        msg = f"{code} is an error that cannot be ignored: fix its cause"
         raise ValueError(msg)
     return rule

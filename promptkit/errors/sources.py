@@ -1,7 +1,7 @@
 """
-Positions in authors' source files, for diagnostics to point at.
+Positions in authors' source files, for diagnostics.
 
-Files are read only once something is wrong, or by `promptkit check`.
+Files are read only by `promptkit check`, or if there is a diagnostic.
 """
 
 import ast
@@ -17,26 +17,24 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from promptkit.files.reading import MAX_SOURCE_BYTES
 
-#: What ``def`` and ``async def`` make.
+#: The nodes of ``def`` and ``async def``.
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 N = TypeVar("N", bound=ast.AST)
 
-#: Nodes with a scope of their own, whose ``return`` and ``yield`` are not the function's.
+#: Nodes with their own scope, whose ``return`` and ``yield`` do not belong to the function around them.
 SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
-#: Nodes that hold no others, and nearly half of a source.
+#: Nodes without children, which are nearly half of a source.
 _LEAVES: Final = (ast.Name, ast.Constant)
 
 
-#: The text of the file that was read last, with the lines that it was made of.
+#: The text of the most recently read file, with the lines from which it was joined.
 _TEXTS: Final = dict[str, tuple[list[str], str]]()
 
 
 class Span(NamedTuple):
-    """
-    A piece of a line: the line and both columns count from 1, in characters; *end* is the column behind it.
-    """
+    """A part of a line. Lines and columns are counted from 1, in characters; *end* is exclusive."""
 
     line: int
     column: int
@@ -44,43 +42,35 @@ class Span(NamedTuple):
 
 
 def line_of(file: str, line: int) -> str:
-    """
-    Return a line of a file, without its line end; ``""`` if the file has fewer lines.
-    """
+    """Return a line of a file, without its line end; ``""`` if the file has fewer lines."""
     lines = _lines(file)
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""
 
 
 def function_at(file: str, line: int) -> Function | None:
-    """
-    Return the function that begins on *line*, decorators included, or None.
-    """
+    """Return the function that starts on *line*, including its decorators; otherwise None."""
     return _functions(text_of(file)).get(line)
 
 
 def forget_sources() -> None:
-    """
-    Drop the sources that were read until now: the files may have changed.
-    """
+    """Clear the caches of sources, because files can have changed."""
     _TEXTS.clear()
-    for read in (_tree, _nodes_of, _own_nodes, _functions):
-        read.cache_clear()
+    for function in (_tree, _nodes_of, _own_nodes, _functions):
+        function.cache_clear()
 
 
 def text_of(file: str) -> str:
-    """
-    Return the text of a file; ``""`` if it cannot be read.
-    """
+    """Return the text of a file; ``""`` if it cannot be read."""
     lines = _lines(file)
-    known = _TEXTS.get(file)
-    if known is None or known[0] is not lines:  # for each diagnostic, the same text is asked for again
+    cached = _TEXTS.get(file)
+    if cached is None or cached[0] is not lines:  # each diagnostic needs the same text
         _TEXTS.clear()
-        known = _TEXTS[file] = lines, "".join(lines)
-    return known[1]
+        cached = _TEXTS[file] = lines, "".join(lines)
+    return cached[1]
 
 
 def _lines(file: str) -> list[str]:
-    # A pipe or a device may never end, so it is not read. What does not exist, linecache may know.
+    # Pipes and devices can be endless, so they are not read. linecache can have lines of missing files.
     with suppress(OSError, ValueError):
         status = os.stat(file)
         if not (stat.S_ISREG(status.st_mode) and status.st_size <= MAX_SOURCE_BYTES):
@@ -90,74 +80,64 @@ def _lines(file: str) -> list[str]:
 
 
 def tree_of(file: str) -> ast.Module | None:
-    """
-    Return the syntax tree of a file, or None if it no longer parses.
-    """
+    """Return the syntax tree of a file; None if it does not parse."""
     return _tree(text_of(file))
 
 
-@lru_cache(maxsize=2)  # a file's diagnostics are looked for one after the other
+@lru_cache(maxsize=2)  # the diagnostics of one file follow each other
 def _tree(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # as the file is now
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the file has changed
         return None
 
 
 def nodes_of(tree: ast.AST, *kinds: type[N]) -> list[N]:
-    """
-    Return the nodes of a syntax tree whose types are *kinds*, outer ones before those that they hold.
-    """
+    """Return the nodes of a syntax tree of the given types, parents before their children."""
     return [node for node in _nodes_of(tree) if isinstance(node, kinds)]
 
 
-@lru_cache(maxsize=8)  # several lints look at one tree after the other
+@lru_cache(maxsize=8)  # several lints walk the same tree
 def _nodes_of(tree: ast.AST) -> list[ast.AST]:
-    found = [tree]
-    for node in found:
-        found += nodes_below(node)
-    return found
+    nodes = [tree]
+    for node in nodes:
+        nodes += nodes_below(node)
+    return nodes
 
 
 def own_nodes(function: ast.AST, *kinds: type[N]) -> list[N]:
-    """
-    Return the nodes in a function's body whose types are *kinds*, outside of inner functions and classes.
-    """
+    """Return the nodes of the given types in a function's body, outside of inner functions and classes."""
     return [node for node in _own_nodes(function) if isinstance(node, kinds)]
 
 
 @lru_cache(maxsize=64)
 def _own_nodes(function: ast.AST) -> list[ast.AST]:
     body = getattr(function, "body", [])
-    found = list[ast.AST]()
-    ahead: list[ast.AST] = [body] if isinstance(body, ast.expr) else body[::-1]
-    while ahead:
-        found.append(node := ahead.pop())
+    nodes = list[ast.AST]()
+    pending: list[ast.AST] = [body] if isinstance(body, ast.expr) else body[::-1]
+    while pending:
+        nodes.append(node := pending.pop())
         if not isinstance(node, SCOPES):
-            ahead += reversed(nodes_below(node))
-    return found
+            pending += reversed(nodes_below(node))
+    return nodes
 
 
 def nodes_below(node: ast.AST) -> list[ast.AST]:
-    """
-    Return the nodes that a node holds, but for operators and whether names are read: they hold nothing.
-    """
+    """Return the child nodes of a node, except operators and contexts, which have no children."""
     if isinstance(node, _LEAVES):
         return []
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     for field in node._fields:
         value = getattr(node, field, None)
         if isinstance(value, list):
-            found += [item for item in value if isinstance(item, ast.AST)]
+            nodes += [item for item in value if isinstance(item, ast.AST)]
         elif isinstance(value, ast.AST) and value._fields:
-            found.append(value)
-    return found
+            nodes.append(value)
+    return nodes
 
 
 def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
-    """
-    Yield the plain strings that Python joins with the f-string beside them.
-    """
+    """Yield the plain strings that Python concatenates with an adjacent f-string."""
     import tokenize
 
     last, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
@@ -170,40 +150,36 @@ def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
             yield ast.literal_eval(token.string)
 
 
-def segment_of(file: str, place: tuple[int, int, int, int]) -> str:
+def segment_of(file: str, position: tuple[int, int, int, int]) -> str:
     """
-    Return a piece of a file, ``""`` if the file has fewer lines.
+    Return a segment of a file; ``""`` if the file has fewer lines.
 
-    *place* is its first and last line, and its offsets there, as `ast` counts them.
+    *position* is its first line, last line, start offset and end offset, as `ast` counts them.
     """
-    first, last, start, end = place
-    lines = _lines(file)[first - 1 : last]  # to take it out of the whole file would split all of it
+    first, last, start, end = position
+    lines = _lines(file)[first - 1 : last]  # get_source_segment would split the whole file
     if len(lines) <= last - first:
         return ""
-    here = ast.JoinedStr([], lineno=1, end_lineno=last - first + 1, col_offset=start, end_col_offset=end)
-    return ast.get_source_segment("".join(lines), here) or ""
+    located = ast.JoinedStr([], lineno=1, end_lineno=last - first + 1, col_offset=start, end_col_offset=end)
+    return ast.get_source_segment("".join(lines), located) or ""
 
 
 @lru_cache(maxsize=2)
 def _functions(source: str) -> dict[int, Function]:
-    """Return every function in *source* by the line on which it or its first decorator begins."""
+    """Return the functions in *source* by the line on which they, or their first decorators, start."""
     tree = _tree(source)
     functions: list[Function] = nodes_of(tree, ast.FunctionDef, ast.AsyncFunctionDef) if tree else []
     return {min(n.lineno for n in (node, *node.decorator_list)): node for node in functions}
 
 
 def span_of(file: str, node: ast.stmt | ast.expr | ast.arg) -> Span:
-    """
-    Return where *node* stands; of several lines, the first one.
-    """
+    """Return the span of *node*, or of its first line if it has several."""
     end = node.end_col_offset if node.end_lineno == node.lineno else None
     return span_at(file, node.lineno, node.col_offset, end)
 
 
 def span_at(file: str, line: int, start: int, end: int | None) -> Span:
-    """
-    Return the span between two offsets of a line in UTF-8 bytes, as `ast` counts them.
-    """
+    """Return the span between two offsets of a line in UTF-8 bytes, as `ast` counts them."""
     data = line_of(file, line).encode(errors="surrogatepass")
     characters = [len(data[:offset].decode(errors="replace")) for offset in (start, end or len(data))]
     return Span(line, characters[0] + 1, max(characters) + 1)
@@ -211,10 +187,10 @@ def span_at(file: str, line: int, start: int, end: int | None) -> Span:
 
 def span_of_part(file: str, line: int, part: str) -> Span | None:
     """
-    Return where the function that begins on *line* has one of its parts, or None.
+    Return the span of a part of the function that starts on *line*, or None.
 
-    *part* is the name of a parameter, ``"return"`` for the return annotation, or ``"def"`` for
-    the function's name.
+    *part* is the name of a parameter, ``"return"`` for the return annotation, or ``"def"`` for the function's
+    name.
     """
     function = function_at(file, line)
     if function is None:
@@ -223,20 +199,18 @@ def span_of_part(file: str, line: int, part: str) -> Span | None:
         return _span_of_name(file, function)
     if part == "return":
         return span_of(file, function.returns) if function.returns else None
-    found = (argument for argument in parameters_of(function) if argument.arg == part)
-    return next((span_of(file, argument) for argument in found), None)
+    matching = (argument for argument in parameters_of(function) if argument.arg == part)
+    return next((span_of(file, argument) for argument in matching), None)
 
 
 def _span_of_name(file: str, function: Function) -> Span:
     line = function.lineno
-    found = re.search(rf"\bdef\s+({re.escape(function.name)})\b", line_of(file, line))
-    return Span(line, found.start(1) + 1, found.end(1) + 1) if found else span_of(file, function)
+    match = re.search(rf"\bdef\s+({re.escape(function.name)})\b", line_of(file, line))
+    return Span(line, match.start(1) + 1, match.end(1) + 1) if match else span_of(file, function)
 
 
 def parameters_of(function: Function | ast.Lambda) -> Iterator[ast.arg]:
-    """
-    Yield the parameters of a function.
-    """
+    """Yield the parameters of a function."""
     arguments = function.args
     yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     yield from filter(None, (arguments.vararg, arguments.kwarg))

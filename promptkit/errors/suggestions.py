@@ -1,4 +1,4 @@
-"""Which name was probably meant by one that does not exist."""
+"""Suggestions for misspelt names."""
 
 import re
 from collections.abc import Iterable
@@ -7,95 +7,101 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-#: How much of the longer of two names the other one has, in order, if it is a slip of the hand.
-_SHARE: Final = 2 / 3
+#: The minimum share of the longer name that a misspelt name has in common with it, in order.
+_MIN_SHARE: Final = 2 / 3
 
-#: From which ratio of equal letters on a name is a misspelt one.
-_ALIKE: Final = 0.8
+#: The minimum ratio of matching letters of a misspelt name.
+_MIN_RATIO: Final = 0.8
 
-#: A shorter beginning may be that of anything.
-_SHORTEST_BEGINNING: Final = 3
+#: The minimum length of a name to be a prefix or word of a suggestion.
+_MIN_PREFIX: Final = 3
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """
     Return the one of *names* that was probably meant.
 
-    It is one that differs in case alone, else one that differs in few letters, else one that begins with
-    *name*, or has it for a word, as it is written. Where several are as near, none is meant more than others.
+    A name that differs only in case is preferred, then one with few different letters, then one that starts
+    with *name* or contains it as a word in the same case. Ambiguous matches are not suggested.
 
     Args:
         name:
-            The name that does not exist.
+            The unknown name.
 
         names:
-            Those that do.
+            The known names.
 
     Returns:
-        None if none of them is near, or several are equally so.
+        The suggestion; None if no name is similar, or several are equally similar.
     """
     names = list(names)
-    # A name of three times the length is not similar. A client may send a name of any length.
+    # Names three times as long are not similar. Clients can send names of any length.
     if len(name) > 3 * max(map(len, names), default=0):
         return None
     folded = {candidate.casefold(): candidate for candidate in names}
     word = name.casefold()
     if word in folded:
         return folded[word]
-    shares = _shares(word, folded)
-    best = max(shares.values(), default=None)
-    slips = [folded[other] for other, share in shares.items() if share == best]
-    found = slips or _longer(name, folded.values())
-    return found[0] if len(found) == 1 else None
+    similarities = _similarities(word, folded)
+    best = max(similarities.values(), default=None)
+    misspelt = [folded[candidate] for candidate, similarity in similarities.items() if similarity == best]
+    candidates = misspelt or _extensions(name, folded.values())
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def is_misspelt(name: str, other: str) -> bool:
-    """Return whether *name* is probably *other*: with its letters in another order, or about one wrong."""
-    one, two = name.casefold(), other.casefold()
-    if abs(len(one) - len(two)) > 1:
+    """Whether *name* is probably a misspelt *other*: with letters in another order, or about one wrong."""
+    first, second = name.casefold(), other.casefold()
+    if abs(len(first) - len(second)) > 1:
         return False
-    return sorted(one) == sorted(two) or SequenceMatcher(None, one, two).ratio() >= _ALIKE
+    return sorted(first) == sorted(second) or SequenceMatcher(None, first, second).ratio() >= _MIN_RATIO
 
 
-def near_file(named: str, folder: Path = Path()) -> str:
+def near_file(name: str, folder: Path = Path()) -> str:
     """
-    Return the end of an error about a file that is not there: the one that was probably meant, if any.
+    Return the end of an error message about a missing file: a similar file name, if any.
 
     Args:
-        named:
-            Its path.
+        name:
+            The path of the file.
 
         folder:
-            Where relative paths start from.
+            The base of relative paths.
     """
-    place = Path(named)
+    path = Path(name)
     try:
-        files = list((folder / place.parent).iterdir())
+        files = list((folder / path.parent).iterdir())
     except OSError:
         return ""
-    # Endings say nothing: names that are as short as a.csv and b.csv would be near.
-    stems = {file.stem: file.name for file in files if file.suffix == place.suffix}
-    others = [file.name for file in files if file.suffix != place.suffix]
-    meant = stems.get(nearest(place.stem, stems) or "") or nearest(place.name, others)
-    return f"; did you mean {str(place.with_name(meant))!r}?" if meant else ""
+    # Suffixes are compared separately: otherwise short names such as a.csv and b.csv would be similar.
+    stems = {file.stem: file.name for file in files if file.suffix == path.suffix}
+    candidates = [file.name for file in files if file.suffix != path.suffix]
+    suggestion = stems.get(nearest(path.stem, stems) or "") or nearest(path.name, candidates)
+    return f"; did you mean {str(path.with_name(suggestion))!r}?" if suggestion else ""
 
 
-def _shares(word: str, others: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Those that differ in few letters, each with how much the two have in common: in order, and in any."""
-    found, matcher = dict[str, tuple[float, float]](), SequenceMatcher(None, "", word)
-    for other in others:
-        shorter, longer = sorted((len(word), len(other)))
-        if shorter < _SHARE * longer:
+def _similarities(word: str, candidates: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Return the similarity to each name with few different letters: in order, and in any order."""
+    similarities, matcher = dict[str, tuple[float, float]](), SequenceMatcher(None, "", word)
+    for candidate in candidates:
+        shorter, longer = sorted((len(word), len(candidate)))
+        if shorter < _MIN_SHARE * longer:
             continue
-        matcher.set_seq1(other)
-        if (in_any_order := matcher.quick_ratio()) >= _SHARE:  # it takes a tenth of the time
+        matcher.set_seq1(candidate)
+        if (in_any_order := matcher.quick_ratio()) >= _MIN_SHARE:  # ten times as fast
             share = sum(map(itemgetter(2), matcher.get_matching_blocks())) / longer
-            if share >= _SHARE:
-                found[other] = share, in_any_order
-    return found
+            if share >= _MIN_SHARE:
+                similarities[candidate] = share, in_any_order
+    return similarities
 
 
-def _longer(name: str, others: Iterable[str]) -> list[str]:
-    """Those that begin with a name, or have it for a word."""
-    holding = [other for other in others if name in other] if len(name) >= _SHORTEST_BEGINNING else []
-    return [other for other in holding if other.startswith(name) or name in re.split(r"[\W_]+", other)]
+def _extensions(name: str, candidates: Iterable[str]) -> list[str]:
+    """Return the names that start with a name, or contain it as a word."""
+    containing = (
+        [candidate for candidate in candidates if name in candidate] if len(name) >= _MIN_PREFIX else []
+    )
+    return [
+        candidate
+        for candidate in containing
+        if candidate.startswith(name) or name in re.split(r"[\W_]+", candidate)
+    ]

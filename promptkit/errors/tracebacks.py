@@ -1,4 +1,4 @@
-"""Tracebacks and stacks, shortened to what the author of a recipe has written."""
+"""Tracebacks and stacks, shortened to the frames of recipe authors."""
 
 import gc
 import os
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-#: The folder of promptkit.
+#: The folder of the package.
 _PACKAGE: Final = Path(__file__).parents[1]
 
-#: Libraries that, beside promptkit, call an author's code, or check and convert its values.
-_RUNNING: Final = (
+#: Libraries that call authors' code, or validate and convert its values.
+_LIBRARIES: Final = (
     *("asyncio", "attr", "attrs", "cattr", "cattrs", "concurrent", "contextlib", "importlib", "msgspec"),
     *("runpy", "threading", "typeguard"),
 )
@@ -31,34 +31,34 @@ _RUNNING: Final = (
 
 def format_exception(error: BaseException) -> str:
     """
-    Return the traceback of *error* and of its causes, with the author's frames only.
+    Format *error* and its causes with the author's frames only.
 
-    Below it stands what is wrong with a text that could not be filled in.
+    If filling in a text failed, an explanation follows.
 
-    All frames are kept if none is an author's: then the fault is not in a recipe. A `ResultError`
-    has no traceback, since the function at fault has already returned.
+    All frames are kept if none of them is the author's, because the error is not in a recipe then. A
+    `ResultError` has no traceback, because its function has already returned.
     """
     if isinstance(error, ResultError):
         return f"{error}\n"
-    from traceback import TracebackException  # only a failure needs it
+    from traceback import TracebackException  # only needed for failures
 
-    whole = TracebackException.from_exception(error)
-    stacks = [shown.stack for shown in _chain(whole)]
-    kept = [list(compress(stack, _shown([frame.filename for frame in stack]))) for stack in stacks]
-    if any(kept):
-        for stack, frames in zip(stacks, kept, strict=True):
+    traceback = TracebackException.from_exception(error)
+    stacks = [exception.stack for exception in _chain(traceback)]
+    visible = [list(compress(stack, _visible([frame.filename for frame in stack]))) for stack in stacks]
+    if any(visible):
+        for stack, frames in zip(stacks, visible, strict=True):
             stack[:] = frames
     if isinstance(error, LookupError | TypeError | ValueError):
-        notes = (*(whole.__notes__ or ()), explain_filling(error))
-        whole.__notes__ = [note for note in notes if note is not None]
-    return "".join(whole.format())
+        notes = (*(traceback.__notes__ or ()), explain_filling(error))
+        traceback.__notes__ = [note for note in notes if note is not None]
+    return "".join(traceback.format())
 
 
 def drop_internal_frames(error: BaseException) -> None:
     """
-    Remove from an exception's traceback the frames of promptkit, and of the libraries that it calls.
+    Remove the frames of promptkit and of its libraries from an exception's traceback.
 
-    Frames before the first one of promptkit stay.
+    Frames before the first one of promptkit are kept.
     """
     entries: list[TracebackType] = []
     entry = error.__traceback__
@@ -66,77 +66,79 @@ def drop_internal_frames(error: BaseException) -> None:
         entries.append(entry)
         entry = entry.tb_next
     files = [entry.tb_frame.f_code.co_filename for entry in entries]
-    own = str(_PACKAGE) + os.sep
-    first = next((i for i, file in enumerate(files) if file.startswith(own)), len(files))
-    shown = _shown(files) if first < len(files) else []
-    kept = entries[:first] + list(compress(entries[first:], shown[first:]))
-    for entry, following in pairwise((*kept, None)):
+    package = str(_PACKAGE) + os.sep
+    first = next((i for i, file in enumerate(files) if file.startswith(package)), len(files))
+    is_visible = _visible(files) if first < len(files) else []
+    visible = entries[:first] + list(compress(entries[first:], is_visible[first:]))
+    for entry, following in pairwise((*visible, None)):
         if entry is not None:
             entry.tb_next = following
 
 
 def is_authors_file(file: str) -> bool:
-    """
-    Whether *file* is an author's: neither Python's, nor an installed package's, nor promptkit's.
-    """
+    """Whether *file* is an author's: not in the standard library, an installed package or promptkit."""
     if file.startswith("<") or not INSTALLED.isdisjoint(Path(file).parts):
         return False
     return not _is_below(file, (str(Path(os.__file__).parent), *_internals()))
 
 
-def _shown(files: Sequence[str]) -> list[bool]:
-    """Return for each frame whether it is shown: neither what calls authors' code, nor what that calls."""
+def _visible(files: Sequence[str]) -> list[bool]:
+    """Return for each frame whether to show it: frames of promptkit and its libraries are hidden."""
     internals = _internals()
-    shown = [not _is_below(file, internals) for file in files]
-    # Once an author's last frame has called one of ours, or of a library of ours, all that follows is ours.
-    behind = max((i for i, file in enumerate(files) if is_authors_file(file)), default=-1) + 1
-    if behind and not all(shown[behind : behind + 1]):
-        shown[behind:] = [False] * (len(files) - behind)
-    return shown
+    visible = [not _is_below(file, internals) for file in files]
+    # If the author's last frame calls promptkit or one of its libraries, all frames after it are internal.
+    end = max((i for i, file in enumerate(files) if is_authors_file(file)), default=-1) + 1
+    if end and not all(visible[end : end + 1]):
+        visible[end:] = [False] * (len(files) - end)
+    return visible
 
 
 def _internals() -> tuple[str, ...]:
-    """Return the folders and files of promptkit, and of the loaded libraries of `_RUNNING`."""
-    loaded = (getattr(sys.modules.get(name), "__file__", None) for name in _RUNNING)
+    """Return the folders and files of promptkit, and of the loaded libraries."""
+    loaded = (getattr(sys.modules.get(name), "__file__", None) for name in _LIBRARIES)
     files = [Path(file) for file in loaded if file]
     return str(_PACKAGE), *(str(file.parent if file.name == "__init__.py" else file) for file in files)
 
 
-def _is_below(file: str, places: tuple[str, ...]) -> bool:
-    """Return whether *file* is one of *places*, lies in one, or is generated code."""
+def _is_below(file: str, paths: tuple[str, ...]) -> bool:
+    """Whether *file* is one of *paths* or below one, or is generated code."""
     if file.startswith(("<frozen ", "<attrs generated ", "<cattrs generated ")):
         return True
-    return any(file == place or file.startswith(place + os.sep) for place in places)
+    return any(file == path or file.startswith(path + os.sep) for path in paths)
 
 
-def _chain(shown: "TracebackException") -> Iterator["TracebackException"]:
-    """Yield an exception with its causes, its contexts and the members of its groups."""
-    waiting: list[TracebackException | None] = [shown]
-    while waiting:
-        found = waiting.pop()
-        if found is not None:
-            yield found
-            waiting += [found.__cause__, found.__context__, *(getattr(found, "exceptions", None) or ())]
+def _chain(root: "TracebackException") -> Iterator["TracebackException"]:
+    """Yield an exception with its causes, contexts and group members."""
+    pending: list[TracebackException | None] = [root]
+    while pending:
+        exception = pending.pop()
+        if exception is not None:
+            yield exception
+            pending += [
+                exception.__cause__,
+                exception.__context__,
+                *(getattr(exception, "exceptions", None) or ()),
+            ]
 
 
-#: What has a frame that may be suspended: by the attribute that has it, the one that has what it waits for.
+#: Attributes of suspendable objects: the attribute of the frame, and that of the awaited object.
 _SUSPENDED: Final = {"cr_frame": "cr_await", "ag_frame": "ag_await", "gi_frame": "gi_yieldfrom"}
 
 
 def authors_line(thread: int | None, coroutine: Any = None, own: str = "") -> Location | None:
     """
-    Return the innermost line of an author that a thread is in; None if it is in none.
+    Return the innermost line of an author's code that a thread executes; None if there is none.
 
     Args:
         thread:
-            The number of the thread; None if it has not started.
+            The thread's identifier; None if it has not started.
 
         coroutine:
-            What is run on an event loop of that thread, if anything is. While it waits, the thread does
-            something else.
+            The coroutine that runs on the thread's event loop, if any. While it is suspended, the thread
+            executes other code.
 
         own:
-            The file of the function that was called, which is the author's wherever it lies.
+            The file of the called function, which counts as the author's wherever it is.
     """
     if coroutine is None or getattr(coroutine, "cr_running", False):
         frames = _frames_around(current_frames().get(thread or 0))
@@ -151,49 +153,49 @@ def authors_line(thread: int | None, coroutine: Any = None, own: str = "") -> Lo
 
 def current_frames() -> dict[int, FrameType]:
     """
-    Return the innermost frame of each thread, by the number of the thread.
+    Return the innermost frame of each thread, by thread identifier.
 
-    In Python 3.11, a garbage collection meanwhile may block all threads forever.
+    In Python 3.11, a garbage collection during the call can deadlock all threads.
 
     See Also:
         https://github.com/python/cpython/issues/106883
     """
-    collects = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         return sys._current_frames()  # noqa: SLF001 (documented)
     finally:
-        if collects:
+        if was_enabled:
             gc.enable()
 
 
 def _frames_around(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame and those around it, the outermost last."""
+    """Yield a frame and its callers, the outermost last."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
 def _frames_waiting(awaited: Any) -> Iterator[FrameType]:
-    """Yield the frames of a coroutine that waits, and those of what it waits for, the outermost first."""
-    seen = set[int]()  # tasks may wait for each other
+    """Yield the frames of a suspended coroutine and of the objects it awaits, the outermost first."""
+    seen = set[int]()  # tasks can wait for each other
     while awaited is not None and id(awaited) not in seen:
         seen.add(id(awaited))
         kind = next((name for name in _SUSPENDED if hasattr(awaited, name)), None)
         if kind is None:
-            awaited = _wrapped_in(awaited)
+            awaited = _awaited_by_c(awaited)
             continue
         if (frame := getattr(awaited, kind)) is not None:
             yield frame
         awaited = getattr(awaited, _SUSPENDED[kind])
 
 
-def _wrapped_in(awaited: Any) -> Any:
-    """What an iterator of C code waits for: a task's coroutine, or an asynchronous generator; else None."""
-    # Nothing else leads from the step of an asynchronous generator to the generator.
-    for held in gc.get_referents(awaited):
-        if hasattr(held, "get_coro"):  # a task
-            return held.get_coro()
-        if any(hasattr(held, name) for name in _SUSPENDED):
-            return held
+def _awaited_by_c(awaited: Any) -> Any:
+    """Return the coroutine or asynchronous generator that an iterator of C code awaits, or None."""
+    # There is no other way from the step of an asynchronous generator to the generator.
+    for referent in gc.get_referents(awaited):
+        if hasattr(referent, "get_coro"):  # a task
+            return referent.get_coro()
+        if any(hasattr(referent, name) for name in _SUSPENDED):
+            return referent
     return None

@@ -1,8 +1,8 @@
 """
-Exports: what a prompt says, in the form that a vendor's SDK takes; and catalogs in servers of others.
+Exports: renderings in the formats of vendors' SDKs, and prompts in servers of other frameworks.
 
-No vendor's SDK is imported. `promptkit.exports.fastmcp` and `promptkit.exports.mcp` add prompts to a server
-that exists already, and import that server's package.
+This package imports no vendor's SDK. `promptkit.exports.fastmcp` and `promptkit.exports.mcp` add prompts to
+an existing server, and import that server's package.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ __all__ = [
     "openai_responses_request",
 ]
 
-#: The vendors' forms, by the name that `promptkit render --format` and the preview have for them.
+#: Functions for the vendors' messages, by their names in `promptkit render --format` and the preview.
 FORMS: Final[dict[str, Callable[..., list[Any]]]] = {
     "openai-chat": openai_chat,
     "openai-responses": openai_responses,
@@ -40,7 +40,7 @@ FORMS: Final[dict[str, Callable[..., list[Any]]]] = {
     "gemini": gemini_contents,
 }
 
-#: What makes whole requests, by the same names, for ``promptkit render --request``.
+#: Functions for whole requests, by the same names, for ``promptkit render --request``.
 REQUESTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "openai-chat": openai_chat_request,
     "openai-responses": openai_responses_request,

@@ -1,4 +1,4 @@
-"""The form of an answer as vendors take it: the strict form of a JSON Schema."""
+"""Schemas of answers in the strict subset of JSON Schema that each vendor supports."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from msgspec import Struct
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.types.schemas import answer_name, answer_schema
 
-#: What every vendor knows of JSON Schema.
+#: Keywords of JSON Schema that every vendor supports.
 _COMMON: Final = frozenset(
     (
         *("type", "description", "enum", "format", "anyOf", "items"),
@@ -19,49 +19,49 @@ _COMMON: Final = frozenset(
 
 _FORMATS: Final = frozenset(("date-time", "date", "time", "duration"))
 
-#: The words of a schema that hold schemas: one, several in a list, or several by their names.
-_ONE: Final = ("items",)
-_SEVERAL: Final = ("anyOf",)
-_NAMED: Final = ("properties", "$defs")
+#: Keywords whose value is a schema, a list of schemas, or a mapping of names to schemas.
+_SCHEMA_KEYWORDS: Final = ("items",)
+_LIST_KEYWORDS: Final = ("anyOf",)
+_MAPPING_KEYWORDS: Final = ("properties", "$defs")
 
 
 class UnsupportedAnswerError(PromptkitError, TypeError):
     """
-    A vendor takes no answer of this type.
+    A vendor does not support this type of answer.
 
-    The message names the part of the type, and says what to write in its place.
+    The message names the part of the type, and suggests a replacement.
     """
 
 
 class Strictness(Struct, frozen=True):
     """
-    What one vendor takes of a schema. What it does not know, it refuses.
+    The subset of JSON Schema that a vendor supports; the vendor rejects everything else.
 
     Args:
         vendor:
-            How errors call it.
+            The vendor's name in error messages.
 
-        words:
-            The words of JSON Schema that it knows. Others are left out: descriptions say the same.
+        keywords:
+            The supported keywords. Others are removed; descriptions repeat their meaning.
 
         formats:
-            The formats of text that it knows.
+            The supported string formats.
 
         takes_any_names:
-            Whether an object may have members of any name.
+            Whether an object can have members with arbitrary names.
 
         takes_recursion:
-            Whether a class may hold itself.
+            Whether a class can contain itself.
 
         takes_any_root:
-            Whether an answer may be anything but an object.
+            Whether an answer can have a type other than object.
 
         requires_all:
-            Whether every member of an object has to be there.
+            Whether all members of an object must be required.
     """
 
     vendor: str
-    words: frozenset[str]
+    keywords: frozenset[str]
     formats: frozenset[str]
     takes_any_names: bool = False
     takes_recursion: bool = True
@@ -70,40 +70,40 @@ class Strictness(Struct, frozen=True):
 
     def schema(self, answer: Any) -> dict[str, Any]:
         """
-        Return the schema of a type as this vendor takes it.
+        Return the schema of a type in the vendor's subset.
 
         Raises:
-            UnsupportedAnswerError: If the vendor takes no such schema. It names the part of the type.
+            UnsupportedAnswerError: If the vendor does not support the type; the message names the part.
 
-            TypeError: If promptkit does not read the type.
+            TypeError: If promptkit does not support the type.
         """
         schema = answer_schema(answer)
         if not self.takes_any_root and schema.get("type") != "object":
-            self._refuse(answer_name(answer), "is no object", "put it into a class, as its only member")
+            self._refuse(answer_name(answer), "is not an object", "put it into a class, as its only member")
         return self._adapted(schema, answer_name(answer))
 
     def _adapted(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
         if "$ref" in schema and not self.takes_recursion:
             self._refuse(path, "is of a class that holds itself", "name as many levels as there are")
-        if "$ref" in schema:  # it takes no words beside it
+        if "$ref" in schema:  # no other keywords are allowed next to it
             return {"$ref": schema["$ref"]}
-        found = {word: value for word, value in schema.items() if word in self.words}
-        if found.get("format") not in self.formats:
-            found.pop("format", None)
-        for word in _ONE:
-            if word in found:
-                found[word] = self._adapted(found[word], f"{path}[]")
-        for word in _SEVERAL:
-            if word in found:
-                found[word] = [self._adapted(one, path) for one in found[word]]
-        for word in _NAMED:
-            if word in found:
-                named = found[word].items()
-                found[word] = {name: self._adapted(one, f"{path}.{name}") for name, one in named}
-        return self._closed(found, path) if found.get("type") == "object" else found
+        adapted = {keyword: value for keyword, value in schema.items() if keyword in self.keywords}
+        if adapted.get("format") not in self.formats:
+            adapted.pop("format", None)
+        for keyword in _SCHEMA_KEYWORDS:
+            if keyword in adapted:
+                adapted[keyword] = self._adapted(adapted[keyword], f"{path}[]")
+        for keyword in _LIST_KEYWORDS:
+            if keyword in adapted:
+                adapted[keyword] = [self._adapted(item, path) for item in adapted[keyword]]
+        for keyword in _MAPPING_KEYWORDS:
+            if keyword in adapted:
+                members = adapted[keyword].items()
+                adapted[keyword] = {name: self._adapted(item, f"{path}.{name}") for name, item in members}
+        return self._closed(adapted, path) if adapted.get("type") == "object" else adapted
 
     def _closed(self, schema: dict[str, Any], path: str) -> dict[str, Any]:
-        """An object without other members than those that are named."""
+        """Return an object schema without additional properties."""
         if "properties" not in schema:
             if self.takes_any_names:
                 return schema
@@ -111,13 +111,13 @@ class Strictness(Struct, frozen=True):
         required = list(schema["properties"]) if self.requires_all else schema.get("required", [])
         return {**schema, "required": required, "additionalProperties": False}
 
-    def _refuse(self, path: str, fault: str, hint: str) -> NoReturn:
-        msg = f"{self.vendor} takes no such answer: {path} {fault}; {hint}"
+    def _refuse(self, path: str, problem: str, hint: str) -> NoReturn:
+        msg = f"{self.vendor} takes no such answer: {path} {problem}; {hint}"
         raise UnsupportedAnswerError(msg)
 
 
 def schema_name(answer: Any) -> str:
-    """Return the name of a type as vendors take names: at most 64 letters, digits, ``_`` and ``-``."""
+    """Return the name of a type as vendors require it: at most 64 letters, digits, ``_`` and ``-``."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", answer_name(answer)).strip("_")[:64] or "answer"
 
 

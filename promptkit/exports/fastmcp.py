@@ -1,4 +1,4 @@
-"""Prompts in a server of fastmcp that exists already. It needs fastmcp 4.1 or later."""
+"""Prompts for an existing server of fastmcp. It needs fastmcp 4.1 or later."""
 
 import inspect
 from contextlib import suppress
@@ -26,21 +26,21 @@ def add_prompts(server: "FastMCP[Any]", target: Target) -> None:
     """
     Add prompts to a server of fastmcp, with their completions.
 
-    Clients list them, get them, and are told what is wrong with arguments, as promptkit serves them. They
-    go through the server's middleware as its own prompts do. Call it after the server's own ``completion``
-    is registered, as a server has one of them: it is asked for everything else.
+    Clients list and get the prompts, and receive the same error messages, as from a promptkit server. The
+    requests pass through the server's middleware. A server has a single ``completion`` handler: call this
+    function after registering yours, which still receives all other requests.
 
     Args:
         server:
             The server.
 
         target:
-            A folder, a file, a module, or a `Catalog`; or one prompt, or several.
+            A folder, a file, a module, a `Catalog`, or one or more prompts.
 
     Raises:
-        LoadError: If there is nothing at *target*.
+        LoadError: If *target* does not exist.
 
-        CompileError: If something there cannot be served. Of a `Catalog`, all else is served.
+        CompileError: If a prompt does not compile; a `Catalog` serves the valid ones.
     """
     source = InProcessServer(target)
     for listed in source.listed():
@@ -49,7 +49,7 @@ def add_prompts(server: "FastMCP[Any]", target: Target) -> None:
 
 
 class _AddedPrompt(Prompt):
-    """A prompt that promptkit renders."""
+    """A fastmcp prompt that promptkit renders."""
 
     KEY_PREFIX: ClassVar[str] = Prompt.KEY_PREFIX
 
@@ -58,41 +58,46 @@ class _AddedPrompt(Prompt):
 
     @classmethod
     def of(cls, source: InProcessServer, listed: ListedPrompt) -> "_AddedPrompt":
-        """Make the prompt that is *listed*."""
+        """Create a fastmcp prompt from its listing."""
         arguments = [
-            PromptArgument(name=one.name, description=one.description, required=bool(one.required))
-            for one in listed.arguments or ()
+            PromptArgument(
+                name=argument.name, description=argument.description, required=bool(argument.required)
+            )
+            for argument in listed.arguments or ()
         ]
-        same = listed.model_dump(include={"name", "title", "description", "icons"})
-        made = cls(**same, meta=dict(listed.meta or {}), arguments=arguments)
-        made._source, made._listed = source, listed
-        return made
+        fields = listed.model_dump(include={"name", "title", "description", "icons"})
+        prompt = cls(**fields, meta=dict(listed.meta or {}), arguments=arguments)
+        prompt._source, prompt._listed = source, listed
+        return prompt
 
     def to_mcp_prompt(self, **overrides: Any) -> ListedPrompt:
-        """As listed by promptkit: fastmcp's arguments have no titles."""
-        made = super().to_mcp_prompt(**overrides)
-        return made.model_copy(update={"arguments": self._listed.arguments})
+        """Return the listing with titles of arguments, which fastmcp lacks."""
+        prompt = super().to_mcp_prompt(**overrides)
+        return prompt.model_copy(update={"arguments": self._listed.arguments})
 
     async def render(self, arguments: dict[str, Any] | None = None) -> PromptResult:
-        """Return what promptkit renders. Raises `MCPError` as promptkit's own server would answer."""
+        """Render the prompt. Raises `MCPError` with the error of a promptkit server."""
         session = None
-        with suppress(RuntimeError):  # outside of a request there is none
+        with suppress(RuntimeError):  # outside a request
             session = get_context().session
-        found = await self._source.get_prompt(self._listed.name, arguments, session)
-        # A message of fastmcp's would not take a resource link. What clients receive does.
-        messages = [Message.model_construct(role=one.role, content=one.content) for one in found.messages]
-        return PromptResult.model_construct(messages=messages, description=found.description, meta=None)
+        rendering = await self._source.get_prompt(self._listed.name, arguments, session)
+        # The constructor of fastmcp's Message rejects resource links, but clients accept them.
+        messages = [
+            Message.model_construct(role=message.role, content=message.content)
+            for message in rendering.messages
+        ]
+        return PromptResult.model_construct(messages=messages, description=rendering.description, meta=None)
 
 
-def _completion_handler(source: InProcessServer, before: "CompletionHandler | None") -> "CompletionHandler":
-    """What completes the arguments of the prompts of *source*, and leaves the rest to *before*."""
+def _completion_handler(source: InProcessServer, fallback: "CompletionHandler | None") -> "CompletionHandler":
+    """Return a completion handler for the prompts of *source* that delegates the rest to *fallback*."""
 
     async def complete(ref: Any, argument: CompletionArgument, context: CompletionContext | None) -> Any:
         if isinstance(ref, PromptReference) and ref.name in source.catalog:
             return await source.complete(ref.name, argument, context)
-        if before is None:
+        if fallback is None:
             return None
-        found = await to_thread.run_sync(before, ref, argument, context)  # it may take its time
-        return await found if inspect.isawaitable(found) else found
+        completion = await to_thread.run_sync(fallback, ref, argument, context)  # it can block
+        return await completion if inspect.isawaitable(completion) else completion
 
     return complete

@@ -1,4 +1,4 @@
-"""A server in the process of another one, which passes on what its clients ask."""
+"""A server in the process of another server, which forwards requests to it."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
 
 class InProcessServer:
     """
-    Answers from a catalog, with the time limits, the errors and the threads of a server of its own.
+    A server of a catalog, with promptkit's time limits, error messages and threads.
 
-    Its threads start with the first request, so that a process may be forked before. What needs scopes is
-    left out, as nobody says here who has them.
+    Its threads start with the first request, so that the process can fork before. Prompts that need scopes
+    are omitted, because the scopes of callers are unknown here.
 
     Args:
         target:
-            A folder, a file, a module, or a `Catalog`; or one prompt or resource, or several.
+            A folder, a file, a module, a `Catalog`, or one or more prompts and resources.
 
     Raises:
-        LoadError: If there is nothing at *target*.
+        LoadError: If *target* does not exist.
 
-        CompileError: If something there cannot be served. Of a `Catalog`, all else is served.
+        CompileError: If a prompt or resource does not compile; a `Catalog` serves the valid ones.
     """
 
     def __init__(self, target: Target) -> None:
         catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
         self.catalog = catalog.visible_to(NO_SCOPES)
         self._lines: SimpleQueue[bytes] = SimpleQueue()
-        self._waiting: dict[int, Future[dict[str, Any]]] = {}
+        self._pending: dict[int, Future[dict[str, Any]]] = {}
         self._ids = count(1)
 
     def listed(self) -> list[Prompt]:
         """Return the prompts as clients list them."""
         lowering = lowering_for(LATEST_HANDSHAKE)
-        made = msgspec.to_builtins([lowering.prompt(prompt) for prompt in self.catalog.prompts])
-        return [Prompt.model_validate(one) for one in made]
+        listings = msgspec.to_builtins([lowering.prompt(prompt) for prompt in self.catalog.prompts])
+        return [Prompt.model_validate(listing) for listing in listings]
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, Any] | None, session: "ServerSession | None"
@@ -66,21 +66,21 @@ class InProcessServer:
 
         Args:
             name:
-                The prompt.
+                The prompt's name.
 
             arguments:
-                What the client has sent.
+                The arguments as the client sent them.
 
             session:
-                The client; None if it is unknown.
+                The client's session; None if it is unknown.
 
         Raises:
-            MCPError: With the code, the message and the data that a server of its own would send.
+            MCPError: With the code, message and data that a promptkit server would send.
         """
         params = {"name": name, "arguments": dict(arguments or {})}
         result = await self._request("prompts/get", params, session)
-        found = {"description": result.get("description"), "messages": result["messages"]}
-        return GetPromptResult.model_validate(found)
+        rendering = {"description": result.get("description"), "messages": result["messages"]}
+        return GetPromptResult.model_validate(rendering)
 
     async def complete(
         self, name: str, argument: CompletionArgument, context: CompletionContext | None
@@ -90,16 +90,16 @@ class InProcessServer:
 
         Args:
             name:
-                The prompt.
+                The prompt's name.
 
             argument:
-                The argument, and what was typed of it so far.
+                The argument, and its value typed so far.
 
             context:
-                Has the arguments that were chosen before.
+                The arguments already chosen.
 
         Raises:
-            MCPError: As for `get_prompt`.
+            MCPError: In the same cases as `get_prompt`.
         """
         chosen = context.arguments if context else None
         params = {
@@ -111,40 +111,40 @@ class InProcessServer:
         return Completion.model_validate(result["completion"])
 
     async def _request(self, method: str, params: dict[str, Any], session: "ServerSession | None") -> Any:
-        number, reply = next(self._ids), Future[dict[str, Any]]()
-        self._waiting[number] = reply
-        self._send({"id": number, "method": method, "params": {**params, "_meta": _meta(session)}})
+        request_id, reply = next(self._ids), Future[dict[str, Any]]()
+        self._pending[request_id] = reply
+        self._send({"id": request_id, "method": method, "params": {**params, "_meta": _meta(session)}})
         try:
             message = await to_thread.run_sync(reply.result, abandon_on_cancel=True)
         finally:
-            if self._waiting.pop(number, None) is not None:  # the client does not want it any more
+            if self._pending.pop(request_id, None) is not None:  # the client has cancelled the request
                 reply.cancel()
-                self._send({"method": "notifications/cancelled", "params": {"requestId": number}})
+                self._send({"method": "notifications/cancelled", "params": {"requestId": request_id}})
         if "error" in message:
             raise MCPError(**message["error"])
         return message["result"]
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._started.put(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
+        self._input.put(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
 
     @cached_property
-    def _started(self) -> SimpleQueue[bytes]:
-        """Where lines are put for a server that reads them."""
+    def _input(self) -> SimpleQueue[bytes]:
+        """The input queue of the server, which starts on first use."""
         server = Server(self.catalog, self._receive, limits=Limits(completions=inf))
         server.read_from(self._lines.get, bool)  # the input never ends
         return self._lines
 
     def _receive(self, data: bytes) -> None:
         for message in map(msgspec.json.decode, data.splitlines()):
-            if (reply := self._waiting.pop(message.get("id"), None)) is not None:
+            if (reply := self._pending.pop(message.get("id"), None)) is not None:
                 reply.set_result(message)
 
 
 def _meta(session: "ServerSession | None") -> dict[str, Any]:
-    """What is said in every request: the client has no form to ask the person with."""
+    """Return the ``_meta`` of every request: the client does not support elicitation."""
     (revision,) = MODERN
-    known = session.client_params if session is not None else None
-    name, version = (known.client_info.name, known.client_info.version) if known else ("unknown", VERSION)
+    params = session.client_params if session is not None else None
+    name, version = (params.client_info.name, params.client_info.version) if params else ("unknown", VERSION)
     return {
         wire.PROTOCOL_VERSION: revision,
         wire.CLIENT_INFO: {"name": name, "version": version},

@@ -1,4 +1,4 @@
-"""Prompts in a server of the official Python SDK that exists already. It needs mcp 2.3 or later."""
+"""Prompts for an existing server of the official Python SDK. It needs mcp 2.3 or later."""
 
 from typing import Any
 
@@ -24,52 +24,54 @@ def add_prompts(server: MCPServer[Any] | Server[Any], target: Target) -> None:
     """
     Add prompts to a server of the official Python SDK, with their completions.
 
-    Clients list them, get them, and are told what is wrong with arguments, as promptkit serves them.
-    Everything else is answered as before. A prompt of the server's own with the same name is replaced.
-    Call it after the server's own prompts, and its ``completion``, are registered.
+    Clients list and get the prompts, and receive the same error messages, as from a promptkit server. The
+    server continues to answer everything else. Its own prompts with the same names are replaced. Call this
+    function after registering the server's own prompts and its ``completion``.
 
     Args:
         server:
             An `MCPServer`, or a low-level `Server`.
 
         target:
-            A folder, a file, a module, or a `Catalog`; or one prompt, or several.
+            A folder, a file, a module, a `Catalog`, or one or more prompts.
 
     Raises:
-        LoadError: If there is nothing at *target*.
+        LoadError: If *target* does not exist.
 
-        CompileError: If something there cannot be served. Of a `Catalog`, all else is served.
+        CompileError: If a prompt does not compile; a `Catalog` serves the valid ones.
     """
     source = InProcessServer(target)
     low_level = server._lowlevel_server if isinstance(server, MCPServer) else server  # noqa: SLF001 (its own decorators do the same)
-    # What answers until now: requests for prompts that were added go first to the functions here.
-    before = {
+    # The previous handlers receive the requests that are not about the added prompts.
+    previous = {
         method: entry.handler
         for method in ("prompts/list", "prompts/get", "completion/complete")
         if (entry := low_level.get_request_handler(method)) is not None
     }
 
     async def list_prompts(context: Any, params: PaginatedRequestParams) -> Any:
-        """The server's own pages; what was added is on the last."""
+        """Return a page of the server's own prompts; the last page also has the added ones."""
         page: Any = ListPromptsResult(prompts=[])
-        if "prompts/list" in before:
-            page = await before["prompts/list"](context, params)
+        if "prompts/list" in previous:
+            page = await previous["prompts/list"](context, params)
         prompts = [prompt for prompt in page.prompts if prompt.name not in source.catalog]
         if page.next_cursor is None:
             prompts += source.listed()
         return page.model_copy(update={"prompts": prompts})
 
     async def get_prompt(context: Any, params: GetPromptRequestParams) -> Any:
-        if params.name in source.catalog or "prompts/get" not in before:
+        if params.name in source.catalog or "prompts/get" not in previous:
             return await source.get_prompt(params.name, params.arguments, context.session)
-        return await before["prompts/get"](context, params)
+        return await previous["prompts/get"](context, params)
 
     async def complete(context: Any, params: CompleteRequestParams) -> Any:
-        ref, own = params.ref, before.get("completion/complete")
-        if isinstance(ref, PromptReference) and (ref.name in source.catalog or own is None):
-            found = await source.complete(ref.name, params.argument, params.context)
-            return CompleteResult(completion=found)
-        return await own(context, params) if own else CompleteResult(completion=Completion(values=[]))
+        ref, fallback = params.ref, previous.get("completion/complete")
+        if isinstance(ref, PromptReference) and (ref.name in source.catalog or fallback is None):
+            completion = await source.complete(ref.name, params.argument, params.context)
+            return CompleteResult(completion=completion)
+        return (
+            await fallback(context, params) if fallback else CompleteResult(completion=Completion(values=[]))
+        )
 
     low_level.add_request_handler("prompts/list", PaginatedRequestParams, list_prompts)
     low_level.add_request_handler("prompts/get", GetPromptRequestParams, get_prompt)

@@ -1,4 +1,4 @@
-"""What OpenAI, Anthropic and Gemini take: the messages of a request to each."""
+"""The messages of requests to OpenAI, Anthropic and Gemini."""
 
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -12,7 +12,7 @@ from promptkit.language.messages import Workflow
 
 _PDF: Final = "application/pdf"
 
-#: Documents that OpenAI's responses take, and the ends of their names.
+#: Types of documents that OpenAI's responses accept, with their file suffixes.
 _DOCUMENTS: Final = {
     _PDF: ".pdf",
     "application/msword": ".doc",
@@ -25,15 +25,15 @@ _DOCUMENTS: Final = {
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
 }
 
-#: What marks a stable prefix, in requests to models that know it. No part has it unless an author says so.
-_OPENAI_MARK: Final = "prompt_cache_breakpoint"
+#: The key that marks a cache breakpoint; only parts before an explicit cache point have it.
+_OPENAI_BREAKPOINT: Final = "prompt_cache_breakpoint"
 
-#: How long a title of Anthropic's may be, in characters.
+#: The maximum length of a document's title at Anthropic, in characters.
 _MAX_TITLE: Final = 500
 
-#: What Gemini calls the types of files that it takes. Animations are not among them:
+#: Gemini's names for the file types it accepts. Animations are not supported:
 #: https://ai.google.dev/gemini-api/docs/image-understanding.
-_GEMINI_FILES: Final = {
+_GEMINI_TYPES: Final = {
     **{f"image/{name}": f"image/{name}" for name in ("png", "jpeg", "webp", "heic", "heif")},
     **{name: name for name in (*sorted(AUDIO_TYPES), _PDF)},
     "audio/mpeg": "audio/mp3",
@@ -48,21 +48,21 @@ def openai_chat(
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         lossy:
-            Whether what OpenAI does not take becomes text that says what it was.
+            Whether to replace content that OpenAI does not support by a text description.
 
         system_role:
-            The role of the system part. Many servers that are compatible with OpenAI's know only
+            The role of the system part. Many servers that are compatible with OpenAI's support only
             ``"system"``.
 
     Returns:
-        A dictionary for the system part, if there is one, and for each turn: messages of one role that
-        follow each other are one turn.
+        One dictionary for the system part, if there is one, and one per turn. Consecutive messages of the
+        same role form one turn.
 
     Raises:
-        ExportError: If there is anything that OpenAI does not take, unless *lossy*.
+        ExportError: If there is unsupported content, unless *lossy*.
 
     See Also:
         https://platform.openai.com/docs/api-reference/chat/create
@@ -79,17 +79,17 @@ def openai_responses(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         lossy:
-            Whether what OpenAI does not take becomes text that says what it was.
+            Whether to replace content that OpenAI does not support by a text description.
 
     Returns:
-        A dictionary for each turn: messages of one role that follow each other are one turn.
+        One dictionary per turn. Consecutive messages of the same role form one turn.
 
     Raises:
-        ExportError: If there is anything that OpenAI does not take, unless *lossy*; or a system part, which
-            belongs into the ``instructions``: see `openai_responses_request`.
+        ExportError: If there is unsupported content, unless *lossy*, or a system part, which belongs in the
+            ``instructions``: see `openai_responses_request`.
 
     See Also:
         https://platform.openai.com/docs/api-reference/responses/create
@@ -103,17 +103,17 @@ def anthropic_messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         lossy:
-            Whether what Anthropic does not take becomes text that says what it was.
+            Whether to replace content that Anthropic does not support by a text description.
 
     Returns:
-        A dictionary for each turn: messages of one role that follow each other are one turn.
+        One dictionary per turn. Consecutive messages of the same role form one turn.
 
     Raises:
-        ExportError: If there is anything that Anthropic does not take, unless *lossy*; or a system part,
-            which has a place of its own: see `anthropic_request`.
+        ExportError: If there is unsupported content, unless *lossy*, or a system part, which has its own
+            field: see `anthropic_request`.
 
     See Also:
         https://docs.anthropic.com/en/api/messages
@@ -123,10 +123,10 @@ def anthropic_messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
 def anthropic_parts(workflow: Workflow, *, lossy: bool) -> tuple[list[Part], list[Any]]:
     """
-    Return the blocks of the system part, and the messages, as `anthropic_messages` does without one.
+    Return the blocks of the system part, and the messages without it.
 
     Raises:
-        ExportError: As `anthropic_messages`.
+        ExportError: If there is unsupported content, unless *lossy*.
     """
     turns = turns_of(workflow, _ANTHROPIC, lossy=lossy, has_system=True)
     head = [] if workflow.system is None else turns.pop(0).parts
@@ -139,18 +139,18 @@ def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         lossy:
-            Whether what Gemini does not take becomes text that says what it was.
+            Whether to replace content that Gemini does not support by a text description.
 
     Returns:
-        A dictionary for each turn: messages of one role that follow each other are one turn. Files are
-        `bytes`, as the SDK takes them; in JSON they are base64.
+        One dictionary per turn. Consecutive messages of the same role form one turn. Files are `bytes`, as
+        the SDK expects them; in JSON they are base64.
 
     Raises:
-        ExportError: If there is anything that Gemini does not take, unless *lossy*; or a system part, which
-            has a place of its own: see `gemini_request`.
+        ExportError: If there is unsupported content, unless *lossy*, or a system part, which has its own
+            field: see `gemini_request`.
 
     See Also:
         https://ai.google.dev/api/caching#Content
@@ -160,17 +160,17 @@ def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
 
 def _openai_message(turn: Turn) -> dict[str, Any]:
-    # Servers that speak this protocol all take strings, and not all take parts.
+    # All compatible servers accept strings; not all accept lists of parts.
     parts = turn.parts
-    if len(parts) == 1 and "text" in parts[0] and _OPENAI_MARK not in parts[0]:
+    if len(parts) == 1 and "text" in parts[0] and _OPENAI_BREAKPOINT not in parts[0]:
         return {"role": turn.role, "content": parts[0]["text"]}
-    if turn.role == "user" or any(_OPENAI_MARK in part for part in parts):
+    if turn.role == "user" or any(_OPENAI_BREAKPOINT in part for part in parts):
         return {"role": turn.role, "content": parts}
     return {"role": turn.role, "content": "".join(part["text"] for part in parts)}
 
 
 def _mark_for_openai(part: Part) -> None:
-    part[_OPENAI_MARK] = {"mode": "explicit"}
+    part[_OPENAI_BREAKPOINT] = {"mode": "explicit"}
 
 
 def _chat_image(url: str) -> Part:
@@ -178,8 +178,8 @@ def _chat_image(url: str) -> Part:
 
 
 def _chat_audio(file: File) -> Part:
-    form = "wav" if file.mime_type == "audio/wav" else "mp3"
-    return {"type": "input_audio", "input_audio": {"data": file.base64, "format": form}}
+    audio_format = "wav" if file.mime_type == "audio/wav" else "mp3"
+    return {"type": "input_audio", "input_audio": {"data": file.base64, "format": audio_format}}
 
 
 def _response_image(url: str) -> Part:
@@ -187,7 +187,7 @@ def _response_image(url: str) -> Part:
 
 
 def _named_data(file: File) -> dict[str, str]:
-    """A file with its name: the end of its URI, with the suffix of its type."""
+    """Return a file with its name: the last segment of its URI, with the suffix of its type."""
     name, suffix = PurePosixPath(unquote(urlsplit(file.uri or "").path)).name, _DOCUMENTS[file.mime_type]
     name = name if name.lower().endswith(suffix) else f"{name or 'document'}{suffix}"
     return {"filename": name, "file_data": file.data_url}
@@ -211,7 +211,7 @@ def _source(file: File) -> dict[str, str]:
 
 def _document(resource: EmbeddedResource) -> Part:
     text = resource.text or ""
-    if not text.strip() or len(resource.uri) > _MAX_TITLE:  # such blocks are refused
+    if not text.strip() or len(resource.uri) > _MAX_TITLE:  # the API rejects such blocks
         return _typed_text(str(resource))
     source = {"type": "text", "media_type": "text/plain", "data": text}
     return {"type": "document", "source": source, "title": resource.uri}
@@ -221,15 +221,15 @@ def _pdf(file: File) -> Part:
     return {"type": "document", "source": _source(file), "title": (file.uri or "document")[:_MAX_TITLE]}
 
 
-def _fetched_by_anthropic(kind: str) -> Callable[[str], Part]:
+def _anthropic_link(kind: str) -> Callable[[str], Part]:
     return lambda url: {"type": kind, "source": {"type": "url", "url": url}}
 
 
-def _fetched_by_gemini(name: str) -> Callable[[str], Part]:
+def _gemini_link(name: str) -> Callable[[str], Part]:
     return lambda url: {"file_data": {"mime_type": name, "file_uri": url}}
 
 
-#: https://platform.openai.com/docs/guides/file-inputs says which files each of the two takes.
+#: https://platform.openai.com/docs/guides/file-inputs lists the files that each API accepts.
 _CHAT: Final = Vendor(
     "OpenAI's chat completions",
     _typed_text,
@@ -257,7 +257,7 @@ _RESPONSES: Final = Vendor(
         **dict.fromkeys(_DOCUMENTS, lambda url: {"type": "input_file", "file_url": url}),
     },
     mark=_mark_for_openai,
-    marks_assistant=False,  # it refuses input_text there, and output_text can have no mark
+    marks_assistant=False,  # the API rejects input_text there, and output_text has no breakpoints
     joins_assistant=True,
 )
 
@@ -270,8 +270,8 @@ _ANTHROPIC: Final = Vendor(
         _PDF: _pdf,
     },
     links={
-        **dict.fromkeys(IMAGE_TYPES, _fetched_by_anthropic("image")),
-        _PDF: _fetched_by_anthropic("document"),
+        **dict.fromkeys(IMAGE_TYPES, _anthropic_link("image")),
+        _PDF: _anthropic_link("document"),
     },
     document=_document,
     mark=_mark_for_anthropic,
@@ -282,9 +282,9 @@ _GEMINI: Final = Vendor(
     lambda text: {"text": text},
     request="gemini_request",
     files=dict.fromkeys(
-        _GEMINI_FILES,
-        lambda file: {"inline_data": {"mime_type": _GEMINI_FILES[file.mime_type], "data": file.data}},
+        _GEMINI_TYPES,
+        lambda file: {"inline_data": {"mime_type": _GEMINI_TYPES[file.mime_type], "data": file.data}},
     ),
-    links={mime_type: _fetched_by_gemini(name) for mime_type, name in _GEMINI_FILES.items()},
+    links={mime_type: _gemini_link(name) for mime_type, name in _GEMINI_TYPES.items()},
     schemes=("https", "gs"),
 )

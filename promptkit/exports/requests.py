@@ -1,4 +1,4 @@
-"""Whole requests to OpenAI, Anthropic and Gemini: the arguments of the call of each SDK."""
+"""Whole requests to OpenAI, Anthropic and Gemini, as keyword arguments of their SDKs' calls."""
 
 from typing import Any, Literal
 
@@ -20,36 +20,36 @@ def openai_chat_request(
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         answer:
-            The type of the answer; that of the prompt if left out.
+            The type of the answer. The default is that of the prompt.
 
         lossy:
-            Whether what OpenAI does not take becomes text that says what it was.
+            Whether to replace content that OpenAI does not support by a text description.
 
         system_role:
-            The role of the system part. Many servers that are compatible with OpenAI's know only
+            The role of the system part. Many servers that are compatible with OpenAI's support only
             ``"system"``.
 
         **fields:
-            What else is sent, such as ``model``. They come before what is made here.
+            Other fields of the request, such as ``model``. They override the generated fields.
 
     Returns:
-        The messages, the form of the answer if there is one, and *fields*.
+        The messages, the response format if there is an answer type, and *fields*.
 
     Raises:
-        ExportError: If there is anything that OpenAI does not take, unless *lossy*.
+        ExportError: If there is content that OpenAI does not support, unless *lossy*.
 
-        UnsupportedAnswerError: If OpenAI takes no such answer; it names the part of the type. It is a
-            TypeError.
+        UnsupportedAnswerError: If OpenAI does not support the answer type. The message names the part of the
+            type. It is a TypeError.
 
     See Also:
         https://platform.openai.com/docs/api-reference/chat/create
     """
     request: dict[str, Any] = {"messages": openai_chat(workflow, lossy=lossy, system_role=system_role)}
-    if (wanted := _answer(workflow, answer)) is not None:
-        request["response_format"] = {"type": "json_schema", "json_schema": _named_schema(wanted)}
+    if (answer_type := _answer(workflow, answer)) is not None:
+        request["response_format"] = {"type": "json_schema", "json_schema": _named_schema(answer_type)}
     return {**request, **fields}
 
 
@@ -61,24 +61,25 @@ def openai_responses_request(
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         answer:
-            The type of the answer; that of the prompt if left out.
+            The type of the answer. The default is that of the prompt.
 
         lossy:
-            Whether what OpenAI does not take becomes text that says what it was.
+            Whether to replace content that OpenAI does not support by a text description.
 
         **fields:
-            What else is sent, such as ``model``. They come before what is made here.
+            Other fields of the request, such as ``model``. They override the generated fields.
 
     Returns:
-        The input, the instructions and the form of the answer if there are any, and *fields*.
+        The input, any instructions and response format, and *fields*.
 
     Raises:
-        ExportError: If there is anything that OpenAI does not take, unless *lossy*.
+        ExportError: If there is content that OpenAI does not support, unless *lossy*.
 
-     UnsupportedAnswerError: If OpenAI takes no such answer; it names the part of the type. It is a TypeError.
+        UnsupportedAnswerError: If OpenAI does not support the answer type. The message names the part of the
+            type. It is a TypeError.
 
     See Also:
         https://platform.openai.com/docs/api-reference/responses/create
@@ -86,8 +87,8 @@ def openai_responses_request(
     request: dict[str, Any] = {"input": openai_responses(_turns(workflow), lossy=lossy)}
     if workflow.system is not None:
         request["instructions"] = workflow.system.text
-    if (wanted := _answer(workflow, answer)) is not None:
-        request["text"] = {"format": {"type": "json_schema", **_named_schema(wanted)}}
+    if (answer_type := _answer(workflow, answer)) is not None:
+        request["text"] = {"format": {"type": "json_schema", **_named_schema(answer_type)}}
     return {**request, **fields}
 
 
@@ -99,35 +100,38 @@ def anthropic_request(
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         answer:
-            The type of the answer; that of the prompt if left out.
+            The type of the answer. The default is that of the prompt.
 
         lossy:
-            Whether what Anthropic does not take becomes text that says what it was.
+            Whether to replace content that Anthropic does not support by a text description.
 
         **fields:
-            What else is sent, such as ``model`` and ``max_tokens``, both of which Anthropic wants. They
-            come before what is made here.
+            Other fields of the request, such as ``model`` and ``max_tokens``, both of which Anthropic
+            requires. They override the generated fields.
 
     Returns:
-        The messages, the system part and the form of the answer if there are any, and *fields*.
+        The messages, any system part and output format, and *fields*.
 
     Raises:
-        ExportError: If there is anything that Anthropic does not take, unless *lossy*.
+        ExportError: If there is content that Anthropic does not support, unless *lossy*.
 
-        UnsupportedAnswerError: If Anthropic takes no such answer; it names the part of the type.
+        UnsupportedAnswerError: If Anthropic does not support the answer type. The message names the part of
+            the type. It is a TypeError.
 
     See Also:
         https://docs.anthropic.com/en/api/messages
     """
-    head, messages = anthropic_parts(workflow, lossy=lossy)
+    system, messages = anthropic_parts(workflow, lossy=lossy)
     request: dict[str, Any] = {"messages": messages}
-    if head:
-        request["system"] = head
-    if (wanted := _answer(workflow, answer)) is not None:
-        request["output_config"] = {"format": {"type": "json_schema", "schema": ANTHROPIC.schema(wanted)}}
+    if system:
+        request["system"] = system
+    if (answer_type := _answer(workflow, answer)) is not None:
+        request["output_config"] = {
+            "format": {"type": "json_schema", "schema": ANTHROPIC.schema(answer_type)}
+        }
     return {**request, **fields}
 
 
@@ -139,25 +143,26 @@ def gemini_request(
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         answer:
-            The type of the answer; that of the prompt if left out.
+            The type of the answer. The default is that of the prompt.
 
         lossy:
-            Whether what Gemini does not take becomes text that says what it was.
+            Whether to replace content that Gemini does not support by a text description.
 
         **fields:
-            What else is sent, such as ``model``. A dictionary for ``config`` is added to what is made here.
+            Other fields of the request, such as ``model``. A ``config`` dictionary is merged with the
+            generated one.
 
     Returns:
-        The contents, the ``config`` with the system part and the form of the answer if there are any, and
-        *fields*.
+        The contents, a ``config`` with any system part and response schema, and *fields*.
 
     Raises:
-        ExportError: If there is anything that Gemini does not take, unless *lossy*.
+        ExportError: If there is content that Gemini does not support, unless *lossy*.
 
-     UnsupportedAnswerError: If Gemini takes no such answer; it names the part of the type. It is a TypeError.
+        UnsupportedAnswerError: If Gemini does not support the answer type. The message names the part of the
+            type. It is a TypeError.
 
     See Also:
         https://ai.google.dev/api/generate-content
@@ -165,16 +170,16 @@ def gemini_request(
     config: dict[str, Any] = {}
     if workflow.system is not None:
         config["system_instruction"] = workflow.system.text
-    if (wanted := _answer(workflow, answer)) is not None:
+    if (answer_type := _answer(workflow, answer)) is not None:
         config["response_mime_type"] = "application/json"
-        config["response_json_schema"] = GEMINI.schema(wanted)
+        config["response_json_schema"] = GEMINI.schema(answer_type)
     config |= fields.pop("config", {})
     request = {"contents": gemini_contents(_turns(workflow), lossy=lossy)}
     return {**request, **({"config": config} if config else {}), **fields}
 
 
 def _turns(workflow: Workflow) -> Workflow:
-    """The workflow without its system part, which stands elsewhere in the request."""
+    """Return the workflow without its system part, which has another field in the request."""
     return workflow_of(workflow.messages, cache_points=workflow.cache_points)
 
 
@@ -183,5 +188,5 @@ def _answer(workflow: Workflow, answer: Any) -> Any:
 
 
 def _named_schema(answer: Any) -> dict[str, Any]:
-    """The form of an answer, as both of OpenAI's interfaces take it."""
+    """Return the named schema of an answer, as both OpenAI APIs expect it."""
     return {"name": schema_name(answer), "schema": OPENAI.schema(answer), "strict": True}

@@ -1,4 +1,4 @@
-"""A prompt as text with holes, for tools that keep nothing else: what it says is tried, not guessed."""
+"""Prompts as templates with placeholders, verified by rendering them with many texts."""
 
 import re
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ from promptkit.types.kinds import plain
 
 __all__ = ["Placeholder", "PromptTemplate", "TemplateError", "TemplateTurn", "template_of"]
 
-#: What is said: roles, each with its text.
-_Said: TypeAlias = list[tuple[Role | Literal["system"], str]]
+#: The roles and texts of a rendering.
+_Rendering: TypeAlias = list[tuple[Role | Literal["system"], str]]
 
-#: Texts that prompts may treat in a way of their own: they leave them out, indent, escape, fence or cut them.
+#: Texts that prompts can treat specially: omit, indent, escape, fence or cut.
 _TEXTS: Final = (
     "two words",
     "two\nlines",
@@ -40,23 +40,23 @@ _TEXTS: Final = (
     "long " * 20_000,
 )
 
-#: How many characters are shown before, and behind, the first that differs.
+#: The number of characters shown before and after the first difference.
 _CONTEXT: Final = 30
 
 
 class TemplateError(PromptkitError, ValueError):
     """
-    No template says what a prompt says.
+    A prompt cannot be represented by a template.
 
     Args:
         prompt:
             The prompt's name.
 
         reason:
-            Why, and what to do.
+            The reason, with a hint.
 
         is_close:
-            Whether there is one that says it for most texts.
+            Whether a template exists that is correct for most texts.
     """
 
     def __init__(self, prompt: str, reason: str, *, is_close: bool = False) -> None:
@@ -72,11 +72,11 @@ class TemplateError(PromptkitError, ValueError):
 
 class Placeholder(Struct, frozen=True):
     """
-    The place of an argument's text.
+    The placeholder of an argument's text.
 
     Args:
         name:
-            The argument.
+            The argument's name.
     """
 
     name: str
@@ -84,14 +84,14 @@ class Placeholder(Struct, frozen=True):
 
 class TemplateTurn(Struct, frozen=True):
     """
-    What one message says.
+    A message of a template.
 
     Args:
         role:
-            Who says it; ``"system"`` for the system part, which is the first.
+            Its role; ``"system"`` for the system part, which comes first.
 
         parts:
-            Text and holes, in order. No text is empty, and none follows another.
+            Texts and placeholders in order. Texts are not empty, and never adjacent.
     """
 
     role: Role | Literal["system"]
@@ -100,21 +100,21 @@ class TemplateTurn(Struct, frozen=True):
 
 class PromptTemplate(Struct, frozen=True):
     """
-    What a prompt says, with holes for its arguments.
+    A prompt as messages with placeholders for its arguments.
 
     Args:
         prompt:
             The prompt.
 
         turns:
-            Its messages.
+            The messages.
     """
 
     prompt: CompiledPrompt
     turns: tuple[TemplateTurn, ...]
 
-    def filled(self, texts: Mapping[str, str]) -> _Said:
-        """Return roles and texts, with each hole filled."""
+    def filled(self, texts: Mapping[str, str]) -> _Rendering:
+        """Fill in the placeholders, and return roles and texts."""
         return [
             (turn.role, "".join(part if isinstance(part, str) else texts[part.name] for part in turn.parts))
             for turn in self.turns
@@ -125,85 +125,91 @@ def template_of(
     prompt: Prompt[..., Any] | CompiledPrompt, values: Mapping[str, Any] | None = None, *, lossy: bool = False
 ) -> PromptTemplate:
     """
-    Return a template that says what a prompt says, whatever is put into its holes.
+    Return a template that equals the prompt's rendering for any texts in its placeholders.
 
-    Each argument that takes text is a hole, if it has no value; others have their values or their defaults.
-    The prompt is rendered for words that nobody writes, to see where they come out, and then for many other
-    texts, for each of which the template has to say the same.
+    Every argument of type `str` without a value becomes a placeholder; others have their values or defaults.
+    The prompt is rendered with unique words to locate the placeholders, and then with many other texts, for
+    each of which the template must match the rendering.
 
     Args:
         prompt:
             The prompt.
 
         values:
-            What is the same always, by argument, as a client sends it; None stands for the default.
+            Fixed values by argument name, as a client sends them; None means the default.
 
         lossy:
-            Whether a template will do that says the same for plain words, and not for every text.
+            Whether to accept a template that matches for plain words, but not for every text.
 
     Raises:
-        TemplateError: If there is none. It says for what text the prompt says something else.
+        TemplateError: If there is no such template. The message names a text for which the rendering differs.
 
-        ArgumentsError: If one of *values* is wrong.
+        ArgumentsError: If one of *values* is invalid.
     """
     compiled = prompt.compiled if isinstance(prompt, Prompt) else prompt
     source = _Source(compiled, values or {})
-    first, second = ({name: _mark(name, turn) for name in source.holes} for turn in "ab")
-    template = PromptTemplate(compiled, _turns(source.said(first, "for a made-up word"), first))
-    for name in source.holes:
+    marks, other_marks = ({name: _mark(name, turn) for name in source.placeholders} for turn in "ab")
+    template = PromptTemplate(compiled, _turns(source.render(marks, "for a made-up word"), marks))
+    for name in source.placeholders:
         if all(Placeholder(name) not in turn.parts for turn in template.turns):
-            source.refuse(f"the text of {name!r} does not stand in it as it is: give {name!r} a value")
-    source.compare(template, first, "rendered again")
-    source.compare(template, second, "for other words")
-    source.compare(template, dict.fromkeys(source.holes, "word"), "for the same word in all holes")
-    for name, text in [] if lossy else product(source.holes, _TEXTS):
-        source.compare(template, {**first, name: text}, f"where {name!r} is {short.repr(text)}", name)
+            source.refuse(f"the text of {name!r} is not part of the result unchanged: give {name!r} a value")
+    source.compare(template, marks, "rendered again")
+    source.compare(template, other_marks, "for other words")
+    source.compare(
+        template, dict.fromkeys(source.placeholders, "word"), "for the same word in all placeholders"
+    )
+    for name, text in [] if lossy else product(source.placeholders, _TEXTS):
+        source.compare(template, {**marks, name: text}, f"where {name!r} is {short.repr(text)}", name)
     return template
 
 
 def _mark(name: str, turn: str) -> str:
-    """A word that no prompt holds, of both cases, as prompts may change them."""
+    """Return a unique word, in mixed case because prompts can change the case."""
     return f"Zq{turn}{name.encode().hex()}Qz"
 
 
 _MARK: Final = re.compile("Zq[ab]([0-9a-f]+)Qz")
 
 
-def _turns(said: _Said, marks: Mapping[str, str]) -> tuple[TemplateTurn, ...]:
-    """What is said with marks in place of texts."""
+def _turns(rendering: _Rendering, marks: Mapping[str, str]) -> tuple[TemplateTurn, ...]:
+    """Convert a rendering with marks to turns with placeholders."""
     names = {mark: name for name, mark in marks.items()}
     pattern = re.compile(f"({'|'.join(names) or '(?!)'})")
     turns = []
-    for role, text in said:
+    for role, text in rendering:
         parts = [Placeholder(names[part]) if part in names else part for part in pattern.split(text) if part]
         turns.append(TemplateTurn(role, tuple(parts)))
     return tuple(turns)
 
 
 class _Source:
-    """A prompt, which arguments are holes, and the values of others."""
+    """A prompt with fixed values for some arguments and placeholders for others."""
 
     def __init__(self, prompt: CompiledPrompt, values: Mapping[str, Any]) -> None:
         self._prompt, self._values = prompt, values
-        open_ones = [one for one in prompt.arguments.ordered if one.name not in values]
-        self.holes = tuple(one.name for one in open_ones if _takes_text(one))
-        for one in open_ones:
-            if one.required and not _takes_text(one):
-                self.refuse(f"{one.name!r} takes {one.reader.expected}, and a hole any text: give it a value")
+        unfixed = [arg for arg in prompt.arguments.ordered if arg.name not in values]
+        self.placeholders = tuple(arg.name for arg in unfixed if _takes_text(arg))
+        for arg in unfixed:
+            if arg.required and not _takes_text(arg):
+                self.refuse(
+                    f"{arg.name!r} takes {arg.reader.expected}, and a placeholder any text: give it a value"
+                )
 
     def refuse(self, reason: str, *, is_close: bool = False) -> NoReturn:
-        """Raise the error with *reason*."""
-        raise TemplateError(self._prompt.name, _shown(reason), is_close=is_close) from None
+        """Raise a `TemplateError`."""
+        raise TemplateError(self._prompt.name, _with_names(reason), is_close=is_close) from None
 
-    def said(self, texts: Mapping[str, str], where: str, name: str = "") -> _Said:
-        """What the prompt says for texts in its holes; that of *name* is more than plain words."""
+    def render(self, texts: Mapping[str, str], where: str, name: str = "") -> _Rendering:
+        """Render the prompt with *texts*; if *name* is given, its text is more than plain words."""
         try:
             workflow = self._prompt.render({**self._values, **texts})
-        except Exception as error:  # authors raise anything
-            if isinstance(error, ArgumentsError) and any(one.argument not in texts for one in error.errors):
+        except Exception as error:  # prompts can raise anything
+            if isinstance(error, ArgumentsError) and any(
+                invalid.argument not in texts for invalid in error.errors
+            ):
                 raise
-            why = explanation("it", error) or f"it raises {type(error).__name__}: {error}"
-            self.refuse(f"{where}, it says nothing: {why}", is_close=bool(name))
+            reason = explanation("it", error) or f"it raises {type(error).__name__}: {error}"
+            self.refuse(f"{where}, rendering fails: {reason}", is_close=bool(name))
         for number, message in enumerate(workflow.messages, 1):
             content = message.content
             if isinstance(content, Media) or (isinstance(content, EmbeddedResource) and content.blob):
@@ -211,30 +217,39 @@ class _Source:
         return [(message.role, str(message.content)) for message in workflow.shown]
 
     def compare(self, template: PromptTemplate, texts: Mapping[str, str], where: str, name: str = "") -> None:
-        """Refuse a prompt that says something else than the template."""
-        found, expected = self.said(texts, where, name), template.filled(texts)
-        if found != expected:
-            says, would_say = _excerpt(found, expected), _excerpt(expected, found)
+        """Raise a `TemplateError` if the rendering differs from the template."""
+        rendering, expected = self.render(texts, where, name), template.filled(texts)
+        if rendering != expected:
+            actual, template_excerpt = _excerpt(rendering, expected), _excerpt(expected, rendering)
             hint = f": give {name!r} a value" if name else ""
-            self.refuse(f"{where}, it says {says}, and a template {would_say}{hint}", is_close=bool(name))
+            self.refuse(
+                f"{where}, it says {actual}, and a template {template_excerpt}{hint}", is_close=bool(name)
+            )
 
 
 def _takes_text(argument: Argument) -> bool:
     return plain(argument.annotation, core=True) is str
 
 
-def _shown(text: str) -> str:
-    """*text* with names in braces for the words that stand for them."""
-    return _MARK.sub(lambda found: f"{{{{{bytes.fromhex(found[1]).decode()}}}}}", text)
+def _with_names(text: str) -> str:
+    """Replace marks in *text* by the names of their arguments in braces."""
+    return _MARK.sub(lambda match: f"{{{{{bytes.fromhex(match[1]).decode()}}}}}", text)
 
 
-def _excerpt(said: _Said, other: _Said) -> str:
-    """What is said where something else is said first."""
-    pairs = zip_longest(said, other, fillvalue=("", ""))
+def _excerpt(rendering: _Rendering, other: _Rendering) -> str:
+    """Return an excerpt of a rendering at the first difference."""
+    pairs = zip_longest(rendering, other, fillvalue=("", ""))
     turns = next(pair for pair in pairs if pair[0] != pair[1])
     has_role = turns[0][0] != turns[1][0]
-    text, second = (_shown(f"[{role}] {text}" if role and has_role else text) for role, text in turns)
-    ends = enumerate(zip_longest(text, second))
-    at = next((number for number, (one, two) in ends if one != two), 0)  # made-up words are shown alike
-    begin = at - _CONTEXT if at > _CONTEXT else 0
-    return repr(f"{'...' if begin else ''}{text[begin : at + _CONTEXT]}")
+    text, second = (_with_names(f"[{role}] {text}" if role and has_role else text) for role, text in turns)
+    characters = enumerate(zip_longest(text, second))
+    offset = next(
+        (
+            index
+            for index, (first_character, second_character) in characters
+            if first_character != second_character
+        ),
+        0,
+    )  # made-up words are shown alike
+    start = offset - _CONTEXT if offset > _CONTEXT else 0
+    return repr(f"{'...' if start else ''}{text[start : offset + _CONTEXT]}")

@@ -1,7 +1,7 @@
 """
-What all exports share: a workflow becomes turns, whose parts are written as a vendor wants them.
+The common part of all exports: the turns of a workflow, with parts in a vendor's format.
 
-A vendor says which files it takes, and how it writes them. What it does not take is an error, or text.
+Each vendor defines the files it supports, and their format. Other files are errors, or become text.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,32 +22,32 @@ from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 from promptkit.language.validation import Role
 
-#: One part of a turn, as a vendor writes it.
+#: A part of a turn in a vendor's format.
 Part: TypeAlias = dict[str, Any]
 
-#: How many types a hint names at most.
+#: The maximum number of types that a hint names.
 _MAX_NAMED: Final = 4
 
-#: How many marks of a stable prefix OpenAI and Anthropic take in a request.
+#: The maximum number of cache breakpoints in a request to OpenAI or Anthropic.
 _MAX_MARKS: Final = 4
 
 
 class UnsupportedPart(Struct, frozen=True):
     """
-    A message that a vendor cannot take.
+    A message that a vendor does not support.
 
     Args:
         message:
-            Its number in the workflow, from 1 on; 0 for the system part.
+            Its number in the workflow, from 1; 0 for the system part.
 
         role:
-            Who speaks: ``"user"``, ``"assistant"`` or ``"system"``.
+            Its role: ``"user"``, ``"assistant"`` or ``"system"``.
 
         kind:
-            What it holds, as a MIME type.
+            The MIME type of its content.
 
         hint:
-            What to do about it.
+            How to fix it.
     """
 
     message: int
@@ -63,14 +63,14 @@ class UnsupportedPart(Struct, frozen=True):
 
 class ExportError(PromptkitError, ValueError):
     """
-    A workflow holds what a vendor cannot take.
+    A workflow has content that a vendor does not support.
 
     Args:
         vendor:
-            Whose form was wanted.
+            The vendor's name.
 
         parts:
-            Each message that cannot be taken, and what to do about it.
+            The unsupported messages, each with a hint.
     """
 
     def __init__(self, vendor: str, parts: tuple[UnsupportedPart, ...]) -> None:
@@ -79,18 +79,18 @@ class ExportError(PromptkitError, ValueError):
         self.parts = parts
 
     def __str__(self) -> str:
-        return f"{self.reason} (lossy=True sends text in place of what cannot be taken)"
+        return f"{self.reason} (lossy=True replaces unsupported content by text)"
 
     @property
     def reason(self) -> str:
-        """What cannot be taken, and what to do about each."""
+        """The unsupported messages and their hints."""
         return f"{self.vendor} cannot take it: {'; '.join(map(str, self.parts))}"
 
 
 @attrs.frozen
 class File:
     """
-    An image, a recording or another file that a message holds.
+    An image, an audio recording or another file in a message.
 
     Args:
         mime_type:
@@ -113,21 +113,21 @@ class File:
 
     @property
     def data_url(self) -> str:
-        """Its type and its bytes as a ``data:`` URL."""
+        """The file as a ``data:`` URL."""
         return f"data:{self.mime_type};base64,{self.base64}"
 
 
 @attrs.frozen
 class Turn:
     """
-    Messages of one role that follow each other.
+    Consecutive messages of one role.
 
     Args:
         role:
-            Who speaks; ``"system"`` for the system part.
+            Their role; ``"system"`` for the system part.
 
         parts:
-            What is said, as the vendor writes it.
+            Their content in the vendor's format.
     """
 
     role: Role | Literal["system"]
@@ -135,7 +135,7 @@ class Turn:
 
     @property
     def content(self) -> str | list[Part]:
-        """The text if nothing else is said, without marks; else the parts."""
+        """The text if it is the only part and has no cache breakpoint; otherwise the parts."""
         if len(self.parts) == 1 and self.parts[0].keys() == {"type", "text"}:
             return str(self.parts[0]["text"])
         return self.parts
@@ -144,38 +144,38 @@ class Turn:
 @attrs.frozen
 class Vendor:
     """
-    What one vendor takes in a turn of the user, and how it is written. Turns of the assistant are text.
+    The content that a vendor supports in user turns, and its format. Assistant turns are text.
 
     Args:
         name:
-            How errors call it.
+            The vendor's name in error messages.
 
         text:
-            Writes text.
+            A function that formats text.
 
         files:
-            What writes files, by the MIME types that the vendor takes.
+            Functions that format files, by the MIME types that the vendor supports.
 
         links:
-            What writes the URI of a file that the vendor fetches by itself, by the MIME types of such files.
+            Functions that format the URI of a file for the vendor to fetch, by MIME type.
 
         schemes:
-            What the URIs of such files begin with.
+            The URI schemes of such files.
 
         document:
-            Writes an embedded resource that is text; None if the vendor has no form of its own for that.
+            A function that formats an embedded text resource; None if the vendor has no format for it.
 
         request:
-            The function that makes a whole request, with the system part.
+            The name of the function that returns a whole request, with the system part.
 
         mark:
-            Marks a part as the end of a stable prefix; None if the vendor has no marks.
+            A function that adds a cache breakpoint to a part; None if the vendor has no breakpoints.
 
         marks_assistant:
-            Whether parts of the assistant can have a mark.
+            Whether parts of assistant turns can have a breakpoint.
 
         joins_assistant:
-            Whether texts of the assistant that follow each other are one text, with a blank line between.
+            Whether to join consecutive assistant texts into one, with a blank line between them.
     """
 
     name: str
@@ -192,111 +192,110 @@ class Vendor:
 
 def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: bool = False) -> list[Turn]:
     """
-    Return what *workflow* says, turn by turn.
+    Convert *workflow* to turns in the vendor's format.
 
     Args:
         workflow:
-            What a prompt rendered to.
+            The rendering of a prompt.
 
         vendor:
-            Whose form is wanted.
+            The vendor.
 
         lossy:
-            Whether what the vendor does not take becomes text that says what it was, and the system part a
-            turn of the user.
+            Whether to replace unsupported content by a text description, and a system part by a user turn.
 
         has_system:
-            Whether the system part is the first turn, of the role ``"system"``.
+            Whether the first turn can be the system part, with the role ``"system"``.
 
     Raises:
-        ExportError: If there is anything that the vendor does not take, unless *lossy*.
+        ExportError: If there is content that the vendor does not support, unless *lossy*.
     """
     turns: list[Turn] = []
-    unfit: list[UnsupportedPart] = []
+    unsupported: list[UnsupportedPart] = []
     if workflow.system is not None and not has_system:
         hint = f"make the whole request, with {vendor.request}(...)"
-        unfit.append(UnsupportedPart(0, "system", "text", hint))
+        unsupported.append(UnsupportedPart(0, "system", "text", hint))
     marks = None
     if workflow.cache_points and vendor.mark is not None:
         marks = _Marks(workflow, vendor, vendor.mark)
     messages = workflow.shown if has_system else workflow.sent
-    for number, message in enumerate(messages, len(workflow) - len(messages)):  # the system part is -1
+    for index, message in enumerate(messages, len(workflow) - len(messages)):  # the system part is -1
         parts = _parts(message, vendor)
         if parts is None:
-            unfit.append(_unfit(number + 1, message, vendor))
+            unsupported.append(_unsupported_part(index + 1, message, vendor))
             parts = [vendor.text(str(message.content))]
         if marks is not None:
-            parts = marks.split(number, message, parts)
+            parts = marks.split(index, message, parts)
         if turns and turns[-1].role == message.role:
             _extend(turns[-1], parts, vendor)
         else:
             turns.append(Turn(message.role, parts))
-    if unfit and not lossy:
-        raise ExportError(vendor.name, tuple(unfit))
+    if unsupported and not lossy:
+        raise ExportError(vendor.name, tuple(unsupported))
     if marks is not None:
         marks.write()
     return turns
 
 
 def _extend(turn: Turn, parts: list[Part], vendor: Vendor) -> None:
-    """Add what the next message says."""
+    """Append the parts of the next message."""
     if turn.role == "assistant" and vendor.joins_assistant:
         turn.parts[-1]["text"] += "\n\n"
     turn.parts.extend(parts)
 
 
 class _Marks:
-    """The marks of a request: one on the last part before each cache point that can have one."""
+    """The cache breakpoints of a request: one on the last part before each cache point that supports it."""
 
     def __init__(self, workflow: Workflow, vendor: Vendor, mark: Callable[[Part], object]) -> None:
         self._points = workflow.cache_points
         self._end = len(workflow)
         self._vendor = vendor
         self._mark = mark
-        self._places: list[Part] = []  # the parts that can have a mark
-        self._counts: set[int] = set()  # how many of them stand before each point
+        self._candidates: list[Part] = []  # the parts that can have a breakpoint
+        self._counts: set[int] = set()  # the number of candidates before each cache point
 
-    def split(self, number: int, message: Message, parts: list[Part]) -> list[Part]:
-        """Return the parts of a message, with its text split at the points in it."""
-        cuts = [offset for at, offset in self._points if at == number]
-        before = len(self._places)
+    def split(self, index: int, message: Message, parts: list[Part]) -> list[Part]:
+        """Return the parts of a message, with its text split at its cache points."""
+        cuts = [offset for point, offset in self._points if point == index]
+        before = len(self._candidates)
         if message.role == "assistant" and not self._vendor.marks_assistant:
             self._counts.update([before] if cuts else ())
             return parts
-        begins = sorted({0, *cuts})
-        if len(begins) > 1:
+        starts = sorted({0, *cuts})
+        if len(starts) > 1:
             text = str(message.content)
-            pieces = pairwise([*begins, len(text)])
+            pieces = pairwise([*starts, len(text)])
             parts = [self._vendor.text(text[begin:end]) for begin, end in pieces if begin < end]
-        self._places += parts
-        self._counts |= {before + begins.index(cut) for cut in cuts}
+        self._candidates += parts
+        self._counts |= {before + starts.index(cut) for cut in cuts}
         return parts
 
     def write(self) -> None:
-        """Write the last ones, as the longest prefix is worth most."""
-        if any(at == self._end for at, _ in self._points):
-            self._counts.add(len(self._places))
+        """Add the breakpoints; if there are too many, keep the last ones, whose prefixes are longest."""
+        if any(index == self._end for index, _ in self._points):
+            self._counts.add(len(self._candidates))
         for count in sorted(self._counts - {0})[-_MAX_MARKS:]:
-            self._mark(self._places[count - 1])
+            self._mark(self._candidates[count - 1])
 
 
 def _parts(message: Message, vendor: Vendor) -> list[Part] | None:
-    """What a message says; None if the vendor does not take it."""
+    """Return the parts of a message; None if the vendor does not support it."""
     content, is_user = message.content, message.role == "user"
     if isinstance(content, Text):
         return [vendor.text(content.text)]
     if isinstance(content, ResourceLink):
-        return [vendor.text(str(content)), *(_fetched(content, vendor) if is_user else ())]
+        return [vendor.text(str(content)), *(_linked_parts(content, vendor) if is_user else ())]
     file = _file(content)
     if file is None:
-        assert isinstance(content, EmbeddedResource)  # noqa: S101 (no other kind of content has no bytes)
+        assert isinstance(content, EmbeddedResource)  # noqa: S101 (all other content has bytes)
         return [vendor.document(content) if is_user and vendor.document else vendor.text(str(content))]
     write = vendor.files.get(file.mime_type) if is_user else None
     return None if write is None else [write(file)]
 
 
-def _fetched(link: ResourceLink, vendor: Vendor) -> list[Part]:
-    """What a link leads to, if the vendor can fetch it."""
+def _linked_parts(link: ResourceLink, vendor: Vendor) -> list[Part]:
+    """Return the part for the target of a link if the vendor can fetch it."""
     write = vendor.links.get(canonical_type(link.mime_type or ""))
     if write is None or urlsplit(link.uri).scheme.lower() not in vendor.schemes:
         return []
@@ -304,7 +303,7 @@ def _fetched(link: ResourceLink, vendor: Vendor) -> list[Part]:
 
 
 def _file(content: Content) -> File | None:
-    """The file that is in *content*; None if that is text."""
+    """Return the file in *content*; None if it is text."""
     if isinstance(content, Media):
         return File(str(content.mime_type), content.data, content.base64)
     if isinstance(content, EmbeddedResource) and content.blob is not None:
@@ -313,16 +312,20 @@ def _file(content: Content) -> File | None:
     return None
 
 
-def _unfit(number: int, message: Message, vendor: Vendor) -> UnsupportedPart:
-    """Say what to do about a message that the vendor does not take."""
+def _unsupported_part(number: int, message: Message, vendor: Vendor) -> UnsupportedPart:
+    """Describe an unsupported message, with a hint."""
     file = _file(message.content)
     kind = file.mime_type if file else type(message.content).__name__
     family = kind.partition("/")[0]
-    alike = sorted(known for known in vendor.files if known.partition("/")[0] == family)
+    alternatives = sorted(mime_type for mime_type in vendor.files if mime_type.partition("/")[0] == family)
     if message.role == "assistant":
-        hint = "put it into a turn of the user, as the assistant's turns are text"
+        hint = "put it into a user turn, because assistant turns are text"
     elif family == "text":
         hint = "embed it with text= in place of blob="
     else:
-        hint = f"convert it to {' or '.join(alike[:_MAX_NAMED])}" if alike else "say in text what it says"
+        hint = (
+            f"convert it to {' or '.join(alternatives[:_MAX_NAMED])}"
+            if alternatives
+            else "write a text with the same content"
+        )
     return UnsupportedPart(number, message.role, kind, hint)

@@ -1,1 +1,1 @@
-"""The only modules that open, write or remove files of users and repositories."""
+"""Safe access to files of users and repositories: no other package opens, writes or removes them."""

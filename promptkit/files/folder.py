@@ -1,10 +1,9 @@
 """
-A folder whose files are read, written and removed without leaving it.
+Confined access to a folder: files are read, written and removed without leaving it.
 
-The folder may have come with a repository that someone else wrote, so nothing in it is trusted: a path must
-be plain and relative, links are not followed, and pipes, devices and hard links are not written to. Where
-the system allows it, each name is opened relative to the folder above it, so that a link that appears while
-a command runs is not followed either.
+The folder can be part of an untrusted repository: paths must be plain and relative, links are not followed,
+and pipes, devices and hard links are not written to. Where the system allows it, each name is opened relative
+to its parent folder, so that links created while a command runs are not followed either.
 """
 
 import errno
@@ -20,7 +19,7 @@ from typing import Final
 
 from promptkit.files.reading import check_regular
 
-#: Whether names can be opened relative to an open folder. Elsewhere (Windows) links need privileges.
+#: Whether names can be opened relative to an open folder. On other systems (Windows), links need privileges.
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd
 
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -33,7 +32,7 @@ _FILE: Final = (
 )
 
 
-#: How many folders deep `Folder.walk` goes.
+#: Maximum depth of `Folder.walk`.
 _MAX_DEPTH: Final = 100
 
 
@@ -45,8 +44,8 @@ def check_plain(path: str) -> None:
     """
     Raise OSError unless *path* is relative, and names the same file below a folder on every system.
 
-    Its parts are separated by ``/``, none is empty, ``.`` or ``..``, and none has a backslash, a colon or a
-    control character.
+    Its parts are separated by ``/``. None of them is empty, ``.`` or ``..``, or contains a backslash, a colon
+    or a control character.
     """
     has_parts = all(part not in ("", ".", "..") for part in path.split("/"))
     if not has_parts or not path.isprintable() or any(char in path for char in "\\:"):
@@ -54,9 +53,7 @@ def check_plain(path: str) -> None:
 
 
 def _check_listed(path: str) -> None:
-    """
-    Raise OSError unless *path* names a file below a folder on this system, as those that it lists do.
-    """
+    """Raise OSError unless *path* names a file below a folder on this system, like the names it lists."""
     is_below = all(part not in ("", ".", "..") for part in path.split("/"))
     if not is_below or "\0" in path or (os.name == "nt" and any(char in path for char in "\\:")):
         raise OSError(errno.EINVAL, "it is not a path within the folder", path)
@@ -64,15 +61,15 @@ def _check_listed(path: str) -> None:
 
 class Folder:
     """
-    A folder that nothing leads out of.
+    A folder with confined access: no operation leaves it.
 
     Args:
         root:
             The trusted folder. Links in its own path are followed.
 
         within:
-            The folder's path below *root*, with ``/`` between its parts; ``""`` for *root* itself. Links in
-            it are refused.
+            The folder's path below *root*, with ``/`` as separator; ``""`` for *root* itself. Links in it are
+            rejected.
 
         is_portable:
             Whether paths must be plain, as `check_plain` requires. Pass False to read files by the names
@@ -83,40 +80,40 @@ class Folder:
             The absolute path of the folder.
 
         shown:
-            The path as messages show it: as the user has written it.
+            The path as messages show it: as the user typed it.
     """
 
     def __init__(self, root: str | os.PathLike[str], within: str = "", *, is_portable: bool = True) -> None:
         self._typed = os.fspath(root)
         self._root = os.path.abspath(root)
-        self._within = tuple(filter(None, within.split("/")))
+        self._subfolders = tuple(filter(None, within.split("/")))
         self._check: Callable[[str], None] = check_plain if is_portable else _check_listed
-        self.path = Path(self._root, *self._within)
-        self.shown = Path(os.path.normpath(os.path.join(self._typed, *self._within)))
+        self.path = Path(self._root, *self._subfolders)
+        self.shown = Path(os.path.normpath(os.path.join(self._typed, *self._subfolders)))
 
     @classmethod
     def named(cls, path: str | os.PathLike[str], *, is_portable: bool = True) -> "Folder":
         """
-        Return the folder that a user has named.
+        Return the folder at a path from the user.
 
-        A link in an absolute path was typed by the user. A link in a relative path may have come with the
-        repository that is the current folder, so it is not followed.
+        Links in absolute paths are followed, because the user typed them. Links in relative paths are not,
+        because they might be part of the repository in the current folder.
         """
-        normal = os.path.normpath(path)
-        parts = Path(normal).parts
-        if os.path.isabs(normal) or ".." in parts:
-            folder = cls(normal, is_portable=is_portable)
+        normalized = os.path.normpath(path)
+        parts = Path(normalized).parts
+        if os.path.isabs(normalized) or ".." in parts:
+            folder = cls(normalized, is_portable=is_portable)
         else:
-            folder = cls(".", "" if normal == "." else "/".join(parts), is_portable=is_portable)
+            folder = cls(".", "" if normalized == "." else "/".join(parts), is_portable=is_portable)
         folder.shown = Path(path)
         return folder
 
     @classmethod
     def inside(cls, root: str | os.PathLike[str], path: str | os.PathLike[str]) -> "Folder":
         """
-        Return a folder whose path may have links, as long as they stay in the trusted folder *root*.
+        Return a folder whose path can contain links, as long as they stay in the trusted folder *root*.
 
-        The links are resolved now: one that appears later is refused, as in every other folder.
+        The links are resolved once. Links that appear later are rejected, as in all folders.
 
         Args:
             root:
@@ -129,15 +126,17 @@ class Folder:
             OSError: If a link leads out of *root*.
         """
         real_root = Path(os.path.realpath(root))
-        place = Path(root, path)
-        real = Path(os.path.realpath(place))
+        path_in_root = Path(root, path)
+        real = Path(os.path.realpath(path_in_root))
         if not real.is_relative_to(real_root):
             raise OSError(
-                errno.ELOOP, f"it leads out of {os.fspath(root)}: put a folder in its place", str(place)
+                errno.ELOOP,
+                f"it leads out of {os.fspath(root)}: put a folder in its place",
+                str(path_in_root),
             )
         within = real.relative_to(real_root)
         folder = cls(real_root, "/".join(within.parts))
-        folder.shown = place
+        folder.shown = path_in_root
         return folder
 
     def __str__(self) -> str:
@@ -157,7 +156,7 @@ class Folder:
 
     def create(self, mode: int = 0o777) -> None:
         """
-        Create the folder, and those above it, unless they exist.
+        Create the folder and its parents, unless they exist.
 
         Args:
             mode:
@@ -180,17 +179,17 @@ class Folder:
 
     def resolve(self, path: str) -> str:
         """
-        Return the path of the file that *path* leads to, by links within this folder.
+        Return the path of the file that *path* leads to, following links within this folder.
 
         Raises:
             OSError: If the file does not exist, or a link leads out of the folder.
         """
         check_plain(path)
         root = os.path.realpath(self.path)
-        place = os.path.realpath(os.path.join(root, path), strict=True)
-        if not place.startswith(os.path.join(root, "")):
+        target = os.path.realpath(os.path.join(root, path), strict=True)
+        if not target.startswith(os.path.join(root, "")):
             raise OSError(errno.ELOOP, f"it leads out of {self.path.name!r}: put a copy in its place", path)
-        return os.path.relpath(place, root).replace(os.sep, "/")
+        return os.path.relpath(target, root).replace(os.sep, "/")
 
     def read(self, path: str, limit: int, check: Callable[[os.stat_result], object] = bool) -> bytes:
         """
@@ -201,7 +200,7 @@ class Folder:
                 The file's path below this folder.
 
             limit:
-                How many bytes it may have.
+                The maximum number of bytes.
 
             check:
                 Called with the status of the file before it is read. Its exceptions are raised.
@@ -217,7 +216,7 @@ class Folder:
         return data
 
     def digest(self, path: str, limit: int) -> str | None:
-        """Return the hexadecimal SHA-256 of a regular file of at most *limit* bytes; None for all others."""
+        """Return the hexadecimal SHA-256 of a regular file of at most *limit* bytes; None on any error."""
         try:
             return sha256(self.read(path, limit)).hexdigest()
         except OSError:
@@ -248,9 +247,9 @@ class Folder:
         self, path: str, *data: bytes, mode: int = 0o666, finish: Callable[[int], object] = bool
     ) -> None:
         """
-        Write a file, replacing a regular file that exists there; folders above it are created.
+        Write a file, replacing a regular file that exists there. Its parent folders are created.
 
-        The file is replaced at once: a process that is killed leaves the previous content.
+        The file is replaced atomically: if the process is killed, the previous content remains.
 
         Args:
             path:
@@ -264,7 +263,7 @@ class Folder:
 
             finish:
                 Called with the descriptor of the new file before it replaces the other. If it raises an
-                exception, the previous file stays.
+                exception, the previous file remains.
 
         Raises:
             OSError: If it cannot be written, or if a link, a pipe, a device or a folder is in its place.
@@ -288,26 +287,26 @@ class Folder:
 
     def write_new(self, files: Mapping[str, bytes]) -> None:
         """
-        Write files that do not exist yet. This folder, and those above the files, are created.
+        Write files that do not exist yet, and create this folder and the files' parent folders.
 
-        If one of the files cannot be written, none of them is left, nor a folder that was created.
+        If one of the files cannot be written, all created files and folders are removed.
 
         Raises:
-            OSError: With the path to show as its ``filename``. It is a FileExistsError if something is in
-                place of a file, and a NotADirectoryError if a file is in place of a folder.
+            OSError: With the path to show as its ``filename``. It is a FileExistsError if the path of a file
+                exists, and a NotADirectoryError if a file is in place of a folder.
         """
         try:
             with ExitStack() as undo:
-                for above in reversed((Path(self._root), *Path(self._root).parents)):
-                    if not above.is_dir():
-                        os.mkdir(above)
-                        undo.callback(_remove_if_empty, above)
+                for ancestor in reversed((Path(self._root), *Path(self._root).parents)):
+                    if not ancestor.is_dir():
+                        os.mkdir(ancestor)
+                        undo.callback(_remove_if_empty, ancestor)
                 for path, data in files.items():
                     self._write_new(path, data, undo)
                 undo.pop_all()
         except OSError as error:
-            where = os.path.normpath(os.path.join(self._typed, error.filename))
-            raise OSError(error.errno, error.strerror, where) from None
+            display_path = os.path.normpath(os.path.join(self._typed, error.filename))
+            raise OSError(error.errno, error.strerror, display_path) from None
 
     def remove(self, path: str) -> None:
         """Remove a file, or a link itself. Raises OSError if it does not exist, or is a folder."""
@@ -315,9 +314,9 @@ class Folder:
             os.unlink(name, dir_fd=parent)
 
     def remove_empty_folders(self, path: str) -> None:
-        """Remove the folders above the file *path*, up to this one, that are empty."""
+        """Remove the empty folders between the file *path* and this folder."""
         parts = path.split("/")[:-1]
-        with suppress(OSError):  # a folder that is not empty, or is in use, stays, and so do those above it
+        with suppress(OSError):  # a folder that is not empty, or is in use, remains, and so do its parents
             for end in range(len(parts), 0, -1):
                 with self._entry("/".join(parts[:end])) as (parent, name):
                     os.rmdir(name, dir_fd=parent)
@@ -333,14 +332,14 @@ class Folder:
             self._check(path)
         parts = tuple(filter(None, path.split("/")))
         with self._parent(parts) as parent:
-            with _errors_about("/".join((*self._within, *parts)) or os.curdir):  # and not as a descriptor
+            with _errors_with_path("/".join((*self._subfolders, *parts)) or os.curdir):
                 names = sorted(os.listdir(self._path(parts) if parent is None else parent))
-            found = []
+            entries = []
             for name in names:
-                with suppress(FileNotFoundError):  # removed meanwhile
-                    place = self._path((*parts, name)) if parent is None else name
-                    found.append((name, os.stat(place, dir_fd=parent, follow_symlinks=False)))
-            return found
+                with suppress(FileNotFoundError):  # removed in the meantime
+                    entry_path = self._path((*parts, name)) if parent is None else name
+                    entries.append((name, os.stat(entry_path, dir_fd=parent, follow_symlinks=False)))
+            return entries
 
     def walk(
         self, on_error: Callable[[str, OSError], object] | None = None
@@ -356,32 +355,32 @@ class Folder:
         Raises:
             OSError: If a folder cannot be read, or is nested too deeply.
         """
-        waiting = [""]
-        while waiting:
-            above = waiting.pop()
-            below = []
+        pending = [""]
+        while pending:
+            parent = pending.pop()
+            subfolders = []
             try:
-                # Each folder is opened from the top, so a chain of them would take quadratic time.
-                if above.count("/") >= _MAX_DEPTH:
-                    raise OSError(errno.ENAMETOOLONG, f"it is nested in {_MAX_DEPTH} folders", above)  # noqa: TRY301
-                entries = self.entries(above)
+                # Each folder is opened from the root, so a deep chain would take quadratic time.
+                if parent.count("/") >= _MAX_DEPTH:
+                    raise OSError(errno.ENAMETOOLONG, f"it is nested in {_MAX_DEPTH} folders", parent)  # noqa: TRY301
+                entries = self.entries(parent)
             except OSError as error:
                 if on_error is None:
                     raise
-                on_error(above, error)
+                on_error(parent, error)
                 continue
             for name, status in entries:
-                path = f"{above}/{name}" if above else name
+                path = f"{parent}/{name}" if parent else name
                 if stat.S_ISDIR(status.st_mode):
-                    below.append(path)
+                    subfolders.append(path)
                 else:
                     yield path, status
-            waiting += reversed(below)
+            pending += reversed(subfolders)
 
     @contextmanager
     def locked(self, *, wait: bool = False) -> Iterator[None]:
         """
-        Hold the folder's lock, which ends with the process and leaves no file.
+        Hold the folder's lock, which is released when the process exits and needs no lock file.
 
         Args:
             wait:
@@ -390,7 +389,7 @@ class Folder:
         Raises:
             FolderLockedError: If another process holds it, unless *wait* is true.
         """
-        if sys.platform == "win32":  # where open files keep other processes out
+        if sys.platform == "win32":  # open files keep other processes out there
             yield
             return
         import fcntl
@@ -406,37 +405,39 @@ class Folder:
             yield
 
     def _path(self, parts: tuple[str, ...]) -> str:
-        return os.path.join(self._root, *self._within, *parts)
+        return os.path.join(self._root, *self._subfolders, *parts)
 
     @contextmanager
     def _entry(self, path: str, *, create: bool = False) -> Iterator[tuple[int | None, str]]:
-        """Yield the folder of *path*, to be given as ``dir_fd``, and the name to use with it."""
+        """Yield the parent folder of *path* as a ``dir_fd``, and the name to use with it."""
         self._check(path)
         *above, name = path.split("/")
         with self._parent(tuple(above), create=create) as parent:
             yield parent, self._path((*above, name)) if parent is None else name
 
     def _write_new(self, path: str, data: bytes, undo: ExitStack) -> None:
-        """Write a file that does not exist yet, and have *undo* remove it and the folders created for it."""
+        """
+        Write a file that does not exist yet, and register its removal, with its new folders, with *undo*.
+        """
         self._check(path)
         *above, name = path.split("/")
 
         def remove_folder(names: tuple[str, ...]) -> None:
-            with suppress(OSError), self._folder(names[:-1]) as parent:  # it stays if others have used it
+            with suppress(OSError), self._folder(names[:-1]) as parent:  # it remains if it is no longer empty
                 os.rmdir(os.path.join(self._root, *names) if parent is None else names[-1], dir_fd=parent)
 
         def remove_file() -> None:
-            with suppress(OSError):  # it was removed meanwhile
+            with suppress(OSError):  # it was removed in the meantime
                 self.remove(path)
 
         def note_folder(names: tuple[str, ...]) -> None:
             undo.callback(remove_folder, names)
 
-        with self._folder((*self._within, *above), create=note_folder) as parent:
-            place = self._path((*above, name)) if parent is None else name
-            with _errors_about("/".join((*self._within, path))):
+        with self._folder((*self._subfolders, *above), create=note_folder) as parent:
+            file_path = self._path((*above, name)) if parent is None else name
+            with _errors_with_path("/".join((*self._subfolders, path))):
                 descriptor = os.open(
-                    place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=parent
+                    file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=parent
                 )
                 undo.callback(remove_file)
                 with open(descriptor, "wb") as file:
@@ -444,7 +445,7 @@ class Folder:
 
     def _parent(self, parts: tuple[str, ...], *, create: bool = False) -> AbstractContextManager[int | None]:
         """Return a context that yields a descriptor of a folder below this one, as `_folder` does."""
-        return self._folder((*self._within, *parts), create=bool if create else None)
+        return self._folder((*self._subfolders, *parts), create=bool if create else None)
 
     @contextmanager
     def _folder(
@@ -453,26 +454,26 @@ class Folder:
         """
         Yield a descriptor of a folder below the root; None where the system has no ``dir_fd``.
 
-        Folders that do not exist are created if *create* is given, which is called with each of them.
+        Missing folders are created if *create* is given, which is called with each of them.
         """
         if not _HAS_DIR_FD:
             self._check_folders(names, create)
             yield None
             return
-        here = os.open(self._root, os.O_RDONLY | _FOLDER)
+        parent = os.open(self._root, os.O_RDONLY | _FOLDER)
         try:
             for end in range(1, len(names) + 1):
-                inner = self._open_folder(here, names[:end], create)
-                os.close(here)
-                here = inner
-            yield here
+                child = self._open_folder(parent, names[:end], create)
+                os.close(parent)
+                parent = child
+            yield parent
         finally:
-            os.close(here)
+            os.close(parent)
 
     def _open_folder(
         self, above: int, names: tuple[str, ...], create: Callable[[tuple[str, ...]], object] | None
     ) -> int:
-        with _errors_about("/".join(names)):
+        with _errors_with_path("/".join(names)):
             if create:
                 with suppress(FileExistsError):
                     os.mkdir(names[-1], dir_fd=above)
@@ -480,22 +481,22 @@ class Folder:
             _check_folder(os.stat(names[-1], dir_fd=above, follow_symlinks=False))
             try:
                 return os.open(names[-1], os.O_RDONLY | _NO_LINK | _FOLDER, dir_fd=above)
-            except NotADirectoryError:  # a link took its place meanwhile
+            except NotADirectoryError:  # a link has replaced it in the meantime
                 raise OSError(errno.ELOOP, _LINK) from None
 
     def _check_folders(
         self, names: tuple[str, ...], create: Callable[[tuple[str, ...]], object] | None
     ) -> None:
-        with _errors_about(self._root):
+        with _errors_with_path(self._root):
             _check_folder(os.stat(self._root))
         for end in range(1, len(names) + 1):
-            place = os.path.join(self._root, *names[:end])
-            with _errors_about("/".join(names[:end])):
+            path = os.path.join(self._root, *names[:end])
+            with _errors_with_path("/".join(names[:end])):
                 if create:
                     with suppress(FileExistsError):
-                        os.mkdir(place)
+                        os.mkdir(path)
                         create(names[:end])
-                _check_folder(os.lstat(place))
+                _check_folder(os.lstat(path))
 
     def _open(self, parent: int | None, name: str, flags: int) -> int:
         try:
@@ -512,7 +513,7 @@ class Folder:
         return descriptor
 
 
-_LINK: Final = "it is a link: put what it leads to in its place, or name that"
+_LINK: Final = "it is a link: replace it by its target, or name the target"
 
 
 def _check_folder(status: os.stat_result) -> None:
@@ -523,7 +524,7 @@ def _check_folder(status: os.stat_result) -> None:
 
 
 @contextmanager
-def _errors_about(path: str) -> Iterator[None]:
+def _errors_with_path(path: str) -> Iterator[None]:
     """Raise an OSError within this context with *path* as its filename."""
     try:
         yield
@@ -532,17 +533,17 @@ def _errors_about(path: str) -> Iterator[None]:
 
 
 def _remove_if_empty(folder: Path) -> None:
-    with suppress(OSError):  # it stays if others have used it
+    with suppress(OSError):  # it remains if it is no longer empty
         os.rmdir(folder)
 
 
 def remove_outward_links(folder: Path) -> None:
     """
-    Remove each link below *folder* that leads out of it, so that nothing outside is read by its name.
+    Remove all links below *folder* that lead out of it, so that no file outside is read through them.
 
     Args:
         folder:
-            A folder that no one else writes to. Nothing happens if it does not exist.
+            A folder that no other program writes to. Nothing happens if it does not exist.
 
     Raises:
         OSError: If a link cannot be removed.
@@ -554,14 +555,14 @@ def remove_outward_links(folder: Path) -> None:
 
 
 def _links(root: str) -> Iterator[str]:
-    waiting = [root] if os.path.isdir(root) else []
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
+    pending = [root] if os.path.isdir(root) else []
+    while pending:
+        with os.scandir(pending.pop()) as entries:
             for entry in entries:
                 if entry.is_symlink():
                     yield entry.path
                 elif entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+                    pending.append(entry.path)
 
 
 def _is_below(path: str, root: str) -> bool:

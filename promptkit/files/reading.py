@@ -1,4 +1,6 @@
-"""Reads files of users and repositories: at most a limit, and pipes or devices only where they are wanted."""
+"""
+Reads files of users and repositories, with a size limit, and pipes or devices only where they are allowed.
+"""
 
 import errno
 import os
@@ -13,17 +15,17 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final, TypeAlias
 
-#: Tells one state of a file from another without reading it: mtime, size, inode and ctime. Programs can set
-#: all of them but the ctime.
+#: Identifies a version of a file without reading it: mtime, size, inode and ctime. Programs can set all of
+#: them but the ctime.
 Stamp: TypeAlias = tuple[int, int, int, int]
 
-#: By path: the stamp of each file; None if it does not exist.
+#: The stamps of files by path; None for files that do not exist.
 Stamps: TypeAlias = Mapping[str, Stamp | None]
 
-#: The names of folders of installed packages, which no author edits.
+#: Names of the folders of installed packages, which authors do not edit.
 INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
-#: A larger file is not source code that people write, and reading it could take all memory.
+#: Maximum size of a source file. Larger files are not written by hand, and could exhaust memory.
 MAX_SOURCE_BYTES: Final = 1 << 24
 
 _READING: Final = (
@@ -33,19 +35,19 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 class NotRegularError(OSError):
-    """A pipe, a socket or a device is in the place of a file."""
+    """A path leads to a pipe, a socket or a device instead of a file."""
 
 
 class TooLargeError(OSError):
     """
-    A file is larger than it may be.
+    A file is larger than the limit.
 
     Args:
         size:
-            How many bytes it has, or how many were read of it.
+            The size of the file in bytes, or the number of bytes read.
 
         limit:
-            How many it may have.
+            The maximum number of bytes.
 
         path:
             The file.
@@ -60,20 +62,20 @@ def read_regular_file(
     path: str | os.PathLike[str], limit: int, check: Callable[[os.stat_result], object] = bool
 ) -> bytes:
     """
-    Return what a regular file holds. Links are followed.
+    Return the content of a regular file. Links are followed.
 
     Args:
         path:
             The file.
 
         limit:
-            How many bytes it may hold.
+            The maximum number of bytes.
 
         check:
-            Called with the status of what is read, before that. What it raises is raised.
+            Called with the status of the file before it is read. Its exceptions are raised.
 
     Raises:
-        OSError: If it cannot be read, is no regular file, or holds more than *limit* bytes.
+        OSError: If it cannot be read, is not a regular file, or has more than *limit* bytes.
     """
     data = read_beginning(path, limit + 1, check)
     if len(data) > limit:
@@ -88,9 +90,9 @@ def read_beginning(
     Return the first *size* bytes of a regular file, or all of a shorter one. Links are followed.
 
     Raises:
-        OSError: If it cannot be read, or is no regular file.
+        OSError: If it cannot be read, or is not a regular file.
     """
-    check_regular(os.stat(path), path)  # to open a device may already do something
+    check_regular(os.stat(path), path)  # opening a device can have effects
     with open(os.open(path, _READING), "rb") as file:
         check_regular(status := os.fstat(file.fileno()), path)
         check(status)
@@ -101,23 +103,23 @@ def replace_regular_file(
     path: str | os.PathLike[str], *data: bytes, mode: int = 0o666, check: Callable[[str], object] = bool
 ) -> None:
     """
-    Write a file, all at once, in place of the regular file that lies there, if one does.
+    Write a file atomically, replacing a regular file that exists there.
 
     Args:
         path:
             The file.
 
         *data:
-            What it is to hold.
+            The content.
 
         mode:
-            Who may read and write it, as far as the process lets them.
+            The permissions, as far as the process allows them.
 
         check:
-            Called with the path of what is written, before it takes its place. What it raises is raised.
+            Called with the path of the new file before it replaces the other. Its exceptions are raised.
 
     Raises:
-        OSError: If it cannot be written, or if a link, a pipe, a device or a folder lies there, which stays.
+        OSError: If it cannot be written, or if a link, a pipe, a device or a folder is in its place.
     """
     with suppress(FileNotFoundError):
         check_regular(os.lstat(path), path)
@@ -134,55 +136,53 @@ def replace_regular_file(
 
 
 def file_stamp(path: str) -> Stamp | None:
-    """
-    Return the stamp of a file; None if the file does not exist.
-    """
+    """Return the stamp of a file; None if the file does not exist."""
     try:
-        found = os.stat(path)
-    except (OSError, ValueError):  # a path with a NUL is that of no file
+        status = os.stat(path)
+    except (OSError, ValueError):  # ValueError for a path with a NUL
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
 
 
 def may_exist(path: str) -> bool:
     """
-    Return whether a path that someone else wrote exists.
+    Return whether a path from an untrusted source might exist.
 
-    A path of another machine counts, and is not looked up: Windows would log in there.
+    Network paths always count, and are not looked up, because Windows would log in to the other machine.
     """
     return path.startswith(("//", "\\\\")) or os.path.exists(path)
 
 
-def check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
-    """Raise OSError unless a status is that of a regular file."""
-    if stat.S_ISLNK(found.st_mode):
+def check_regular(status: os.stat_result, path: str | os.PathLike[str]) -> None:
+    """Raise OSError unless *status* describes a regular file."""
+    if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "it is a link: put a file in its place", os.fspath(path))
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if not stat.S_ISREG(found.st_mode):
-        raise NotRegularError(errno.EINVAL, "it is no regular file", os.fspath(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise NotRegularError(errno.EINVAL, "it is not a regular file", os.fspath(path))
 
 
 def is_another_user(user: int) -> bool:
     """
-    Return whether a user is neither that of this process, nor root, nor who has called ``sudo``.
+    Return whether a user is neither the user of this process, nor root, nor the user who called ``sudo``.
     """
-    own = os.geteuid() if hasattr(os, "geteuid") else user
-    return user not in (0, own) and not (own == 0 and os.environ.get("SUDO_UID") == str(user))
+    current = os.geteuid() if hasattr(os, "geteuid") else user
+    return user not in (0, current) and not (current == 0 and os.environ.get("SUDO_UID") == str(user))
 
 
 def is_foreign(path: str | os.PathLike[str], beside: str | os.PathLike[str] | None = None) -> bool:
     """
-    Return whether what lies at *path*, itself and not what it leads to, belongs to another user.
+    Return whether *path* itself, not the target of a link, belongs to another user.
 
-    As for git, what belongs to root, or to who has called ``sudo``, is not another user's.
+    Like git, it trusts files of root, and of the user who called ``sudo``.
 
     Args:
         path:
-            A file or a folder. What does not exist belongs to nobody.
+            A file or a folder. If it does not exist, it is not foreign.
 
         beside:
-            A folder whose owner is trusted, too.
+            A folder whose owner is trusted as well.
     """
     try:
         owner = os.lstat(path).st_uid
@@ -193,7 +193,7 @@ def is_foreign(path: str | os.PathLike[str], beside: str | os.PathLike[str] | No
     return beside is None or not os.path.exists(beside) or owner != os.stat(beside).st_uid
 
 
-#: Opens a folder to open files in it. With O_PATH (Linux) it need not be readable.
+#: Flags to open a folder whose files are opened relative to it. With O_PATH (Linux), it need not be readable.
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
 
 
@@ -206,15 +206,15 @@ def read_confined_file(root: Path, file: Path, limit: int) -> bytes:
             A folder. Links in its own path are followed.
 
         file:
-            The path of a file below it, in which all links are resolved.
+            The path of a file below it, with all links resolved.
 
         limit:
-            How many bytes it may have.
+            The maximum number of bytes.
 
     Raises:
-        TooLargeError: If it has more. A file of a known size is not read then.
+        TooLargeError: If it has more bytes. A file of a known size is not read in this case.
 
-        OSError: If it cannot be read, is not a regular file, or is a link meanwhile, or a folder above it is.
+        OSError: If it cannot be read, is not a regular file, or if it or a folder above it has become a link.
     """
     with open(file, "rb", opener=partial(_open_below, root)) as stream:
         status = os.fstat(stream.fileno())
@@ -229,19 +229,19 @@ def read_confined_file(root: Path, file: Path, limit: int) -> bytes:
 
 def _open_below(root: Path, file: str, flags: int) -> int:
     """Open *file* without following links below *root*; return its descriptor."""
-    if sys.platform == "win32" or os.open not in os.supports_dir_fd:  # links need privileges there
+    if sys.platform == "win32" or os.open not in os.supports_dir_fd:  # creating links needs privileges there
         return os.open(file, flags)
     *folders, name = Path(file).relative_to(root).parts
-    here = os.open(root, _FOLDER)
+    parent = os.open(root, _FOLDER)
     try:
         for folder in folders:
-            inner = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
-            os.close(here)
-            here = inner
-        # If a pipe has taken the file's place, opening it must not wait for a writer.
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
+            child = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+            os.close(parent)
+            parent = child
+        # If a pipe has replaced the file, opening it must not wait for a writer.
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
     finally:
-        os.close(here)
+        os.close(parent)
 
 
 _READING_INPUT: Final = (
@@ -252,7 +252,7 @@ _READING_INPUT: Final = (
     | getattr(os, "O_BINARY", 0)
 )
 
-#: The names that shells give to a pipe of the process: ``<(command)``, or standard input.
+#: Paths of pipes that shells open for the process: ``<(command)``, or standard input.
 _OWN_PIPE: Final = re.compile(r"/dev/(?:fd/[0-9]+|stdin)|/proc/(?:self|[0-9]+)/fd/[0-9]+")
 
 
@@ -277,8 +277,8 @@ def open_input(path: str | os.PathLike[str]) -> BufferedReader:
     """
     Open a regular file for reading, or a pipe that a shell has opened for this process.
 
-    A shell names such a pipe ``/dev/fd/63`` or ``/proc/self/fd/63``. Links to it are refused, because a
-    repository can have them.
+    The path of such a pipe is ``/dev/fd/63`` or ``/proc/self/fd/63``. Links to it are rejected, because a
+    repository can contain them.
 
     Raises:
         OSError: If it cannot be opened, or is another pipe, a device, a socket or a folder.
@@ -296,7 +296,7 @@ _READING_NAMED: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 )
 
-#: How long a pipe may have no writer, in milliseconds.
+#: Time in which a writer must open a pipe, in milliseconds.
 _WRITER_WITHIN_MS: Final = 1_000
 
 
@@ -309,10 +309,10 @@ def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
             The file.
 
         limit:
-            How many bytes it may have.
+            The maximum number of bytes.
 
     Raises:
-        TooLargeError: If it has more. A file of a known size is not read then.
+        TooLargeError: If it has more bytes. A file of a known size is not read in this case.
 
         OSError: If it cannot be read, or is a pipe that no process writes to.
     """
@@ -330,16 +330,16 @@ def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
 
 
 def _first_byte(pipe: int, path: str | os.PathLike[str]) -> bytes:
-    """Return a byte that had to be read to see that a pipe has a writer. Raises OSError if it has none."""
-    if sys.platform == "win32":  # whose named pipes are not files
+    """Return the byte that was read to detect a pipe's writer, if any. Raises OSError without a writer."""
+    if sys.platform == "win32":  # named pipes are not files there
         return b""
-    waiting = select.poll()
-    waiting.register(pipe, select.POLLIN)
-    if waiting.poll(_WRITER_WITHIN_MS):  # there is something to read, or the last writer has ended
+    poller = select.poll()
+    poller.register(pipe, select.POLLIN)
+    if poller.poll(_WRITER_WITHIN_MS):  # data is available, or the last writer has closed the pipe
         return b""
     try:
         first = os.read(pipe, 1)
-    except BlockingIOError:  # a process has opened it, and writes later
+    except BlockingIOError:  # a process has opened it, and will write later
         return b""
     if not first:
         raise OSError(errno.EPIPE, "it is a pipe that no process writes to", os.fspath(path))

@@ -1,4 +1,4 @@
-"""Temporary files and folders, which only the user of this process can read."""
+"""Temporary files and folders that only the user of this process can read."""
 
 import atexit
 import os
@@ -15,18 +15,18 @@ from weakref import WeakValueDictionary
 
 
 def create_scratch_folder(prefix: str) -> str:
-    """Create a temporary folder, and return its path. Raises OSError if there is no place for one."""
+    """Create a temporary folder, and return its path. Raises OSError on failure."""
     return mkdtemp(prefix=prefix)
 
 
 def remove_scratch_folder(folder: str) -> None:
-    """Remove a temporary folder with all that is in it, as far as possible."""
+    """Remove a temporary folder with its content, as far as possible."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
 def scratch_folder(prefix: str) -> Iterator[str]:
-    """Create a temporary folder, yield its path, and remove it. Raises OSError if that fails."""
+    """Create a temporary folder, yield its path, and remove it afterwards. Raises OSError on failure."""
     folder = create_scratch_folder(prefix)
     try:
         yield folder
@@ -36,7 +36,7 @@ def scratch_folder(prefix: str) -> Iterator[str]:
 
 @contextmanager
 def scratch_file(text: str, prefix: str, suffix: str) -> Iterator[Path]:
-    """Write a temporary file, yield its path, and remove it. Raises OSError if there is no place for one."""
+    """Write a temporary file, yield its path, and remove it afterwards. Raises OSError on failure."""
     descriptor, name = mkstemp(prefix=prefix, suffix=suffix)
     file = Path(name)
     try:
@@ -48,34 +48,34 @@ def scratch_file(text: str, prefix: str, suffix: str) -> Iterator[Path]:
 
 
 def open_unnamed_file(prefix: str) -> IO[bytes]:
-    """Open a file without a name, which no other process can open, and which ends with this process."""
+    """Open a file without a name, which no other process can open and which this process's exit removes."""
     return TemporaryFile(prefix=prefix)
 
 
-#: So many bytes are kept in memory.
+#: Maximum number of bytes in memory; further content goes to a temporary file.
 MOST_IN_MEMORY: Final = 64 * 1024 * 1024
 
 _by_digest: Final = WeakValueDictionary[str, "SpooledBytes"]()
-_lock: Final = RLock()  # what is collected while it is held takes it, too
+_lock: Final = RLock()  # reentrant, because `__del__` can run while it is held
 
 
 class SpooledBytes:
     """
-    Bytes, and what tells them from others.
+    Immutable content in memory or in a temporary file, identified by its digest.
 
     Args:
         digest:
-            Their SHA-256, in lowercase hexadecimal digits.
+            Its SHA-256, in lowercase hexadecimal digits.
 
         data:
             The bytes.
 
     Attributes:
         size:
-            How many there are.
+            The number of bytes.
     """
 
-    __slots__ = ("__weakref__", "_data", "_file", "_place", "digest", "size")
+    __slots__ = ("__weakref__", "_data", "_file", "_offset", "digest", "size")
 
     in_memory = 0
 
@@ -89,11 +89,11 @@ class SpooledBytes:
                 self._data = data
             else:
                 self._file = _file_of(os.getpid())
-                self._place = self._file.seek(0, os.SEEK_END)
+                self._offset = self._file.seek(0, os.SEEK_END)
                 self._file.write(data)
                 self._file.flush()
 
-    def __del__(self, lock: RLock = _lock) -> None:  # at the end of the process no name is left in the module
+    def __del__(self, lock: RLock = _lock) -> None:  # at exit, the module's globals are gone
         with lock:
             type(self).in_memory -= 0 if self._data is None else self.size
 
@@ -102,33 +102,31 @@ class SpooledBytes:
 
     @property
     def data(self) -> bytes:
-        """
-        The bytes.
-        """
+        """The bytes."""
         if self._data is not None:
             return self._data
-        if sys.platform != "win32":  # workers share the place in a file at which each would read
-            return os.pread(self._file.fileno(), self.size, self._place)
+        if sys.platform != "win32":  # worker processes share the file position
+            return os.pread(self._file.fileno(), self.size, self._offset)
         with _lock:
-            self._file.seek(self._place)
+            self._file.seek(self._offset)
             data: bytes = self._file.read(self.size)
             return data
 
 
 def keep(data: bytes) -> SpooledBytes:
     """
-    Keep *data*: in memory, unless there is too much there.
+    Store *data* in memory, or on disk if `MOST_IN_MEMORY` is reached. Equal content is stored once.
 
     Raises:
-        OSError: If there is no room on the disk either.
+        OSError: If the disk is full.
     """
-    from hashlib import sha256  # OpenSSL takes 4 MiB
+    from hashlib import sha256  # imported late: OpenSSL takes 4 MiB
 
     digest = sha256(data).hexdigest()
     with _lock:
-        if (known := _by_digest.get(digest)) is None:
-            known = _by_digest[digest] = SpooledBytes(digest, data)
-        return known
+        if (content := _by_digest.get(digest)) is None:
+            content = _by_digest[digest] = SpooledBytes(digest, data)
+        return content
 
 
 @cache

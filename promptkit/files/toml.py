@@ -1,10 +1,10 @@
-"""Parses TOML of others within a time that is proportional to its length."""
+"""Parses untrusted TOML in linear time."""
 
 import re
 import tomllib
 from typing import Any, Final
 
-#: Strings and comments. Each alternative matches as soon as it begins, so that a search takes linear time.
+#: Strings and comments. Each alternative matches at its first character, so that a search takes linear time.
 _TEXT: Final = re.compile(
     rb'''"""(?:[^"\\]|\\.|"(?!""))*+(?:"""|\Z)'''
     rb"""|'''(?:[^']|'(?!''))*+(?:'''|\Z)"""
@@ -12,7 +12,7 @@ _TEXT: Final = re.compile(
     re.DOTALL,
 )
 
-#: A key of many parts, for which `tomllib` takes a time that is the square of their number.
+#: A key with many parts, for which `tomllib` takes quadratic time.
 _LONG_KEY: Final = re.compile(rb"(?:\.[ \t]*+[\w-]++[ \t]*+){100}")
 
 

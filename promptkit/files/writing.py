@@ -14,27 +14,25 @@ from platformdirs import user_state_path
 
 from promptkit.files.folder import Folder
 
-#: A larger file is no configuration; that of Claude Code is its memory, too.
+#: Maximum size of a configuration file. Claude Code also stores its history in it.
 _MAX_BYTES: Final = 16 << 20
 
-_CHANGED: Final = (
-    "it was changed by somebody else at the same time, and is left as it is: run the command again"
-)
+_CHANGED: Final = "another program changed it at the same time, so it was not written: run the command again"
 
 
 class FileRefusedError(Exception):
     """
-    A file cannot be read or written, and is as it was before.
+    A file cannot be read or written, and is unchanged.
 
     Args:
         reason:
-            What is wrong, and what to do.
+            The problem, and how to fix it.
 
         line:
-            Where in the file, from 1; 0 if that is not known.
+            The line in the file, starting at 1; 0 if unknown.
 
         column:
-            Where in the line, from 1; 0 if that is not known.
+            The column in the line, starting at 1; 0 if unknown.
     """
 
     def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
@@ -44,16 +42,16 @@ class FileRefusedError(Exception):
 
     @property
     def place(self) -> str:
-        """What follows the path of the file, as in ``:3:5``."""
+        """The suffix for the file's path in messages, such as ``:3:5``; empty if unknown."""
         return f":{self.line}:{self.column}" if self.line else ""
 
 
 class ForeignEntryError(FileRefusedError):
-    """What a file has by a name is somebody else's."""
+    """The entry with this name was written by another program or the user."""
 
 
 def check(is_fine: object, reason: str) -> None:
-    """Raise `FileRefusedError` unless all is fine."""
+    """Raise `FileRefusedError` with *reason* unless *is_fine* is true."""
     if not is_fine:
         raise FileRefusedError(reason)
 
@@ -64,13 +62,13 @@ class FileContents(Struct, frozen=True):
 
     Args:
         folder:
-            The folder of the file, without links: links stay, and the file that they lead to is written.
+            The folder of the file, with links resolved: links remain, and their target is written.
 
         name:
             The name of the file in it.
 
         data:
-            The content; None if there was no file.
+            The content; None if the file did not exist.
     """
 
     folder: Folder
@@ -79,12 +77,12 @@ class FileContents(Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """The path of the file, without links."""
+        """The path of the file, with links resolved."""
         return self.folder.path / self.name
 
     @property
     def text(self) -> str:
-        """The same as text, "" for no file. Raises `FileRefusedError` if it is not UTF-8."""
+        """The content as text; "" if the file did not exist. Raises `FileRefusedError` if it is not UTF-8."""
         try:
             return (self.data or b"").decode()
         except UnicodeDecodeError:
@@ -94,18 +92,18 @@ class FileContents(Struct, frozen=True):
 
 def read_file(file: Path, project: str | None = None) -> FileContents:
     """
-    Read a file, which may be missing.
+    Read a file, which need not exist.
 
     Args:
         file:
             Its path.
 
         project:
-            The folder that links must not lead out of, as somebody else may have made them; None if they may
-            lead anywhere.
+            The folder that links must not lead out of, because they might be untrusted; None if they can lead
+            anywhere.
 
     Raises:
-        FileRefusedError: If it is no file, cannot be read, or leads out of the project.
+        FileRefusedError: If it is not a regular file, cannot be read, or leads out of the project.
     """
     path = Path(os.path.realpath(file))
     is_within = project is None or path.is_relative_to(os.path.realpath(project))
@@ -114,27 +112,27 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
         folder = Folder(path.parent) if project is None else Folder.inside(project, path.parent)
         return FileContents(folder, path.name, _data(folder, path.name))
     except OSError as error:
-        is_other = isinstance(error, IsADirectoryError) or error.errno == errno.EINVAL
-        msg = "it is no file" if is_other else f"it cannot be read: {error.strerror}"
+        is_not_regular = isinstance(error, IsADirectoryError) or error.errno == errno.EINVAL
+        msg = "it is not a file" if is_not_regular else f"it cannot be read: {error.strerror}"
         raise FileRefusedError(msg) from None
 
 
 def replace_file(contents: FileContents, data: bytes) -> Path | None:
     """
-    Replace what a file holds, all at once: a command that is killed half-way leaves the file as it was.
+    Replace the content of a file atomically: if the process is killed, the file is unchanged.
 
     Args:
         contents:
-            What it held when it was read.
+            The file's content when it was read.
 
         data:
-            What it is to hold.
+            The new content.
 
     Returns:
-        The backup of what it held; None if there was no file.
+        The backup of the old content; None if the file did not exist.
 
     Raises:
-        FileRefusedError: If it may not be written, or was changed since it was read.
+        FileRefusedError: If it cannot be written, or has changed since it was read.
     """
     try:
         _check_writable(contents)
@@ -151,14 +149,14 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
 
 def back_up(contents: FileContents) -> Path | None:
     """
-    Keep what a file held, in a folder that its owner alone can read, in place of the backup before.
+    Save the old content of a file in a folder that only its owner can read, replacing an earlier backup.
 
     Args:
         contents:
-            What it held.
+            The old content.
 
     Returns:
-        The backup; None if there was no file.
+        The backup; None if the file did not exist.
 
     Raises:
         OSError: If it cannot be written.
@@ -174,14 +172,14 @@ def back_up(contents: FileContents) -> Path | None:
 
 
 def newline_of(text: str) -> str:
-    """Return what the lines of *text* end with."""
+    """Return the line ending of *text*."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def joined(before: str, lines: str, behind: str) -> str:
-    """Return a text with lines between others; the line before them is ended if it is not."""
+def joined(before: str, lines: str, after: str) -> str:
+    """Return *lines* between two parts of a text, ending the line before them if necessary."""
     gap = newline_of(before) if before and not before.endswith("\n") else ""
-    return f"{before}{gap}{lines}{behind}"
+    return f"{before}{gap}{lines}{after}"
 
 
 def _data(folder: Folder, name: str) -> bytes | None:
@@ -197,12 +195,12 @@ def _check_writable(contents: FileContents) -> None:
     status = contents.folder.status(contents.name)
     if status is None:
         raise FileRefusedError(_CHANGED)
-    # The mode counts for root, too: somebody took the right away for a reason.
+    # The mode counts for root as well: a file was made read-only for a reason.
     is_writable = status.st_mode & 0o222 and os.access(contents.path, os.W_OK)
     check(is_writable, "it is read-only: make it writable, or write into it by hand")
     check(status.st_nlink == 1, "it has other names (hard links), which would no longer be the same")
     is_own = not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
-    check(is_own, "it belongs to somebody else")
+    check(is_own, "it belongs to another user")
 
 
 def _replace(contents: FileContents, data: bytes) -> None:
@@ -218,7 +216,7 @@ def _replace(contents: FileContents, data: bytes) -> None:
 
 
 def _copy_owner_and_mode(folder: Folder, name: str, scratch: int) -> None:
-    if sys.platform == "win32":  # a new file has the owner and the rights of its folder
+    if sys.platform == "win32":  # a new file gets the owner and the permissions of its folder
         return
     try:
         file = folder.open_for_reading(name)
@@ -229,13 +227,13 @@ def _copy_owner_and_mode(folder: Folder, name: str, scratch: int) -> None:
         status = os.fstat(source)
         os.fchown(scratch, status.st_uid, status.st_gid)
         if sys.platform == "linux":
-            for attribute in os.listxattr(source):  # access lists are among them
-                with suppress(OSError):  # not every file system has each
+            for attribute in os.listxattr(source):  # including access control lists
+                with suppress(OSError):  # not all file systems support all attributes
                     os.setxattr(scratch, attribute, os.getxattr(source, attribute))
         os.fchmod(scratch, stat.S_IMODE(status.st_mode))
 
 
-#: Opening a pipe that no process reads fails, and writing to a full one does: neither waits.
+#: Opening a pipe without a reader, or writing to a full one, fails instead of blocking.
 _APPENDING: Final = (
     os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 )
@@ -243,9 +241,9 @@ _APPENDING: Final = (
 
 def open_log(path: Path) -> int:
     """
-    Open a file, a pipe or a device that the user has named, to append to it, and return its descriptor.
+    Open a file, a pipe or a device from the user for appending, and return its descriptor.
 
-    A new file can be read and written by its owner alone. Raises OSError if it cannot be opened.
+    Only its owner can read and write a new file. Raises OSError if it cannot be opened.
     """
     return os.open(path, _APPENDING, 0o600)
 
@@ -255,9 +253,9 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 def write_new_secret(file: Path, data: bytes) -> None:
     """
-    Write a new file that only its owner can read, unless the file exists. Folders above it are created.
+    Write a new file that only its owner can read, unless the file exists. Its parent folders are created.
 
-    The file appears with all of its content, also if the machine fails meanwhile.
+    The file appears only with its full content, even if the machine crashes.
 
     Raises:
         OSError: If it cannot be written.
@@ -268,7 +266,7 @@ def write_new_secret(file: Path, data: bytes) -> None:
         with open(os.open(scratch, _NEW, 0o600), "wb") as stream:
             stream.write(data)
             stream.flush()
-            os.fsync(stream.fileno())  # an empty file would be in the way forever
+            os.fsync(stream.fileno())  # an empty file after a crash would never be replaced
         with suppress(FileExistsError):  # another process was faster
             os.link(scratch, file)
     finally:

@@ -1,8 +1,8 @@
 """
-Functions that build text. Each returns a `Text`, so they nest and can be added.
+Functions that build text. Each returns a `Text`, so they can be nested and added.
 
-A `str` is raw, a `Text` already composed: `tag` escapes only the first. A fragment has the
-annotations of the `Text` that it is made of. No text is ever read again as a template.
+A `str` is raw and a `Text` is already composed: `tag` escapes only the former. A fragment takes over the
+annotations of the `Text` values in it. No text is ever parsed as a template again.
 """
 
 from promptkit.fragments.answers import answer_format

@@ -1,4 +1,4 @@
-"""The form of an answer, in as few words as a person would need."""
+"""Compact descriptions of answer formats."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -9,43 +9,43 @@ from promptkit.language.lines import hanging_indent
 from promptkit.language.text import Text
 from promptkit.types.schemas import answer_schema
 
-#: What people call the types of JSON.
+#: Common names of the types of JSON Schema.
 _NAMES: Final = {"string": "string", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
 
 
 def answer_format(answer: Any, example: Any = None) -> Text:
     """
-    Say in which form the answer has to be: an outline of a type, in the order of its fields.
+    Describe the required JSON format of an answer with an outline of a type, in the order of its fields.
 
-    Descriptions (``msgspec.Meta(description=...)``) are comments, and choices stand there in full. Answers
-    are not read: that is up to who calls the model.
+    Descriptions (``msgspec.Meta(description=...)``) become comments, and all choices are listed. promptkit
+    does not parse answers; the caller of the model does.
 
     Args:
         answer:
-            Any type that promptkit reads: a dataclass, a class of attrs or msgspec, a TypedDict, a list, a
+            Any type that promptkit supports: a dataclass, a class of attrs or msgspec, a TypedDict, a list, a
             ``Literal``, an ``Enum``, text, a number.
 
         example:
-            A value of the type, shown as JSON; None to show none.
+            A value of the type, to be shown as JSON; None for no example.
 
     Returns:
-        The text.
+        The description.
 
     Raises:
-        TypeError: If promptkit does not read the type, or the example cannot be written as JSON.
+        TypeError: If promptkit does not support the type, or the example cannot be encoded as JSON.
 
     See Also:
         https://json-schema.org/draft/2020-12/schema
     """
     schema = answer_schema(answer, outlined=True)
-    named = [f"{name} = {_outline(one)}" for name, one in schema.get("$defs", {}).items()]
-    parts = ["Answer with JSON in this form, and nothing else:", *named, _outline(schema)]
+    definitions = [f"{name} = {_outline(item)}" for name, item in schema.get("$defs", {}).items()]
+    parts = ["Answer with JSON in this form, and nothing else:", *definitions, _outline(schema)]
     if example is not None:
-        parts += ["For example:", _written(example)]
+        parts += ["For example:", _format_example(example)]
     return Text("\n".join(parts))
 
 
-def _written(example: Any) -> str:
+def _format_example(example: Any) -> str:
     try:
         encoded = msgspec.json.encode(example)
     except (TypeError, RecursionError) as error:
@@ -55,7 +55,7 @@ def _written(example: Any) -> str:
 
 
 def _outline(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 (a list of cases)
-    """What a value looks like, on several lines if it is an object."""
+    """Return the outline of a schema's values, on several lines for an object."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "enum" in schema:
@@ -84,17 +84,17 @@ def _object(schema: Mapping[str, Any]) -> str:
 
 
 def _member(name: str, member: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    said = " ".join(str(member.get("description", "")).split())
-    if words := " ".join(filter(None, (said, _bounds(member)))):
+    description = " ".join(str(member.get("description", "")).split())
+    if words := " ".join(filter(None, (description, _bounds(member)))):
         yield f"// {words}"
-    mark = "" if name in schema.get("required", ()) else "?"
-    yield f"{name}{mark}: {_outline(member)},"
+    optional_mark = "" if name in schema.get("required", ()) else "?"
+    yield f"{name}{optional_mark}: {_outline(member)},"
 
 
 def _bounds(member: Mapping[str, Any]) -> str:
-    """How many items a list has, if that is bounded; a tuple shows it."""
-    least, most = member.get("minItems", 0), member.get("maxItems")
-    if "prefixItems" in member or not (least or most):
+    """Return the limits of a list's length, or "". The outline of a tuple already shows them."""
+    minimum, maximum = member.get("minItems", 0), member.get("maxItems")
+    if "prefixItems" in member or not (minimum or maximum):
         return ""
-    words = f"{least} to {most}" if most else f"at least {least}"
-    return f"({most if least == most else words} {'item' if (most or least) == 1 else 'items'})"
+    limits = f"{minimum} to {maximum}" if maximum else f"at least {minimum}"
+    return f"({maximum if minimum == maximum else limits} {'item' if (maximum or minimum) == 1 else 'items'})"

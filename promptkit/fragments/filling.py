@@ -1,54 +1,54 @@
-"""Filling the holes of long text that stands in a recipe."""
+"""`fill`, which fills the placeholders of long text in a recipe."""
 
 from functools import lru_cache
 from typing import Final
 
 from promptkit.fragments.text import dedent
 from promptkit.language.placeholders import TextWithPlaceholders
-from promptkit.language.text import HoleValue, Text, hole_texts, plain_string, with_annotations
+from promptkit.language.text import PlaceholderValue, Text, placeholder_texts, plain_string, with_annotations
 
-#: A longer text is read anew each time, in characters: an author may give one that changes.
-_LONGEST_KEPT: Final = 100_000
+#: Limit of cached texts in characters. Longer texts are parsed on every call, because they may vary.
+_MAX_CACHED_LENGTH: Final = 100_000
 
 
-def fill(text: str | Text, /, **values: HoleValue) -> Text:
+def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
     """
-    Fill the holes of a long text: ``{{name}}`` is one if *name* is given.
+    Fill the placeholders of a long text: ``{{name}}`` is a placeholder if *name* is given.
 
-    ``fill("Review {{code}} in {{scope}}", code=code, scope=None)``. The text is dedented first, as by
-    `dedent`. All else in it stays as it is, braces too, so that JSON needs no escapes. Values are never
-    read again: ``{{code}}`` in one of them stays as it is. Their further lines are indented as the line of
-    the hole is, and stay in its list or quotation.
+    ``fill("Review {{code}} in {{scope}}", code=code, scope=None)``. The text is dedented first, like with
+    `dedent`. All other braces are literal text, so that JSON needs no escapes. Values are never parsed:
+    ``{{code}}`` in a value is literal text. Further lines of a value are indented like the line of the
+    placeholder, and stay in its list or quotation.
 
     Args:
         text:
-            The text, as it stands in the recipe. What a client sent belongs into *values*.
+            The text, as a literal in the recipe. Pass values from clients in *values*.
 
         **values:
-            What is put into the holes: strings, `Text`, numbers, dates and times. A line goes, whole, if
-            all its holes are None or False, and of the blank lines around it one stays; with ``""`` the line
-            stays.
+            The values of the placeholders: strings, `Text`, numbers, dates and times. A line is removed if
+            all its placeholders are None or False, and one of the blank lines around it remains; with ``""``
+            the line remains.
 
     Returns:
-        The filled text. If all its lines go, it is empty, and vanishes from what it is put into.
+        The filled text. If all its lines are removed, it is an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If *text* is not text, or a value is none of the above; it says which.
+        TypeError: If *text* is not text, or a value has another type; the message names the value.
 
-        ValueError: If there is no hole for a value; it lists the holes that the text has. Or if the
+        ValueError: If a value has no placeholder (the message lists the placeholders of the text), or if the
             annotations of `Text` values differ.
     """
     literal = plain_string(text, "fill(text)")
-    read = _read if len(literal) <= _LONGEST_KEPT else _read.__wrapped__
-    filled = read(literal, tuple(values)).filled(hole_texts(values, "fill(...)"))
+    parse = _parse if len(literal) <= _MAX_CACHED_LENGTH else _parse.__wrapped__
+    filled = parse(literal, tuple(values)).filled(placeholder_texts(values, "fill(...)"))
     return with_annotations([text, *values.values()], filled)
 
 
-def forget_texts() -> None:
-    """Drop the texts that were read until now: recipes that hold them may be gone."""
-    _read.cache_clear()
+def clear_cache() -> None:
+    """Clear the cache of parsed texts, because recipes that contain them may be gone."""
+    _parse.cache_clear()
 
 
 @lru_cache(maxsize=256)
-def _read(literal: str, names: tuple[str, ...]) -> TextWithPlaceholders:
-    return TextWithPlaceholders.read(dedent(literal).text, names, "fill(...)")
+def _parse(literal: str, names: tuple[str, ...]) -> TextWithPlaceholders:
+    return TextWithPlaceholders.parse(dedent(literal).text, names, "fill(...)")

@@ -1,16 +1,16 @@
-"""Invisible characters: those that show nothing, or reorder others. They are removed or escaped."""
+"""Removing and escaping of invisible characters, and of characters that reorder others."""
 
 import re
 from typing import Final
 
-# Compiled when they are first used: together, these patterns take milliseconds.
+# These patterns are compiled on first use, because that takes milliseconds.
 
-#: All line ends but the line feed: those of Windows and old Macs, and Unicode's own.
+#: All line ends except the line feed: those of Windows and old Macs, and further ones in Unicode.
 _LINE_END: Final = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
 
-#: Unicode's categories Cc, Cf, Co and Cs, and invisible characters of other categories. Not among them:
-#: tab and line feed; Arabic, Syriac and Kaithi number and verse signs, which are visible; and the
-#: characters of `_HELPER`. These are ranges, since categories differ between versions of Python.
+#: Unicode categories Cc, Cf, Co and Cs, and invisible characters of other categories, except for tab, line
+#: feed, the visible number and verse signs of Arabic, Syriac and Kaithi, and the characters of `_HELPER`.
+#: The pattern lists ranges, because categories differ between versions of Python.
 _HIDDEN: Final = (
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls
@@ -28,36 +28,36 @@ _JOINER: Final = "\u200c\u200d"
 _SELECTOR: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _HELPER: Final = f"([^\x00-\x7f{_JOINER}{_SELECTOR}][{_SELECTOR}]?[{_JOINER}]?)|[{_JOINER}{_SELECTOR}]"
 
-#: What is escaped everywhere: that, and the line ends that are no control characters.
+#: Characters that are always escaped: hidden ones, and the line ends that are not control characters.
 _ESCAPED: Final = f"{_HIDDEN}|[\u2028\u2029]"
 
-#: What stays (the groups), and the remaining invisible characters.
-#: A digit with a selector and U+20E3 is a keycap, the only emoji that begins in ASCII.
-_SHOWN: Final = f"([0-9#*]\ufe0f\u20e3)|{_HELPER}"
+#: Sequences to keep (the groups), and the remaining invisible characters.
+#: A digit with a selector and U+20E3 is a keycap, the only emoji that starts with an ASCII character.
+_VISIBLE: Final = f"([0-9#*]\ufe0f\u20e3)|{_HELPER}"
 
 
 def strip_invisible(text: str) -> str:
     """
     Return *text* without control characters, direction marks, tags and private characters.
 
-    Line ends of every kind become line feeds, and tabs stay. After a character that is not ASCII,
-    one variation selector and one joiner stay: Persian, Hindi, Japanese names and most emoji need
-    them. More of them in a row, or in English, only hide something.
+    All line ends become line feeds, and tabs are kept. After a character that is not ASCII,
+    one variation selector and one joiner are kept: Persian, Hindi, Japanese names and most emoji need
+    them. More of them in a row, or after ASCII, can only hide text.
     """
-    shown = re.sub(_HIDDEN, "", re.sub(_LINE_END, "\n", text))
-    return re.sub(_HELPER, r"\1", shown)
+    visible = re.sub(_HIDDEN, "", re.sub(_LINE_END, "\n", text))
+    return re.sub(_HELPER, r"\1", visible)
 
 
 def escape_invisible(text: str, *, one_line: bool = False) -> str:
     r"""
     Return *text* with an escape such as ``\x1b`` for each character that `strip_invisible` removes.
 
-    The result cannot control a terminal, and people see what a model would read. Line feeds and
-    tabs stay, unless it has to be *one_line*.
+    The result cannot control a terminal, and shows everything that a model would read. Line feeds and
+    tabs are kept unless *one_line* is true.
     """
-    shown = re.sub(_ESCAPED, lambda found: _escape(found[0]), text)
-    shown = re.sub(_SHOWN, lambda found: found[1] or found[2] or _escape(found[0]), shown)
-    return shown.replace("\n", "\\n").replace("\t", "\\t") if one_line else shown
+    escaped = re.sub(_ESCAPED, lambda match: _escape(match[0]), text)
+    escaped = re.sub(_VISIBLE, lambda match: match[1] or match[2] or _escape(match[0]), escaped)
+    return escaped.replace("\n", "\\n").replace("\t", "\\t") if one_line else escaped
 
 
 def _escape(characters: str) -> str:

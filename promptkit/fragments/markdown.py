@@ -1,4 +1,4 @@
-"""Markdown: sections, lines, lists, tables, quotations, code blocks."""
+"""Markdown: sections, lists, tables, quotations and code blocks."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,36 +7,35 @@ from typing import Any, Final
 
 import msgspec
 
-from promptkit.fragments.text import Cell, Item, Part, checked_sequence, kept_parts
+from promptkit.fragments.text import Cell, Item, Part, checked_sequence, nonblank_parts
 from promptkit.language.lines import LINE_END, hanging_indent
-from promptkit.language.text import Mark, Text, mark_of, marked, plain_string, scalar_text, with_annotations
+from promptkit.language.text import Mark, Text, get_mark, marked, plain_string, scalar_text, with_annotations
 
 __all__ = ["BLOCKS", "bullets", "code_block", "json_block", "numbered", "quote", "section", "table"]
 
 
 def section(title: str | Text, *parts: Part, level: int = 2) -> Text:
     """
-    Make a section: a heading, and parts with a blank line between them.
+    Create a section: a heading, and parts with blank lines between them.
 
     Args:
         title:
-            The heading. Its white space is reduced to single spaces, so that it is one line.
+            The heading. Its white space is collapsed to single spaces, so that it is one line.
 
         *parts:
-            Strings and `Text`. None, False and blank parts vanish; the heading stays. Sections among
-            them keep the level of their headings, as what looks like a heading may be data.
+            Strings and `Text`. None, False and blank parts are omitted; the heading is always kept. Nested
+            sections keep the levels of their headings, because lines that look like headings can be data.
 
         level:
-            The level of the heading, 1 to 6.
+            The level of the heading, from 1 to 6.
 
     Returns:
         The section.
 
     Raises:
-        TypeError: If *title* or a part is not text; it says which. Or if *level* is not a whole number.
+        TypeError: If *title* or a part is not text (the message names it), or *level* is not a whole number.
 
-        ValueError: If *title* is blank, *level* is none that Markdown has, or the annotations of `Text`
-            values differ.
+        ValueError: If *title* is blank, *level* is out of range, or the annotations of `Text` values differ.
     """
     heading = " ".join(plain_string(title, "section(title)").split())
     if not heading:
@@ -45,27 +44,27 @@ def section(title: str | Text, *parts: Part, level: int = 2) -> Text:
     if not 1 <= index(level) <= 6:
         msg = f"section(level) is {level!r}: headings of Markdown have a level from 1 to 6"
         raise ValueError(msg)
-    kept = kept_parts(parts, f"section({heading!r})")
-    return _block([title, *kept], "\n\n".join([f"{'#' * level} {heading}", *map(str, kept)]))
+    texts = nonblank_parts(parts, f"section({heading!r})")
+    return _block([title, *texts], "\n\n".join([f"{'#' * level} {heading}", *map(str, texts)]))
 
 
 def bullets(items: Iterable[Item]) -> Text:
     """
-    Make a bulleted list.
+    Create a bulleted list.
 
     Args:
         items:
-            Strings, `Text`, numbers, dates and times. The further lines of an item are indented under
-            its bullet. A list or tuple, and what `bullets` or `numbered` returned, is a sublist of the
-            item before it; where there is none before it, its items stand in its place. None, False
-            and blank items vanish.
+            Strings, `Text`, numbers, dates and times. Further lines of an item are indented under
+            its bullet. A list, a tuple, or a result of `bullets` or `numbered` is a sublist of the
+            previous item; as the first item, it is inserted without indentation. None, False
+            and blank items are omitted.
 
     Returns:
-        The list; without items an empty `Text`, which vanishes from what it is put into.
+        The list; without items an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If *items* is one string, a mapping, or a set, which has no order; or if an item is
-            none of the above; it says which.
+        TypeError: If *items* is a single string, a mapping, or a set, which has no order, or if an item has
+            another type; the message names the item.
 
         ValueError: If the annotations of `Text` values differ.
     """
@@ -74,33 +73,33 @@ def bullets(items: Iterable[Item]) -> Text:
 
 def numbered(items: Iterable[Item]) -> Text:
     """
-    Make a numbered list. A list or tuple in it is numbered, too.
+    Create a numbered list. Lists and tuples in it are numbered as well.
 
     Args:
         items:
-            As for `bullets`.
+            The same values that `bullets` accepts.
 
     Returns:
-        The list; without items an empty `Text`, which vanishes from what it is put into.
+        The list; without items an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If *items* or an item is of no type that `bullets` takes.
+        TypeError: If *items* or an item has a type that `bullets` does not accept.
 
         ValueError: If the annotations of `Text` values differ.
     """
     return _list(items, "{}. ".format, "numbered(items)")
 
 
-def _list(items: Iterable[Item], marker: Callable[[int], str], place: str) -> Text:
-    """Make a list; *marker* returns what stands before an item, given its number."""
+def _list(items: Iterable[Item], marker: Callable[[int], str], label: str) -> Text:
+    """Create a list; *marker* returns the marker of an item, given its number."""
     entries: list[str] = []
     sources: list[object] = []
     number, indent = 0, ""
-    for position, item in enumerate(checked_sequence(items, place), 1):
-        where = f"{place}: item {position}"
-        entry = _list(item, marker, where) if isinstance(item, list | tuple) else item
-        is_sublist = mark_of(entry) == "list"
-        text = "" if entry is None or entry is False else scalar_text(entry, where).strip()
+    for position, item in enumerate(checked_sequence(items, label), 1):
+        item_label = f"{label}: item {position}"
+        entry = _list(item, marker, item_label) if isinstance(item, list | tuple) else item
+        is_sublist = get_mark(entry) == "list"
+        text = "" if entry is None or entry is False else scalar_text(entry, item_label).strip()
         if not text:
             continue
         if not is_sublist:
@@ -113,14 +112,14 @@ def _list(items: Iterable[Item], marker: Callable[[int], str], place: str) -> Te
 
 def code_block(source: str | Text, language: str = "") -> Text:
     """
-    Put source code, unchanged, into a code fence that nothing in it can close.
+    Put source code, unchanged, into a code fence that the code cannot close.
 
     Args:
         source:
             The code.
 
         language:
-            Its language, written behind the opening fence: ``"python"``.
+            The language, written after the opening fence: ``"python"``.
 
     Returns:
         The code block.
@@ -146,54 +145,54 @@ def table(
     missing: Cell = None,
 ) -> Text:
     r"""
-    Make a table of GitHub Markdown.
+    Create a table in GitHub Markdown.
 
     Args:
         rows:
             Sequences of cells, or mappings from column to cell. A cell is a string, a `Text`, a
-            number, a date, a time, or None if it is empty. ``|`` in it becomes ``\|``, and a line
-            end ``<br>``.
+            number, a date, a time, or None if it is empty. In a cell, ``|`` becomes ``\|``, and a line
+            end becomes ``<br>``.
 
         header:
-            The names of the columns; for mappings, the keys to show. Left out, it is all keys of
-            mappings, and blank for sequences, since Markdown has no table without a header.
+            The names of the columns; for mappings, the keys to show. By default, all keys of the
+            mappings, or blank names for sequences, because Markdown tables need a header.
 
         missing:
-            The cell of a mapping that lacks a column, ``""`` for an empty one. Left out, such a mapping
+            The cell for columns that a mapping lacks; ``""`` for an empty cell. By default, a missing column
             is an error.
 
     Returns:
-        The table; without columns an empty `Text`, which vanishes from what it is put into.
+        The table; without columns an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If *rows*, a row or *header* is no sequence, or a cell is none of the above.
+        TypeError: If *rows*, a row or *header* is not a sequence, or a cell has another type.
 
-        ValueError: If a row has more or fewer cells than there are columns, or lacks one; it names
-            the row. Or if the annotations of `Text` values differ.
+        ValueError: If a row does not have one cell for each column (the message has the number of the row),
+            or if the annotations of `Text` values differ.
     """
-    listed = [
+    all_rows = [
         row if isinstance(row, Mapping) else checked_sequence(row, f"table(rows): row {number}")
         for number, row in enumerate(checked_sequence(rows, "table(rows)"), 1)
     ]
-    keys = dict.fromkeys(key for row in listed if isinstance(row, Mapping) for key in row)
-    columns = list(keys) or [None] * len(listed[0] if listed else ())
+    keys = dict.fromkeys(key for row in all_rows if isinstance(row, Mapping) for key in row)
+    columns = list(keys) or [None] * len(all_rows[0] if all_rows else ())
     if header is not None:
         columns = list(checked_sequence(header, "table(header)"))
-    grid = [columns, *(_cells(row, columns, missing, number) for number, row in enumerate(listed, 1))]
+    grid = [columns, *(_cells(row, columns, missing, number) for number, row in enumerate(all_rows, 1))]
     if not columns:
         return Text("")
-    written = [" | ".join(map(_cell, row)) for row in grid]
-    written.insert(1, " | ".join("---" for _ in columns))
-    return _block((cell for row in grid for cell in row), "\n".join(f"| {row} |" for row in written))
+    formatted = [" | ".join(map(_cell, row)) for row in grid]
+    formatted.insert(1, " | ".join("---" for _ in columns))
+    return _block((cell for row in grid for cell in row), "\n".join(f"| {row} |" for row in formatted))
 
 
 def _cells(row: Any, columns: Sequence[Any], missing: Cell, number: int) -> list[Any]:
     if isinstance(row, Mapping):
-        lacking = [column for column in columns if column not in row]
-        if lacking and missing is None:
+        missing_columns = [column for column in columns if column not in row]
+        if missing_columns and missing is None:
             msg = (
-                f"table(rows): row {number} has no {lacking[0]!r}: give it one, which may be None, "
-                "or say what stands for it, as in missing=''"
+                f"table(rows): row {number} has no {missing_columns[0]!r}: give it one, which can "
+                f"be None, or a replacement for all rows, as in missing=''"
             )
             raise ValueError(msg)
         return [row.get(column, missing) for column in columns]
@@ -207,20 +206,20 @@ def _cells(row: Any, columns: Sequence[Any], missing: Cell, number: int) -> list
 
 def _cell(value: Any) -> str:
     text = "" if value is None else scalar_text(value, "a cell of table(...)").strip()
-    # Backslashes before a pipe are doubled. Else they would escape the one that escapes the pipe.
+    # Backslashes before a pipe are doubled, so that they do not escape the backslash that escapes the pipe.
     return LINE_END.sub("<br>", re.sub(r"(?<!\\)(\\*)\|", r"\1\1\\|", text))
 
 
 def quote(text: str | Text) -> Text:
     """
-    Quote text: ``> `` stands before each line.
+    Quote text by putting ``> `` before each line.
 
     Args:
         text:
-            The text. Line ends before and after it are dropped.
+            The text. Line ends at its start and end are removed.
 
     Returns:
-        The quotation; of blank text an empty `Text`, which vanishes from what it is put into.
+        The quotation; for blank text an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If *text* is not text.
@@ -231,18 +230,18 @@ def quote(text: str | Text) -> Text:
 
 def json_block(value: Any, *, fence: bool = True) -> Text:
     """
-    Show a value as indented JSON, in a code fence.
+    Format a value as indented JSON in a code fence.
 
     Args:
         value:
-            Anything that msgspec can encode: a dict, a list, a dataclass, an attrs class, a date. Keys
-            keep their order. A set has no order: sort it, if equal sets should look alike.
+            Any value that msgspec can encode: a dict, a list, a dataclass, an attrs class, a date. Keys
+            keep their order. Sort sets first if equal sets must have equal text.
 
         fence:
-            Whether there is a fence around it.
+            Whether to add the code fence.
 
     Returns:
-        The code block, or the JSON alone.
+        The code block, or only the JSON.
 
     Raises:
         TypeError: If msgspec cannot encode the value, or it is nested too deeply.
@@ -257,10 +256,9 @@ def json_block(value: Any, *, fence: bool = True) -> Text:
 
 
 def _block(sources: Iterable[object], text: str, mark: Mark = "block") -> Text:
-    """Make a block, which Markdown knows by the beginning of a line."""
+    """Create a block, which Markdown recognizes only at the start of a line."""
     return marked(with_annotations(sources, text), mark)
 
 
-#: The fragments that Markdown knows by the beginning of a line, and ends with one: `promptkit check` looks at
-#: where they stand.
+#: The fragments that need separate lines in Markdown; `promptkit check` verifies their positions.
 BLOCKS: Final = (bullets, code_block, json_block, numbered, quote, section, table)

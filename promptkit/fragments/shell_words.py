@@ -1,4 +1,4 @@
-"""Words of commands that people copy: whatever they hold, a shell takes each for one word."""
+"""Quoting of commands that users copy, so that a shell parses each word as one word."""
 
 import shlex
 import sys
@@ -8,27 +8,21 @@ from typing import Final
 
 from promptkit.fragments.invisible import escape_invisible
 
-#: How a word is written in which nothing is invisible.
+#: Escapes in words with invisible characters.
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
 
 
 def command_line(words: Iterable[str]) -> str:
-    """Return a command of one line."""
+    """Return a command line of quoted words."""
     return " ".join(map(quoted, words))
 
 
 def quoted(word: str, *, one_line: bool = True) -> str:
     """
-    Return a word as the shell of this system reads it.
+    Quote a word for the shell of this system.
 
-    What nobody would see is escaped, which needs bash or zsh.
-
-    Args:
-        word:
-            The word.
-
-        one_line:
-            Whether tabs and line feeds are escaped, too.
+    Invisible characters are escaped in the syntax of bash and zsh. With *one_line*, tabs and line feeds are
+    escaped as well.
     """
     if sys.platform == "win32":
         return list2cmdline([word])
@@ -38,7 +32,7 @@ def quoted(word: str, *, one_line: bool = True) -> str:
 
 
 def quoted_path(path: str) -> str:
-    """Return a path as the shell of this system reads it, such that no program takes it for an option."""
+    """Quote a path for the shell of this system, so that no program parses it as an option."""
     return quoted(f"./{path}" if path.startswith(("-", "+")) else path)
 
 
@@ -48,6 +42,6 @@ def _escaped(character: str) -> str:
         return _ESCAPES[character]
     if 0x20 <= code < 0x7F:
         return character
-    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file's name that is no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that is not UTF-8
         return f"\\x{code - 0xDC00:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

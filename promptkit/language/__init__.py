@@ -1,1 +1,1 @@
-"""What authors write: content, messages, turns, and `Arg` for parameters."""
+"""The building blocks of prompts: content, messages, turns, and `Arg` for parameters."""

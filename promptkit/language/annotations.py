@@ -1,8 +1,7 @@
 """
-What an author declares: of a parameter in its annotation, and of who may use a prompt.
+`Arg`, which describes a parameter in its annotation, and the OAuth scopes that a prompt requires.
 
-Scopes are words for what a caller may do, as OAuth has them. See
-https://www.rfc-editor.org/rfc/rfc6749#section-3.3.
+See https://www.rfc-editor.org/rfc/rfc6749#section-3.3 for the syntax of scopes.
 """
 
 import inspect
@@ -15,57 +14,57 @@ import attrs
 
 from promptkit.language.validation import optional_text
 
-#: The default of a parameter that has none. None itself is an ordinary default.
+#: Marks a parameter without a default, because None is a valid default.
 NO_DEFAULT: Final = inspect.Parameter.empty
 
 _SCOPE: Final = r"[\x21\x23-\x5b\x5d-\x7e]+"
 
-#: What is needed of callers unless an author says more.
+#: The required scopes of a prompt whose author declares none.
 NO_SCOPES: Final[frozenset[str]] = frozenset()
 
 
 def _examples(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return *values* as a tuple; a single string is one example."""
+    """Return *values* as a tuple, treating a single string as one example."""
     return (values,) if isinstance(values, str) else tuple(values)
 
 
 def _complete(source: Iterable[Any] | Callable[..., Any] | None) -> Any:
-    """Return *source*; an iterator becomes a tuple, so that it can be read more than once."""
+    """Return *source*, replacing an iterator by a tuple, which can be read more than once."""
     return tuple(source) if isinstance(source, Iterator) else source
 
 
 @attrs.frozen
 class Arg:
     """
-    Describes a parameter: ``code: Annotated[str, Arg("The code to review")]``.
+    The description of a parameter: ``code: Annotated[str, Arg("The code to review")]``.
 
     Args:
         description:
-            Tells people what to enter. Left out, the function's docstring does.
+            What the user should enter. Defaults to the parameter's description in the function's docstring.
 
         title:
-            The argument's name for people. Clients show it in place of the name.
+            The display name of the argument. Clients show it in place of the name.
 
         examples:
-            Values that are valid; one string, or several values of the parameter's type.
+            Valid values: one string, or several values of the parameter's type.
 
         complete:
-            What to offer while the argument is typed: values, or a function of what was typed so
-            far that returns them.
+            The completions of the argument: values, or a function that takes the text typed so far and
+            returns values.
 
         secret:
-            Whether the value must stay out of errors, logs and transcripts. Such values are never
-            offered.
+            Whether the value must stay out of errors, logs and transcripts. Secret values are never
+            offered as completions.
 
         timezone:
-            The time zone of dates and times that a client writes without an offset: a name such as
+            The time zone of datetimes that a client sends without an offset: a name such as
             ``"Europe/Berlin"``, or a `tzinfo` such as a `zoneinfo.ZoneInfo`. Every `datetime`
-            is then aware. Left out, those without an offset stay naive.
+            is then aware. By default, datetimes without an offset stay naive.
 
         env:
-            The environment variable of the server that holds the default. It is looked up for each
-            request, and read as if a client had sent it. If it is not set, the parameter's own default
-            counts. Clients see the variable's name, never its value.
+            The server's environment variable that holds the default. It is looked up for each request
+            and parsed like a value from a client. If it is not set, the parameter's default applies.
+            Clients see the variable's name, never its value.
 
     Raises:
         TypeError: If *description*, *title* or *env* is not a string, or *examples* cannot be iterated
@@ -90,21 +89,24 @@ class Arg:
 
 def is_scope(value: object) -> bool:
     """
-    Return whether a value is one scope: ASCII without blanks, quotes and backslashes.
+    Return whether *value* is a valid scope: printable ASCII without spaces, double quotes and backslashes.
     """
     return isinstance(value, str) and re.fullmatch(_SCOPE, value) is not None
 
 
-def scopes_of(scopes: str | Iterable[str]) -> frozenset[str]:
+def parse_scopes(scopes: str | Iterable[str]) -> frozenset[str]:
     """
-    Return what somebody may do. One text with blanks between the scopes is taken apart.
+    Return a set of scopes, splitting a single string at white space.
 
     Raises:
-        ValueError: If one is no scope.
+        ValueError: If a scope is invalid.
     """
-    found = scopes.split() if isinstance(scopes, str) else list(scopes)
-    for scope in found:
+    names = scopes.split() if isinstance(scopes, str) else list(scopes)
+    for scope in names:
         if not is_scope(scope):
-            msg = f"{scope!r} is no scope: one has ASCII without blanks, quotes and backslashes"
+            msg = (
+                f"{scope!r} is not a scope: a scope has ASCII characters without blanks, quotes "
+                f"and backslashes"
+            )
             raise ValueError(msg)
-    return frozenset(found)
+    return frozenset(names)

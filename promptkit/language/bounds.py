@@ -1,4 +1,4 @@
-"""Bounds: what an author's iterators give is read only as far as a reply may go. Some never end."""
+"""Limits on reading an author's iterators, which may be endless, to the size of a reply."""
 
 from collections.abc import AsyncIterable, Iterable, Sequence
 from typing import Any, Final, TypeVar
@@ -8,78 +8,79 @@ from promptkit.language.text import Text
 
 T = TypeVar("T")
 
-#: How many bytes a reply has at most unless a server is told otherwise. Where there is no server, that holds,
-#: too: so a prompt fails in its tests as it would fail for a client, and no test fills a machine's memory.
-LONGEST_REPLY: Final = 64 * 1024 * 1024
+#: Default limit of a reply in bytes. It also applies without a server, so that an oversized prompt fails in
+#: its tests as it would for a client, instead of filling the memory.
+MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
 
-#: What a reply has around each text at least, as ``prompts/get`` sends it.
-_AROUND: Final = len('{"role":"user","content":{"type":"text","text":""}},')
+#: Least overhead of each text in a reply to ``prompts/get``, in bytes.
+_OVERHEAD: Final = len('{"role":"user","content":{"type":"text","text":""}},')
 
 
 class TooLongError(ValueError):
     """
-    An iterator gave more than a reply may hold. It may have no end.
+    Raised if an iterator yields more than fits into a reply; it may be endless.
 
     Args:
-        most:
-            How many bytes a reply may have.
+        limit:
+            The limit of a reply, in bytes.
 
         items:
-            How many items were read.
+            The number of items read.
 
-        whose:
-            What has given them, in words that others follow.
+        prefix:
+            The start of the message, which names the iterator's source.
     """
 
-    path: tuple[int, ...] = ()  # as `UnsendableError` has it: the whole is too long, and no part of it
+    path: tuple[int, ...] = ()  # like `UnsendableError.path`: the result as a whole is too long
 
-    def __init__(self, most: int, items: int, whose: str = "") -> None:
-        super().__init__(most, items, whose)
-        self.most = most
+    def __init__(self, limit: int, items: int, prefix: str = "") -> None:
+        super().__init__(limit, items, prefix)
+        self.limit = limit
         self.items = items
-        self.whose = whose
+        self.prefix = prefix
 
     def __str__(self) -> str:
-        return f"{self.whose}more than {self.most:,} bytes, in {self.items:,} items: let it end, or give less"
+        return (
+            f"{self.prefix}more than {self.limit:,} bytes, in {self.items:,} items: let it end, or give less"
+        )
 
 
 class Bound:
     """
-    Counts what is read of an author's iterators.
+    A byte counter for items read from an author's iterators.
 
     Args:
-        most:
-            How many bytes a reply may have.
+        limit:
+            The limit of a reply, in bytes.
 
-        whose:
-            As for `TooLongError`.
+        prefix:
+            See `TooLongError`.
     """
 
-    __slots__ = ("_items", "_left", "_most", "_whose")
+    __slots__ = ("_items", "_limit", "_prefix", "_remaining")
 
-    def __init__(self, most: int = LONGEST_REPLY, whose: str = "") -> None:
-        self._most = self._left = most
+    def __init__(self, limit: int = MAX_REPLY_BYTES, prefix: str = "") -> None:
+        self._limit = self._remaining = limit
         self._items = 0
-        self._whose = whose
+        self._prefix = prefix
 
-    def take(self, item: Any) -> None:
+    def count(self, item: Any) -> None:
         """
-        Count an item: text, bytes, content, or a message. Anything else counts as an empty text.
+        Count an item: text, bytes, content, or a message. Other values count as empty text.
 
         Raises:
-            TooLongError: If no reply can hold all items, whatever is escaped in it, and however media are
-                encoded.
+            TooLongError: If the items exceed the limit even before escaping and base64.
         """
         self._items += 1
-        self._left -= _AROUND + _size(item)
-        if self._left < 0:
-            raise TooLongError(self._most, self._items, self._whose)
+        self._remaining -= _OVERHEAD + _size(item)
+        if self._remaining < 0:
+            raise TooLongError(self._limit, self._items, self._prefix)
 
 
 def _size(item: Any) -> int:
-    """How many bytes an item has at least in a reply."""
+    """Return a lower bound of an item's bytes in a reply."""
     content = getattr(item, "content", item)  # of a message
-    if type(content) is Text:  # most are, and of long conversations each is counted
+    if type(content) is Text:  # the fast path: most are, and long conversations have many
         return len(content.text)
     if not isinstance(content, Content):
         return len(item) if isinstance(item, str | bytes) else 0
@@ -87,25 +88,21 @@ def _size(item: Any) -> int:
     return len(data) + sum(map(len, content.texts))
 
 
-def all_of(values: Iterable[T], whose: str = "") -> Sequence[T]:
-    """
-    Return all items of an iterable that an author gives. Raises `TooLongError`, which says *whose* they are.
-    """
+def read_all(values: Iterable[T], prefix: str = "") -> Sequence[T]:
+    """Return all items of an author's iterable. Raises `TooLongError` if they do not fit into a reply."""
     if isinstance(values, list | tuple):
         return values
-    bound, found = Bound(whose=whose), list[T]()
+    bound, items = Bound(prefix=prefix), list[T]()
     for value in values:
-        bound.take(value)
-        found.append(value)
-    return found
+        bound.count(value)
+        items.append(value)
+    return items
 
 
-async def all_of_async(values: AsyncIterable[T], whose: str = "") -> Sequence[T]:
-    """
-    Do the same for an asynchronous one.
-    """
-    bound, found = Bound(whose=whose), list[T]()
+async def read_all_async(values: AsyncIterable[T], prefix: str = "") -> Sequence[T]:
+    """Return all items of an author's asynchronous iterable; see `read_all`."""
+    bound, items = Bound(prefix=prefix), list[T]()
     async for value in values:
-        bound.take(value)
-        found.append(value)
-    return found
+        bound.count(value)
+        items.append(value)
+    return items

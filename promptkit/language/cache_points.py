@@ -1,9 +1,9 @@
 """
-Cache points: where they stand when parts, texts and workflows are joined.
+Positions of cache points while parts, texts and workflows are joined.
 
-A position is a message and the character of its text that the point stands before, as in
-`Workflow.cache_points`. As long as more may follow, a point behind a text stands where the next part of it
-would begin; when all is joined, it is settled where it stands.
+A position is the index of a message and an offset into its text, as in `Workflow.cache_points`. While more
+parts may follow, a point after a text has the offset at which the next part would start; once everything is
+joined, such a point moves to the end of the text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from promptkit.language.text import Text
 
 CachePosition: TypeAlias = tuple[int, int]
 
-#: The number that the system part has among the messages.
+#: The message index of the system part.
 SYSTEM: Final = -1
 
 #: The blank line between joined texts.
@@ -22,16 +22,12 @@ _GAP: Final = len("\n\n")
 
 
 def next_in_system(texts: Iterable[Text]) -> CachePosition:
-    """
-    Return where the next part of a system part of these texts begins.
-    """
+    """Return the position after the *texts* of a system part."""
     return SYSTEM, sum(len(text.text) + _GAP for text in texts)
 
 
 def next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePosition:
-    """
-    Return where the next part of a turn begins if it joins the text before it: *run*, or the last block.
-    """
+    """Return the position of a turn's next part if it joins the text before it: *run*, or the last block."""
     if run:
         return len(blocks), len("\n\n".join(run)) + _GAP
     if blocks and isinstance(last := blocks[-1], Text):
@@ -39,50 +35,46 @@ def next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePosition
     return len(blocks), 0
 
 
-def settled_in_turn(points: Iterable[CachePosition], blocks: Sequence[Content]) -> tuple[CachePosition, ...]:
-    """
-    Return the points of a turn of these blocks: where nothing joined the text, they stand behind it.
-    """
-    found = {
+def turn_points(points: Iterable[CachePosition], blocks: Sequence[Content]) -> tuple[CachePosition, ...]:
+    """Return the final points of a turn, moving a point at the end of a message's text after the message."""
+    positions = {
         (message, offset) if not offset or offset < len(str(blocks[message])) else (message + 1, 0)
         for message, offset in points
     }
-    return tuple(sorted(found))
+    return tuple(sorted(positions))
 
 
-def moved_points(
+def shift_points(
     points: Iterable[CachePosition], system: Text | None, messages: int = 0, systems: Iterable[Text] = ()
 ) -> Iterator[CachePosition]:
     """
-    Return the points of a workflow behind what it is joined to.
+    Yield the points of a workflow, shifted by the content before it.
 
     Args:
         points:
-            Where they stand in the workflow.
+            The positions in the workflow.
 
         system:
-            Its system part.
+            The workflow's system part.
 
         messages:
-            How many messages are before it.
+            The number of messages before the workflow.
 
         systems:
-            The system parts before it.
+            The system parts before the workflow's.
     """
-    _, begin = next_in_system(systems)
+    _, start = next_in_system(systems)
     for message, offset in points:
         if message != SYSTEM:
             yield message + messages, offset
         elif system is None or offset < len(system.text):
-            yield SYSTEM, begin + offset
+            yield SYSTEM, start + offset
         else:
-            yield SYSTEM, begin + offset + _GAP
+            yield SYSTEM, start + offset + _GAP
 
 
-def settled_points(points: Iterable[CachePosition], system: Text | None) -> tuple[CachePosition, ...]:
-    """
-    Return the points of workflows that are joined, in order. *system* is the whole system part.
-    """
+def resolve_points(points: Iterable[CachePosition], system: Text | None) -> tuple[CachePosition, ...]:
+    """Return the sorted points of joined workflows; *system* is the joined system part."""
     end = 0 if system is None else len(system.text)
-    found = {(message, min(offset, end) if message == SYSTEM else offset) for message, offset in points}
-    return tuple(sorted(found))
+    positions = {(message, min(offset, end) if message == SYSTEM else offset) for message, offset in points}
+    return tuple(sorted(positions))

@@ -1,8 +1,8 @@
 """
-Cancellation: how code that runs for a request learns that the request has been answered.
+Cancellation of code that runs for a request which has been answered or cancelled.
 
-Python cannot safely end a thread. So code that runs on after its time limit, or after a cancellation, is
-stopped only where it calls promptkit: when it reports progress, or runs a command.
+Python cannot safely end a thread. Code that is still running after its timeout or cancellation stops only
+when it calls promptkit: when it reports progress or runs a command.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,12 +13,12 @@ _is_cancelled: ContextVar[Callable[[], bool]] = ContextVar("is_cancelled", defau
 
 
 class RequestCancelledError(BaseException):
-    """Raised in an author's code whose request has been answered or cancelled."""
+    """Raised in an author's code after its request has been answered or cancelled."""
 
 
 @contextmanager
 def cancelled_by(is_cancelled: Callable[[], bool]) -> Iterator[None]:
-    """Use *is_cancelled* for the code in the ``with`` block, and for what asyncio starts there."""
+    """Use *is_cancelled* for the code in the ``with`` block, including the tasks that it starts."""
     token = _is_cancelled.set(is_cancelled)
     try:
         yield
@@ -27,11 +27,11 @@ def cancelled_by(is_cancelled: Callable[[], bool]) -> Iterator[None]:
 
 
 def is_cancelled() -> bool:
-    """Return whether the request that the current code runs for has been answered or cancelled."""
+    """Return whether the current code's request has been answered or cancelled."""
     return _is_cancelled.get()()
 
 
 def check_cancelled() -> None:
-    """Raise RequestCancelledError if the request that the current code runs for has been answered."""
+    """Raise RequestCancelledError if the current code's request has been answered or cancelled."""
     if is_cancelled():
         raise RequestCancelledError

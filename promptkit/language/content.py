@@ -1,8 +1,8 @@
 """
-Content: what one message may hold, as immutable values that depend on no protocol revision.
+The base class of content blocks: immutable values that are independent of the protocol revision.
 
-`promptkit.language.text`, `promptkit.language.media` and `promptkit.language.documents` have its kinds.
-`promptkit.protocol.lowering` converts them for each revision.
+`promptkit.language.text`, `promptkit.language.media` and `promptkit.language.documents` define the kinds of
+content; `promptkit.protocol.lowering` converts them for each revision.
 """
 
 from datetime import datetime
@@ -21,9 +21,7 @@ from promptkit.language.validation import (
 
 
 class Annotations(TypedDict, total=False):
-    """
-    The keyword arguments of every kind of content, as in `Content`.
-    """
+    """The keyword arguments that `Content` and all its subclasses accept."""
 
     audience: Role | tuple[Role, ...] | list[Role]
     priority: float | None
@@ -38,7 +36,7 @@ def _short(value: object) -> str:
 
 
 class _Marked:
-    """What may have a mark. That is no field: it is neither compared, shown nor sent, and no copy has it."""
+    """A slot for a mark, which is not a field: it is neither compared, shown, copied nor sent."""
 
     __slots__ = ("_mark",)
 
@@ -46,21 +44,21 @@ class _Marked:
 @attrs.frozen(repr=False, eq=False)
 class Content(_Marked):
     """
-    The base of every kind of content: whom it is for, how important it is, how old it is.
+    The base of every kind of content, with its annotations: audience, priority and age.
 
     Args:
         audience:
-            Who should see it: ``"user"``, ``"assistant"``, or a list of both; empty if not given.
+            The intended audience: ``"user"``, ``"assistant"``, or a list of both; empty if not given.
 
         priority:
-            How important it is, from 0 (optional) to 1 (required); None if not given.
+            The importance, from 0 (optional) to 1 (required); None if not given.
 
         last_modified:
-            When it was last changed: an aware `datetime.datetime` or ISO 8601 text with an offset;
+            The time of the last change: an aware `datetime.datetime` or ISO 8601 text with an offset;
             None if not given.
 
     Raises:
-        TypeError: If one of them is of another type.
+        TypeError: If an argument has the wrong type.
 
         ValueError: If a role is unknown, *priority* is out of range, or *last_modified* is not a valid
             date and time or has no time zone.
@@ -75,23 +73,17 @@ class Content(_Marked):
 
     @property
     def annotations(self) -> tuple[tuple[Role, ...], float | None, datetime | None]:
-        """
-        Audience, priority and last modification, so that two blocks can be compared by them.
-        """
+        """The audience, priority and time of last change, for comparison."""
         return self.audience, self.priority, self.last_modified
 
     @property
     def annotated(self) -> bool:
-        """
-        Whether any of these is set.
-        """
+        """Whether any annotation is set."""
         return bool(self.audience) or self.priority is not None or self.last_modified is not None
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """
-        All text in it that a model reads: also URIs and names. Images and recordings have none.
-        """
+        """All text that a model reads, including URIs and names. Images and recordings have none."""
         return ()
 
     def __contains__(self, item: object) -> bool:
@@ -100,7 +92,7 @@ class Content(_Marked):
         msg = f"{type(self).__name__} contains text, not {describe(item)}"
         raise TypeError(msg)
 
-    # One comparison for all kinds: attrs would compile two functions for each, before the first prompt.
+    # Shared by all kinds: attrs would compile two methods for each class at import.
 
     def __eq__(self, other: object) -> bool:
         return self._values == other._values if type(other) is type(self) else NotImplemented
@@ -113,21 +105,20 @@ class Content(_Marked):
         return tuple(getattr(self, field.name) for field in attrs.fields(type(self)))
 
     def __format__(self, spec: str) -> str:
-        # In an f-string an image or a document would be lost: only its summary would be sent.
+        # An f-string would send only the summary of an image or a document.
         kind = type(self).__name__
         msg = (
-            f"{kind} is not text, and cannot be used in an f-string: "
-            "give it to user(...) as a part of its own"
+            f"{kind} is not text, and cannot be used in an f-string: pass it to user(...) as a separate part"
         )
         raise TypeError(msg)
 
     def __repr__(self) -> str:
-        # What the author would write, without defaults, and with the size in place of bytes.
+        # The expression that creates the value, without defaults, and with the size in place of bytes.
         fields = sorted(attrs.fields(type(self)), key=lambda field: field.name in Annotations.__annotations__)
         values = ((field, getattr(self, field.name)) for field in fields)
-        shown = (
+        arguments = (
             (f"{field.name}=" if field.kw_only or field.default is not attrs.NOTHING else "") + _short(value)
             for field, value in values
             if value != field.default
         )
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return f"{type(self).__name__}({', '.join(arguments)})"

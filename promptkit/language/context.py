@@ -1,4 +1,4 @@
-"""Context: what a prompt may know about its request, and how it reports progress."""
+"""`Context`, which describes the current request to a prompt and reports progress."""
 
 import math
 import sys
@@ -11,7 +11,7 @@ import attrs
 from promptkit.errors.exceptions import MissingClientCapabilityError
 from promptkit.language.cancellation import check_cancelled
 
-#: Clients read numbers as floats.
+#: Largest progress: clients parse numbers as floats.
 _LARGEST: Final = sys.float_info.max
 
 
@@ -21,18 +21,17 @@ class Progress:
 
     Args:
         send:
-            Takes the progress, the total and the message; None if the client did not ask for progress.
+            Called with the progress, the total and the message; None if the client did not request
+            progress.
     """
 
     def __init__(self, send: Callable[[float, float | None, str | None], None] | None = None) -> None:
         self._send = send
         self._last = -math.inf
-        self._lock = Lock()  # a prompt may report from a thread of its own
+        self._lock = Lock()  # a prompt may report from any thread
 
     def report(self, progress: float, total: float | None, message: str | None) -> None:
-        """
-        Send a report. Arguments and errors are those of `Context.report_progress`.
-        """
+        """Send a report; see `Context.report_progress` for arguments and errors."""
         if not all(-_LARGEST <= number <= _LARGEST for number in (progress, total or 0)):
             msg = f"progress is {progress!r} of {total!r}: report finite numbers, or no total"
             raise ValueError(msg)
@@ -45,9 +44,7 @@ class Progress:
                 self._send(progress, total, message)
 
     def end(self) -> None:
-        """
-        Send no further report: the request is answered or cancelled.
-        """
+        """Stop sending reports, because the request has been answered or cancelled."""
         with self._lock:
             self._send = None
 
@@ -55,30 +52,30 @@ class Progress:
 @attrs.frozen
 class Context:
     """
-    The request that is being answered; a prompt gets it for a parameter annotated `Context`.
+    The current request, passed to a prompt's parameter that is annotated with `Context`.
 
-    Such a parameter is not an argument: clients neither see nor send it. A direct call or
-    ``.render()`` without one gets an empty `Context`, so that every attribute has a value. Write
-    ``context: Context = Context()``, and type checkers know that, too.
+    Such a parameter is not an argument: clients neither see nor send it. A direct call, or ``.render()``
+    without a context, passes an empty `Context` in which every attribute has a value. Write
+    ``context: Context = Context()`` so that type checkers accept such calls.
 
     Args:
         client_name:
-            The client's name, as it says; ``""`` if unknown.
+            The name that the client sent; ``""`` if unknown.
 
         client_version:
-            The client's version, as it says; ``""`` if unknown.
+            The version that the client sent; ``""`` if unknown.
 
         revision:
-            The protocol revision of the request: ``"2025-11-25"``; ``""`` outside a request.
+            The protocol revision of the request, such as ``"2025-11-25"``; ``""`` outside a request.
 
         request_id:
-            The JSON-RPC id of the request, a number or text; None outside a request.
+            The JSON-RPC id of the request, a number or a string; None outside a request.
 
         capabilities:
             The capabilities that the client declared, as decoded JSON; empty outside a request.
 
         progress:
-            Takes the reports of progress; made by the server.
+            The receiver of progress reports, created by the server.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle
@@ -93,14 +90,15 @@ class Context:
 
     def require(self, capability: str) -> None:
         """
-        Refuse the request unless the client has declared a capability.
+        Reject the request unless the client has declared a capability.
 
         Args:
             capability:
-                Its name in the protocol, as in ``"sampling"``.
+                The capability's name in the protocol, such as ``"sampling"``.
 
         Raises:
-            MissingClientCapabilityError: If the client has not. It is told which one it lacks (-32021).
+            MissingClientCapabilityError: If the client has not declared it. The client receives error -32021
+                with the name of the capability.
         """
         if capability not in self.capabilities:
             raise MissingClientCapabilityError(capability)
@@ -109,26 +107,26 @@ class Context:
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
         """
-        Tell the client how far the prompt is, if it asked for progress.
+        Report the progress of the prompt to the client, if the client requested it.
 
-        It may be called from any thread, and often: of very many reports, some are left out. Once
-        the request has been answered or cancelled, it ends the prompt.
+        This method can be called from any thread. Frequent reports are throttled. After the request has
+        been answered or cancelled, the call stops the prompt.
 
         Args:
             progress:
-                How much is done, in any unit. It must rise with every report.
+                The amount done so far, in any unit. It must increase with every report.
 
             total:
-                How much there is to do, in the same unit; None if unknown.
+                The total amount in the same unit; None if unknown.
 
             message:
-                What is being done, for people; None if there is nothing to say.
+                A description of the current step for the user; None for no message.
 
         Raises:
-            ValueError: If *progress* has not risen, or a number is not finite.
+            ValueError: If *progress* has not increased, or a number is not finite.
 
             RequestCancelledError: If the request has been answered or cancelled. It is not an `Exception`, so
-                that the prompt ends unless it catches everything.
+                ``except Exception`` does not catch it and the prompt stops.
 
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress

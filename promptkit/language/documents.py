@@ -1,4 +1,4 @@
-"""Content that is a document, or a link to one: few prompts hold any."""
+"""Embedded documents and links to documents."""
 
 from functools import cached_property
 from pathlib import Path
@@ -29,26 +29,25 @@ from promptkit.language.validation import (
 @attrs.frozen(repr=False, eq=False)
 class EmbeddedResource(Content):
     """
-    A document that is sent inside the message. It takes the keyword arguments of `Content`, too.
+    A document that is sent inside the message. It also accepts the keyword arguments of `Content`.
 
     Args:
         uri:
-            The document's URI. It is a name: nothing is read from there; see `from_path`.
+            The document's URI. It is only a name: nothing is read from it. To read a file, see `from_path`.
 
         text:
-            The document, if it is text.
+            The content of a text document.
 
         blob:
-            The document, if it is bytes. Exactly one of *text* and *blob* is given.
+            The content of a binary document. Exactly one of *text* and *blob* must be given.
 
         mime_type:
-            The MIME type. For a *blob* it is detected from the bytes if left out.
+            The MIME type. For a *blob*, it defaults to the type detected from the bytes.
 
     Raises:
-        TypeError: If both *text* and *blob* are given, or neither; or if something is of another type.
+        TypeError: If both *text* and *blob* are given, or neither, or if an argument has the wrong type.
 
-        ValueError: If *uri* is not an absolute URI, *blob* is empty, or an annotation is refused by
-            `Content`.
+        ValueError: If *uri* is not an absolute URI, *blob* is empty, or an annotation is invalid.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#embedded-resources
@@ -77,14 +76,12 @@ class EmbeddedResource(Content):
             msg = f"blob= of {self.uri!r} is empty: pass the bytes of the whole document"
             raise ValueError(msg)
         if self.mime_type is None:
-            # Clients fail on a blob without a type.
+            # Clients reject a blob without a type.
             object.__setattr__(self, "mime_type", sniff(blob) or "application/octet-stream")
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """
-        The URI, and the document if that is text.
-        """
+        """The URI, and the content of a text document."""
         return (self.uri,) if self.text is None else (self.uri, self.text)
 
     def __str__(self) -> str:
@@ -103,56 +100,54 @@ class EmbeddedResource(Content):
         **annotations: Unpack[Annotations],
     ) -> Self:
         """
-        Read a file, relative to the folder of the recipe that calls this.
+        Read a file, relative to the folder of the calling recipe.
 
         Args:
             path:
-                The file. It may come from an argument only if *root* is given.
+                The file. If any part of it comes from an argument, *root* is required for safety.
 
             uri:
-                The document's URI. Left out, it is ``recipe:///`` and the path within the folder that is
-                served, or within *root*; of a file elsewhere it is the name. So it tells nothing of
-                the machine.
+                The document's URI. The default is ``recipe:///`` and the path within the served folder or
+                within *root*, or only the file's name if the file is outside both. It reveals no other
+                paths of the machine.
 
             mime_type:
-                The MIME type. Left out, it comes from the bytes and from the ending of the name.
+                The MIME type. The default is detected from the bytes and the file extension.
 
             root:
-                A folder that *path* may not leave, relative to the recipe's. Always give it
+                The folder that *path* must stay in, relative to the recipe's folder. Always give it
                 when any part of *path* comes from outside.
 
             **annotations:
-                ``audience``, ``priority`` and ``last_modified``, as for `Content`.
+                The ``audience``, ``priority`` and ``last_modified`` of `Content`.
 
         Returns:
-            The document: text if it is UTF-8 and of a type of text, else bytes.
+            The document: text if it is UTF-8 and has a text type, otherwise bytes.
 
         Raises:
             OSError: If the file cannot be read, and *root* is not given.
 
-            MediaError: If *path* leaves *root* or names no readable file there, or if the file has more
+            MediaError: If *path* leaves *root* or is not a readable file there, or if the file is larger
                 than 20 MiB. It is a `PromptError`: the client sees its message.
 
             TypeError: If an argument or annotation has the wrong type.
 
-            ValueError: If *uri* is not an absolute URI, the file is empty and of no type of text, or
-                `Content` refuses an annotation.
+            ValueError: If *uri* is not an absolute URI, the file is empty and does not have a text type, or
+                an annotation is invalid.
         """
         check_optional_text("mime_type", mime_type)
         folder = source_folder(1) / (root or "")
         file = folder / path
         data = read_authors_file(file, MAX_FILE_BYTES) if root is None else read_below(path, folder)
-        found, text = document_type(file.name, data, mime_type)
+        detected_type, text = document_type(file.name, data, mime_type)
         blob = data if text is None else None
         if uri is None:
             uri = recipe_uri(file, package_folder(1), folder)
-        return cls(uri, text=text, blob=blob, mime_type=found, **annotations)
+        return cls(uri, text=text, blob=blob, mime_type=detected_type, **annotations)
 
     @cached_property
     def base64(self) -> str:
-        """
-        The *blob* in base64, encoded once; ``""`` for text.
-        """
+        """The *blob* in base64, encoded on first use; ``""`` for text."""
         from pybase64 import b64encode_as_string
 
         return b64encode_as_string(self.blob or b"")
@@ -162,32 +157,32 @@ class EmbeddedResource(Content):
 @attrs.frozen(repr=False, eq=False)
 class ResourceLink(Content):
     """
-    A link to a document, which the client may fetch. It takes the keyword arguments of `Content`, too.
+    A link to a document that the client can fetch. It also accepts the keyword arguments of `Content`.
 
     Args:
         uri:
-            Where the document is.
+            The document's URI.
 
         name:
-            Its name, for programs.
+            The document's name, for programs.
 
         title:
-            Its name, for people.
+            The document's display name.
 
         description:
-            What it is, for the model.
+            A description of the document, for the model.
 
         mime_type:
-            Its MIME type, None if unknown.
+            The MIME type; None if unknown.
 
         size:
-            Its size in bytes, None if unknown.
+            The size in bytes; None if unknown.
 
     Raises:
-        TypeError: If one of them is of another type.
+        TypeError: If an argument has the wrong type.
 
         ValueError: If *uri* is not an absolute URI, *name* is blank, *size* is negative, or an
-            annotation is refused by `Content`.
+            annotation is invalid.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/tools#resource-links
@@ -202,9 +197,7 @@ class ResourceLink(Content):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """
-        Its title, name, description and URI.
-        """
+        """The title, name, description and URI."""
         return tuple(filter(None, (self.title, self.name, self.description, self.uri)))
 
     def __str__(self) -> str:
@@ -213,6 +206,6 @@ class ResourceLink(Content):
             self.mime_type,
             None if self.size is None else f"{self.size} B",
         ]
-        known = ", ".join(filter(None, details))
-        link = f"[{self.title or self.name}]({self.uri})" + (f" ({known})" if known else "")
+        suffix = ", ".join(filter(None, details))
+        link = f"[{self.title or self.name}]({self.uri})" + (f" ({suffix})" if suffix else "")
         return f"{link}: {self.description}" if self.description else link

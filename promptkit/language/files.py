@@ -1,4 +1,4 @@
-"""Files that become content: an author's own, and those that a client names in one folder."""
+"""Files that become content: files of the author, and files in one folder that clients can name."""
 
 import os
 import sys
@@ -11,16 +11,16 @@ from promptkit.errors.exceptions import MediaError, shortened
 from promptkit.files.reading import NotRegularError, TooLargeError, read_confined_file, read_named_file
 from promptkit.language.media_checks import MAX_AUDIO_BYTES, too_large_message
 
-#: The longest path that a client may send, in characters; no common system opens longer ones.
+#: Limit of a client's path in characters. Common systems do not open longer ones.
 MAX_PATH_LENGTH: Final = 4096
 
-#: The most that is read of a file unless a limit is given.
+#: Default limit of a file in bytes.
 MAX_FILE_BYTES: Final = MAX_AUDIO_BYTES
 
-#: Set while a server serves: text files are read once, and again after it says that files have changed.
+#: Set while a server runs: cached text files are not checked until the server marks them as stale.
 reads_once: Final = Event()
 
-#: While the loader imports a module, this collects the files that the module reads.
+#: Collects the files that a module reads while the loader imports it.
 files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
 
 
@@ -28,19 +28,19 @@ def source_folder(depth: int) -> Path:
     """
     Return the folder of the code that runs *depth* frames above the caller.
 
-    Code without a file (a console, ``exec``) is taken to be in the current folder.
+    For code without a file (a console, ``exec``), this is the current folder.
     """
     return folder_of(source_file(depth + 1))
 
 
 def source_file(depth: int) -> str | None:
-    """Return the file of the code that runs *depth* frames above the caller; None if it has none."""
+    """Return the file of the code *depth* frames above the caller; None for code without a file."""
     file: str | None = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (`inspect` is slower)
     return file
 
 
 def folder_of(file: str | None) -> Path:
-    """Return the folder of a file of code."""
+    """Return the folder of a source file; the current folder for None."""
     return Path(file).resolve().parent if file else Path.cwd()
 
 
@@ -48,43 +48,43 @@ def package_folder(depth: int) -> Path:
     """
     Return the folder of the outermost package of the code that runs *depth* frames above the caller.
 
-    For a recipe it is the folder that is served, unless that is in a package itself. Code without a package
-    is taken to be in one that is its own folder.
+    For a recipe, this is the served folder, unless that folder is inside a package. For code without a
+    package, it is the folder of the code.
     """
     own = source_folder(depth + 1)
     package = sys._getframe(depth + 1).f_globals.get("__package__") or ""  # noqa: SLF001 (as above)
     outermost = sys.modules.get(package.partition(".")[0])
-    places = (Path(place).resolve() for place in getattr(outermost, "__path__", ()))
-    return next((place for place in places if own.is_relative_to(place)), own)
+    folders = (Path(folder).resolve() for folder in getattr(outermost, "__path__", ()))
+    return next((folder for folder in folders if own.is_relative_to(folder)), own)
 
 
 def recipe_uri(file: str | Path, *folders: Path) -> str:
     """
-    Return a URI that tells nothing of the machine: ``recipe:///`` and the path in a folder, or else the name.
+    Return a URI without paths of the machine: ``recipe:///`` and the path in a folder, or only the name.
 
     Args:
         file:
-            The absolute path of a file. It need not exist.
+            The absolute path of a file, which need not exist.
 
         *folders:
-            Absolute paths of folders. The first counts that the file is in.
+            Absolute paths of folders. The URI is relative to the first one that contains the file.
     """
-    from urllib.parse import quote  # loaded by the first document
+    from urllib.parse import quote  # imported on first use
 
-    # Links are not followed: what they are called is the author's word for what they lead to.
-    path, *places = (Path(os.path.normpath(one)) for one in (file, *folders))
-    inside = (path.relative_to(place) for place in places if path.is_relative_to(place))
+    # Links are not resolved, because the author chose their names.
+    path, *parents = (Path(os.path.normpath(item)) for item in (file, *folders))
+    inside = (path.relative_to(parent) for parent in parents if path.is_relative_to(parent))
     return f"recipe:///{quote(os.fsencode(next(inside, Path(path.name)).as_posix()))}"
 
 
 def read_authors_file(path: Path, limit: int) -> bytes:
     """
-    Return the bytes of a file that the author, not a client, has named.
+    Return the bytes of a file whose path comes from the author, not from a client.
 
     Raises:
-        OSError: If it cannot be read.
+        OSError: If the file cannot be read.
 
-        MediaError: If it has more than *limit* bytes.
+        MediaError: If the file is larger than *limit* bytes.
     """
     note_read(path.resolve())
     try:
@@ -94,45 +94,45 @@ def read_authors_file(path: Path, limit: int) -> bytes:
 
 
 def note_read(path: Path) -> None:
-    """Tell the loader that the module that it imports depends on a file."""
-    if (listener := files_read.get()) is not None:
-        listener.append(path)
+    """Record that the module being imported depends on a file."""
+    if (paths := files_read.get()) is not None:
+        paths.append(path)
 
 
 def confine(path: str | Path, root: Path) -> Path:
     """
-    Return the file that an untrusted *path* names below *root*.
+    Resolve an untrusted *path* to a file below *root*.
 
-    Symbolic links are followed, and must not lead out of *root*. Hard links are allowed: anyone
+    Symbolic links are followed, but must not lead out of *root*. Hard links are allowed: a user
     who can create one in *root* could also copy the file there.
 
     Raises:
-        MediaError: If *path* is absolute, has ``..``, a drive, a NUL byte or a URL's
-            scheme, is too long, leads out of *root*, or does not name a regular file.
+        MediaError: If *path* is absolute, contains ``..``, a drive, a NUL byte or a URL
+            scheme, is too long, leads out of *root*, or is not a regular file.
     """
     text = str(path)
-    if len(text) > MAX_PATH_LENGTH:  # resolving a path with very many folders would take minutes
+    if len(text) > MAX_PATH_LENGTH:  # resolving a very deep path takes minutes
         msg = f"{shortened(text)!r} has {len(text):,} characters: a path has at most {MAX_PATH_LENGTH:,}"
         raise MediaError(msg)
-    # By the rules of both POSIX and Windows, so that a recipe is as safe on one as on the other.
+    # Checked by the rules of both POSIX and Windows, so that a recipe is equally safe on both.
     pure = (PurePosixPath(text), PureWindowsPath(text))
     if "\0" in text or ":" in text or any(".." in p.parts or p.anchor for p in pure):
         msg = f"{shortened(text)!r} is not a plain relative path below {root.name!r}"
         raise MediaError(msg)
     root = root.resolve()
     try:
-        found = (root / text).resolve()
+        file = (root / text).resolve()
         names_folder = text.rpartition("/")[2] in ("", ".")
-        inside, exists = found.is_relative_to(root), found.is_file() and not names_folder
-    except (OSError, RuntimeError, ValueError):  # a name too long, links in a circle, a lone surrogate
+        inside, exists = file.is_relative_to(root), file.is_file() and not names_folder
+    except (OSError, RuntimeError, ValueError):  # a name that is too long, a cycle of links, a lone surrogate
         raise MediaError(_no_file(text, root)) from None
     if not inside:
         msg = f"{shortened(text)!r} leads out of {root.name!r}"
         raise MediaError(msg)
-    note_read(found)  # its author may create it next
+    note_read(file)  # also if it is missing: the author may create it later
     if not exists:
         raise MediaError(_no_file(text, root))
-    return found
+    return file
 
 
 def _no_file(text: str, root: Path) -> str:
@@ -141,38 +141,38 @@ def _no_file(text: str, root: Path) -> str:
 
 def read_below(path: str | Path, root: str | Path, limit: int = MAX_FILE_BYTES) -> bytes:
     """
-    Return the bytes of the file that *path*, which may come from an argument, names below *root*.
+    Return the bytes of a file below *root*; *path* can come from an argument.
 
     Args:
         path:
-            A relative path: no ``..``, no drive, and no link that leads out of *root*.
+            A relative path without ``..`` and without a drive. Links must not lead out of *root*.
 
         root:
-            A folder that *path* may not leave, relative to that of the recipe that calls this.
+            The folder that *path* must stay in, relative to the folder of the calling recipe.
 
         limit:
-            How many bytes the file may have; 20 MiB if left out.
+            The maximum size of the file in bytes; 20 MiB by default.
 
     Returns:
-        The whole file.
+        The content of the file.
 
     Raises:
-        MediaError: If *path* leaves *root*, or names no regular file there, or if that cannot be read or
+        MediaError: If *path* leaves *root* or is not a regular file there, or if the file cannot be read or
             is larger than *limit*. It is a `PromptError`: the client sees its message.
     """
     root = source_folder(1) / root
     return read_confined(confine(path, root), root, path, limit)
 
 
-def read_confined(found: Path, root: Path, path: str | Path, limit: int = MAX_FILE_BYTES) -> bytes:
+def read_confined(file: Path, root: Path, path: str | Path, limit: int = MAX_FILE_BYTES) -> bytes:
     """
-    Return the bytes of the file that `confine` has *found* below *root* for a *path*.
+    Return the bytes of *file*, the result of `confine` for *root* and *path*.
 
     Raises:
-        MediaError: As `read_below` does.
+        MediaError: See `read_below`.
     """
     try:
-        return read_confined_file(root.resolve(), found, limit)
+        return read_confined_file(root.resolve(), file, limit)
     except TooLargeError as error:
         raise MediaError(_too_large(path, error.size, limit)) from None
     except NotRegularError:

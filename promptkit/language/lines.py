@@ -1,29 +1,24 @@
-"""Lines of text: where they end, and how they are indented."""
+"""Line ends and indentation."""
 
 import re
 from typing import Final
 
-#: Markdown has no other line ends.
+#: The line ends of Markdown.
 LINE_END: Final = re.compile(r"\r\n?|\n")
 
-
-#: The indentation of a line, with its marks of lists and quotations.
+#: The indentation of a line, including list and quotation markers.
 _INDENTATION: Final = re.compile(r"[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)*")
 
 
-def hanging_indent(text: str, first: str, rest: str) -> str:
-    """
-    Return *text* with *first* before its first line and *rest* before the others.
-    """
+def hanging_indent(text: str, first: str, further: str) -> str:
+    """Return *text* with *first* before its first line and *further* before all further lines."""
     head, *tail = LINE_END.split(text)
-    return "\n".join([first + head, *(rest + line if line.strip() else rest.rstrip() for line in tail)])
+    return "\n".join([first + head, *(further + line if line.strip() else further.rstrip() for line in tail)])
 
 
-def put_behind(before: str, text: str) -> str:
-    """
-    Return *text* behind *before*: its further lines are indented as the last line there is, below its marks.
-    """
-    found = _INDENTATION.match(before, before.rfind("\n") + 1)
-    if not (found and found[0] and LINE_END.search(text)):
+def append_indented(before: str, text: str) -> str:
+    """Append *text* to *before*, aligning its further lines with the content of the last line of *before*."""
+    indentation = _INDENTATION.match(before, before.rfind("\n") + 1)
+    if not (indentation and indentation[0] and LINE_END.search(text)):
         return before + text
-    return before + hanging_indent(text, "", re.sub(r"[^\s>]", " ", found[0]))
+    return before + hanging_indent(text, "", re.sub(r"[^\s>]", " ", indentation[0]))

@@ -1,4 +1,4 @@
-"""Media: images, recordings and icons, and the objects that can show themselves as images."""
+"""Images, recordings and icons, and conversion of figures to images."""
 
 from functools import cached_property
 from pathlib import Path
@@ -21,25 +21,23 @@ from promptkit.language.validation import checked_sizes, checked_theme, checked_
 
 
 class _ShowsPng(Protocol):
-    """The method that notebooks call; PIL images have it."""
+    """An object with the method that notebooks call, such as a PIL image."""
 
     def _repr_png_(self) -> bytes | None: ...
 
 
 class _SavesFigure(Protocol):
-    """A figure of matplotlib, or of a library that is built on it."""
+    """A figure of matplotlib or of a library based on it."""
 
     def savefig(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
-#: Anything that can show itself as PNG.
+#: An object that can be rendered as PNG.
 Showable: TypeAlias = _ShowsPng | _SavesFigure
 
 
-def png_of(value: Any) -> bytes | None:
-    """
-    Return *value* as PNG if it has ``_repr_png_`` or ``savefig``, else None.
-    """
+def render_png(value: Any) -> bytes | None:
+    """Return *value* as PNG if it has ``_repr_png_`` or ``savefig``, otherwise None."""
     if isinstance(value, type):
         return None
     if callable(show := getattr(value, "_repr_png_", None)):
@@ -60,17 +58,15 @@ def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
     if isinstance(value, str | Path):
         msg = f"{str(value)[:40]!r} is not bytes: use from_path(...) to read a file"
         raise TypeError(msg)
-    if (png := png_of(value)) is not None:
+    if (png := render_png(value)) is not None:
         return png
-    msg = f"takes bytes, or for an Image what can show itself as PNG, not {type(value).__name__}"
+    msg = f"takes bytes, or for an Image an object that can render itself as PNG, not {type(value).__name__}"
     raise TypeError(msg)
 
 
 @attrs.frozen(repr=False, eq=False)
 class Media(Content):
-    """
-    What images and recordings have in common; `Image` and `Audio` explain the fields.
-    """
+    """The base class of `Image` and `Audio`, which document the fields."""
 
     _types: ClassVar[frozenset[str]]
     _limit: ClassVar[int]
@@ -79,17 +75,15 @@ class Media(Content):
     mime_type: str | None = attrs.field(default=None, validator=optional_text)
 
     def __attrs_post_init__(self) -> None:
-        found = checked_type(self.data, self.mime_type, self._types, self._limit)
-        object.__setattr__(self, "mime_type", found)
+        detected_type = checked_type(self.data, self.mime_type, self._types, self._limit)
+        object.__setattr__(self, "mime_type", detected_type)
 
     def __str__(self) -> str:
         return summary(str(self.mime_type), self.data)
 
     @cached_property
     def base64(self) -> str:
-        """
-        The data in base64, encoded once.
-        """
+        """The data in base64, encoded on first use."""
         from pybase64 import b64encode_as_string
 
         return b64encode_as_string(self.data)
@@ -104,21 +98,21 @@ class Media(Content):
         **annotations: Unpack[Annotations],
     ) -> Self:
         """
-        Read a file, relative to the folder of the recipe that calls this.
+        Read a file, relative to the folder of the calling recipe.
 
         Args:
             path:
-                The file. It may come from an argument only if *root* is given.
+                The file. If any part of it comes from an argument, *root* is required for safety.
 
             mime_type:
-                The MIME type that the file should have; detected from its bytes if left out.
+                The expected MIME type. The default is detected from the bytes.
 
             root:
-                A folder that *path* may not leave, relative to the recipe's. Always give it
+                The folder that *path* must stay in, relative to the recipe's folder. Always give it
                 when any part of *path* comes from outside.
 
             **annotations:
-                ``audience``, ``priority`` and ``last_modified``, as for `Content`.
+                The ``audience``, ``priority`` and ``last_modified`` of `Content`.
 
         Returns:
             The image or recording.
@@ -126,12 +120,12 @@ class Media(Content):
         Raises:
             OSError: If the file cannot be read, and *root* is not given.
 
-            MediaError: If *path* leaves *root* or names no readable file there, or if the bytes
+            MediaError: If *path* leaves *root* or is not a readable file there, or if the bytes
                 cannot be sent. It is a `PromptError`: the client sees its message.
 
             TypeError: If an annotation has the wrong type.
 
-            ValueError: If `Content` refuses an annotation.
+            ValueError: If an annotation is invalid.
         """
         folder = source_folder(1)
         if root is None:
@@ -149,25 +143,25 @@ class Media(Content):
 @attrs.frozen(repr=False, eq=False)
 class Image(Media):
     """
-    An image: PNG, JPEG, GIF or WebP. It takes the keyword arguments of `Content`, too.
+    An image: PNG, JPEG, GIF or WebP. It also accepts the keyword arguments of `Content`.
 
-    It has at most 3,932,160 bytes (5 MiB in base64), and 8,000 pixels a side.
+    The limits are 3,932,160 bytes (5 MiB in base64) and 8,000 pixels a side.
 
     Args:
         data:
-            The bytes of the whole file, or an object that can show itself as PNG (a matplotlib
+            The bytes of the whole file, or an object that can be rendered as PNG (a matplotlib
             figure, a PIL image). A string is never opened as a file: see `from_path`.
 
         mime_type:
-            The MIME type that the bytes should have; detected from them if left out.
+            The expected MIME type. The default is detected from the bytes.
 
     Raises:
         TypeError: If *data* is neither bytes nor an image, or another argument has the wrong type.
 
-        MediaError: If the bytes are empty, damaged or too large, of a format that clients
-            refuse, or not of type *mime_type*.
+        MediaError: If the bytes are empty, damaged or too large, have a format that clients
+            reject, or are not of type *mime_type*.
 
-        ValueError: If `Content` refuses an annotation.
+        ValueError: If an annotation is invalid.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#image-content
@@ -181,24 +175,24 @@ class Image(Media):
 @attrs.frozen(repr=False, eq=False)
 class Audio(Media):
     """
-    A recording: WAV, MP3, Ogg, FLAC, MP4 or AAC, of at most 20 MiB.
+    A recording of at most 20 MiB: WAV, MP3, Ogg, FLAC, MP4 or AAC.
 
-    It takes the keyword arguments of `Content`, too.
+    It also accepts the keyword arguments of `Content`.
 
     Args:
         data:
             The bytes of the whole file.
 
         mime_type:
-            The MIME type that the bytes should have; detected from them if left out.
+            The expected MIME type. The default is detected from the bytes.
 
     Raises:
         TypeError: If *data* is not bytes, or another argument has the wrong type.
 
-        MediaError: If the bytes are empty or too large, of a format that clients refuse, or not
+        MediaError: If the bytes are empty or too large, have a format that clients reject, or are not
             of type *mime_type*.
 
-        ValueError: If `Content` refuses an annotation.
+        ValueError: If an annotation is invalid.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#audio-content
@@ -211,26 +205,26 @@ class Audio(Media):
 @attrs.frozen
 class Icon:
     """
-    A picture that a client may show beside the name of a prompt or resource.
+    An icon that a client can show next to the name of a prompt or resource.
 
     Args:
         src:
-            Its URI: ``https:`` or ``data:``.
+            The icon's URI: ``https:`` or ``data:``.
 
         mime_type:
-            Its MIME type; None if the server of *src* says it.
+            The MIME type; None to rely on the response from *src*.
 
         sizes:
-            The sizes that it is made for, width and height in pixels: ``"48x48"``, or ``"any"``. One
-            string, or several.
+            One or more sizes that the icon suits: width and height in pixels, as in ``"48x48"``, or
+            ``"any"``.
 
         theme:
-            The background that it is made for: ``"light"`` or ``"dark"``; None for both.
+            The background that the icon suits: ``"light"`` or ``"dark"``; None for both.
 
     Raises:
         TypeError: If *src* or *mime_type* is not a string.
 
-        ValueError: If *src* is not an absolute URI, a size is not written like this, or *theme* is
+        ValueError: If *src* is not an absolute URI, a size has another format, or *theme* is
             unknown.
 
     See Also:

@@ -1,4 +1,4 @@
-"""Checks of media: which types clients take, how large they may be, and whether they are whole."""
+"""Checks of media: type, size and completeness."""
 
 import re
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from typing import Final
 
 from promptkit.errors.exceptions import MediaError
 
-#: What the models behind today's clients accept. Anything else can make every later turn of a client's
-#: session fail, so it is refused here, where the author can fix it.
+#: Types that the models of today's clients accept. Any other type can make every later turn of a client's
+#: session fail, so it is rejected here, where the author can fix it.
 IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 AUDIO_TYPES: Final = frozenset(
     {"audio/wav", "audio/mpeg", "audio/ogg", "audio/flac", "audio/mp4", "audio/aac"}
@@ -19,16 +19,16 @@ AUDIO_TYPES: Final = frozenset(
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024 // 4 * 3
 MAX_AUDIO_BYTES: Final = 20 * 1024 * 1024
 
-#: In pixels. The same API refuses a longer side, and then every later turn, too.
+#: In pixels. The same API rejects longer sides, and then every later turn as well.
 MAX_IMAGE_SIDE: Final = 8000
 
-#: Types of documents that are text, if their bytes are.
+#: MIME types of text documents.
 _TEXT_TYPE: Final = (
     r"text/.+|.+\+(?:json|xml|yaml)|application/(?:javascript|json|sql|toml|x-sh|x-tex|x-yaml|xml|yaml)"
 )
 
-#: Endings that not every version of Python knows, or that an older one knows by another name.
-_ENDINGS: Final = {
+#: File extensions that some versions of Python do not know, or map to another type.
+_EXTENSIONS: Final = {
     ".js": "text/javascript",
     ".md": "text/markdown",
     ".toml": "application/toml",
@@ -36,7 +36,7 @@ _ENDINGS: Final = {
     ".yml": "application/yaml",
 }
 
-#: The registered names of types that people, or the library that detects them, spell otherwise.
+#: Registered names of types for which authors, or the detecting library, use other names.
 _CANONICAL: Final = {
     "image/jpg": "image/jpeg",
     "audio/x-wav": "audio/wav",
@@ -51,9 +51,7 @@ _CANONICAL: Final = {
 
 
 def human_size(size: int) -> str:
-    """
-    Return *size*, in bytes, as people write it: ``20 kB``.
-    """
+    """Return *size*, in bytes, in readable form: ``20 kB``."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}"
@@ -62,10 +60,8 @@ def human_size(size: int) -> str:
 
 
 def sniff(data: bytes) -> str | None:
-    """
-    Detect the MIME type of *data* from its first bytes; None if it is unknown.
-    """
-    import filetype  # type: ignore[import-untyped]  # loaded by the first image or recording
+    """Detect the MIME type of *data* from its first bytes; return None if it is unknown."""
+    import filetype  # type: ignore[import-untyped]  # imported on first use
 
     mime: str | None = filetype.guess_mime(data)
     return _CANONICAL.get(mime, mime) if mime else None
@@ -73,25 +69,25 @@ def sniff(data: bytes) -> str | None:
 
 def document_type(name: str, data: bytes, declared: str | None) -> tuple[str, str | None]:
     """
-    Return the MIME type of a file, and its text: None if that is not UTF-8, or the type is none of text.
+    Return the MIME type of a file and its text, which is None unless the file is a text document in UTF-8.
 
     Args:
         name:
-            The file's name. Its ending counts for types of text, whose bytes do not show them.
+            The file's name. Its extension determines the type of text, which bytes do not show.
 
         data:
-            The whole file.
+            The content of the file.
 
         declared:
-            Its type, if somebody has said it.
+            The MIME type that the author declares; None to detect it.
     """
-    text, named = _decoded(data), declared or _type_of_name(name)
-    if text is not None and named and re.fullmatch(_TEXT_TYPE, canonical_type(named)):
-        return named, text
-    found = declared or sniff(data)
-    if text is not None and found is None:
+    text, declared_or_named = _decoded(data), declared or _type_of_name(name)
+    if text is not None and declared_or_named and re.fullmatch(_TEXT_TYPE, canonical_type(declared_or_named)):
+        return declared_or_named, text
+    detected = declared or sniff(data)
+    if text is not None and detected is None:
         return "text/plain", text
-    return found or named or "application/octet-stream", None
+    return detected or declared_or_named or "application/octet-stream", None
 
 
 def _decoded(data: bytes) -> str | None:
@@ -103,29 +99,25 @@ def _decoded(data: bytes) -> str | None:
 
 
 def _type_of_name(name: str) -> str | None:
-    return _types_by_ending().get(PurePath(name).suffix.lower())
+    return _types_by_extension().get(PurePath(name).suffix.lower())
 
 
 @cache
-def _types_by_ending() -> Mapping[str, str]:
-    from mimetypes import MimeTypes  # loaded by the first document
+def _types_by_extension() -> Mapping[str, str]:
+    from mimetypes import MimeTypes  # imported on first use
 
-    # Python's own types: what a machine knows besides differs among machines.
-    return {**MimeTypes().types_map[1], **_ENDINGS}
+    # Only Python's built-in types: those of the system differ between machines.
+    return {**MimeTypes().types_map[1], **_EXTENSIONS}
 
 
 def canonical_type(mime_type: str) -> str:
-    """
-    Return the registered name of a MIME type, without parameters.
-    """
+    """Return the registered name of a MIME type, without parameters."""
     name = mime_type.partition(";")[0].strip().lower()
     return _CANONICAL.get(name, name)
 
 
 def summary(mime_type: str, data: bytes) -> str:
-    """
-    Return what a transcript shows in place of bytes: ``<image/png 20 kB sha256:0a1b2c3d>``.
-    """
+    """Return a transcript's placeholder for bytes: ``<image/png 20 kB sha256:0a1b2c3d>``."""
     from hashlib import sha256
 
     return f"<{mime_type} {human_size(len(data))} sha256:{sha256(data).hexdigest()[:8]}>"
@@ -133,50 +125,48 @@ def summary(mime_type: str, data: bytes) -> str:
 
 def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], limit: int) -> str:
     """
-    Return the MIME type of *data*, a whole file, if clients accept it.
+    Return the MIME type of *data*, the content of a file, if clients accept it.
 
     Raises:
         MediaError: If *data* is empty, damaged or longer than *limit* bytes, or its type is not among
-            the *accepted* ones, or is not the *declared* one.
+            the *accepted* types, or is not the *declared* type.
     """
     if not data:
         msg = "the data is empty: pass the bytes of the whole file"
         raise MediaError(msg)
     if len(data) > limit:
         raise MediaError(too_large_message(len(data), limit))
-    found = sniff(data)
-    if found not in accepted:
-        known = ", ".join(sorted(accepted))
-        msg = f"the bytes are {found or 'of no known format'}; clients take {known}: convert it first"
+    detected = sniff(data)
+    if detected not in accepted:
+        types = ", ".join(sorted(accepted))
+        msg = f"the bytes are {detected or 'of no known format'}; clients take {types}: convert it first"
         raise MediaError(msg)
-    if declared is not None and canonical_type(declared) != found:
-        msg = f"the bytes are {found}, not {declared}: leave the type out, or correct it"
+    if declared is not None and canonical_type(declared) != detected:
+        msg = f"the bytes are {detected}, not {declared}: leave the type out, or correct it"
         raise MediaError(msg)
-    if found in IMAGE_TYPES:
-        _check_picture(data, found)
-    return found
+    if detected in IMAGE_TYPES:
+        _check_picture(data, detected)
+    return detected
 
 
 def too_large_message(size: int, limit: int) -> str:
-    """
-    Say that *size* bytes are more than the *limit*.
-    """
+    """Return the error message for *size* bytes that exceed *limit*."""
     return f"{size:,} B is more than the {limit:,} B that clients take: shrink it first"
 
 
 def _check_picture(data: bytes, mime_type: str) -> None:
-    """Raise MediaError unless an image has a size that is not too large, and an end."""
+    """Raise MediaError unless an image is complete and its sides are within the limit."""
     from io import BytesIO
 
-    import imagesize  # type: ignore[import-untyped]  # loaded by the first image
+    import imagesize  # type: ignore[import-untyped]  # imported on first use
 
     try:
         sides = imagesize.get(BytesIO(data))
-    except Exception as error:  # noqa: BLE001 (a parser of foreign bytes may fail in any way)
-        msg = f"the image is damaged ({error}): save it anew"
+    except Exception as error:  # noqa: BLE001 (a parser of untrusted bytes can fail in any way)
+        msg = f"the image is damaged ({error}): save it again"
         raise MediaError(msg) from None
     if min(sides) < 1 or not _has_end(data, mime_type):
-        msg = "the image is damaged or cut short: save it anew"
+        msg = "the image is damaged or cut short: save it again"
         raise MediaError(msg)
     if max(sides) > MAX_IMAGE_SIDE:
         width, height = sides
@@ -186,11 +176,11 @@ def _check_picture(data: bytes, mime_type: str) -> None:
         raise MediaError(msg)
 
 
-#: What ends an image. Other data may follow it in the file.
-_ENDS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "image/gif": b"\0;"}
+#: The end markers of images. Other data can follow them in the file.
+_END_MARKERS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "image/gif": b"\0;"}
 
 
 def _has_end(data: bytes, mime_type: str) -> bool:
     if mime_type == "image/webp":
         return len(data) >= 8 + int.from_bytes(data[4:8], "little")
-    return data.rfind(_ENDS[mime_type]) >= 0  # mostly it is near the end
+    return data.rfind(_END_MARKERS[mime_type]) >= 0  # from the right, because it is usually near the end

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, over
 
 import attrs
 
-from promptkit.language.blocks import block_of, system_block, system_text
-from promptkit.language.bounds import all_of
-from promptkit.language.cache_points import moved_points, settled_points
+from promptkit.language.blocks import system_block, system_text, to_block
+from promptkit.language.bounds import read_all
+from promptkit.language.cache_points import resolve_points, shift_points
 from promptkit.language.content import Content
 from promptkit.language.text import Text
 from promptkit.language.validation import Role, checked_role, describe
@@ -20,7 +20,7 @@ Joinable: TypeAlias = "str | Content | Message | Workflow"
 
 
 def _block(content: "str | Content | Showable") -> Content:
-    block = block_of(content)
+    block = to_block(content)
     if block is None:
         msg = "a message holds one content block: the content is empty"
         raise ValueError(msg)
@@ -30,14 +30,14 @@ def _block(content: "str | Content | Showable") -> Content:
 @attrs.frozen(repr=False, eq=False)
 class Message:
     """
-    One content block and its role.
+    A content block with a role.
 
-    ``+`` joins it with messages, workflows, content and strings to a `Workflow`. It equals a
-    workflow of this message alone, so that ``workflow[1] == assistant("...")`` can be true.
+    ``+`` joins a message with messages, workflows, content and strings to a `Workflow`. A message equals
+    a workflow that contains only this message, so that ``workflow[1] == assistant("...")`` can be true.
 
     Args:
         role:
-            Who says it: ``"user"`` or ``"assistant"``.
+            The role of the message: ``"user"`` or ``"assistant"``.
 
         content:
             One content block; a string becomes a `Text`.
@@ -56,9 +56,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """
-        All text in it, including the text of documents and links, and their URIs.
-        """
+        """All text in the message, including the text and URIs of documents and links."""
         return "\n".join(self.content.texts)
 
     def __contains__(self, item: object) -> bool:
@@ -99,47 +97,47 @@ def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
     if not isinstance(messages, Iterable):
         msg = f"Workflow takes messages in a list, not {describe(messages)}: make it with user(...)"
         raise TypeError(msg)
-    found = tuple(all_of(messages, "Workflow is given "))
-    for position, message in enumerate(found):
+    items = tuple(read_all(messages, "Workflow is given "))
+    for position, message in enumerate(items):
         if not isinstance(message, Message):
             msg = (
                 f"Workflow takes messages, and item {position} is {describe(message)}: make it with user(...)"
             )
             raise TypeError(msg)
-    return found
+    return items
 
 
 @attrs.frozen(repr=False, eq=False)
 class Workflow(Sequence[Message]):
     """
-    Messages in order: what a prompt renders to.
+    A sequence of messages: the result of rendering a prompt.
 
-    It compares by value, iterates over its messages and slices like a tuple, and ``str()`` shows it as
-    a transcript. ``in`` finds a string within its texts, a content block, a message, or a workflow as
-    a run of messages. ``+`` joins it with workflows, messages, content and strings; strings and
-    content become user turns, and system parts are joined with a blank line between.
+    A workflow compares by value, iterates over its messages and slices like a tuple; ``str()`` returns a
+    transcript. ``in`` finds a string within the texts, a content block, a message, or a workflow as
+    consecutive messages. ``+`` joins a workflow with workflows, messages, content and strings; strings and
+    content become user turns, and system parts are joined with a blank line between them.
 
     Args:
         messages:
-            `Message` values.
+            The `Message` values.
 
         system:
-            The system part, as `system` makes it; None if there is none. Slices have none. MCP has no
-            such role: clients receive it as the first message, of the user.
+            The system part, as returned by `system`; None if there is none. Slices have none. MCP has no
+            system role: clients receive the system part as a first message with the role ``"user"``.
 
     Attributes:
         answer:
-            The type of the answer, as the prompt's ``answer=`` says it; None if it says nothing. It is
-            not compared, and sums and slices have none.
+            The type of the answer, from ``answer=`` of the prompt; None if not declared. It is ignored
+            in comparisons, and sums and slices have none.
 
         cache_points:
-            Where each `cache_point` stands: a message, counted from 0, and the character of its text that it
-            stands before. Character 0 is before that message, behind all that comes before it; message -1
-            is the system part. They are neither compared nor shown, and slices have none.
+            The position of each `cache_point`: the index of a message and an offset into its text. Offset 0
+            is before that message and after everything that precedes it; index -1 is the system part.
+            Cache points are ignored in comparisons and transcripts, and slices have none.
 
     Raises:
-        TypeError: If *messages* cannot be iterated over, or one of them is not a `Message`; or if
-            *system* is not text.
+        TypeError: If *messages* is not iterable, if an item is not a `Message`, or if *system* is not
+            text.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
@@ -152,15 +150,13 @@ class Workflow(Sequence[Message]):
 
     @property
     def sent(self) -> tuple[Message, ...]:
-        """
-        The messages as MCP has them: the system part is the first, of the user.
-        """
+        """The messages as MCP sends them: the system part comes first, with the role ``"user"``."""
         return self._messages_after("user")
 
     @property
     def shown(self) -> tuple[Message, ...]:
         """
-        The messages as people read them: the system part is the first, of a role of its own.
+        The messages as a transcript shows them: the system part comes first, with the role ``"system"``.
         """
         return self._messages_after("system")
 
@@ -184,9 +180,7 @@ class Workflow(Sequence[Message]):
 
     @property
     def text(self) -> str:
-        """
-        All text in it, without roles, with a blank line between messages. The system part is first.
-        """
+        """All text without roles, the system part first, with blank lines between messages."""
         return "\n\n".join(filter(None, (message.text for message in self.sent)))
 
     def __contains__(self, item: object) -> bool:
@@ -194,40 +188,42 @@ class Workflow(Sequence[Message]):
             ends = range(len(item.messages), len(self.messages) + 1)
             has_run = any(self.messages[end - len(item.messages) : end] == item.messages for end in ends)
             return has_run and item.system in (None, self.system)
-        is_in_system = self.system is not None and not isinstance(item, Message) and _fits(self.sent[0], item)
-        return is_in_system or any(_fits(message, item) for message in self.messages)
+        is_in_system = (
+            self.system is not None and not isinstance(item, Message) and _matches(self.sent[0], item)
+        )
+        return is_in_system or any(_matches(message, item) for message in self.messages)
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
         """
-        Return the position of the first message that contains *value*, or equals it.
+        Return the index of the first message that contains or equals *value*.
 
         Args:
             value:
                 A string, content, or a message.
 
             start:
-                The first position to look at; negative ones count from the end.
+                The first index to search; a negative index counts from the end.
 
             stop:
-                The position to stop before; None for the end.
+                The index to stop before; None for the end.
 
         Returns:
-            The position, counted from 0.
+            The index, starting at 0.
 
         Raises:
-            ValueError: If there is no such message.
+            ValueError: If no message matches.
 
             TypeError: If *value* has another type.
         """
         for position in range(*slice(start, stop).indices(len(self.messages))):
-            if _fits(self.messages[position], value):
+            if _matches(self.messages[position], value):
                 return position
         msg = f"no message of the workflow is or contains {describe(value)}"
         raise ValueError(msg)
 
     def count(self, value: Any) -> int:
         """
-        Return how many messages contain *value*, or equal it.
+        Return the number of messages that contain or equal *value*.
 
         Args:
             value:
@@ -239,10 +235,10 @@ class Workflow(Sequence[Message]):
         Raises:
             TypeError: If *value* has another type.
         """
-        return sum(_fits(message, value) for message in self.messages)
+        return sum(_matches(message, value) for message in self.messages)
 
     def __eq__(self, other: object) -> bool:
-        # Beside a message, Python asks the message.
+        # Python calls Message.__eq__ to compare with a message.
         if not isinstance(other, Workflow):
             return NotImplemented
         return self.messages == other.messages and self.system == other.system
@@ -270,7 +266,7 @@ class Workflow(Sequence[Message]):
         return NotImplemented if (head := _joinable(other)) is None else _sum(head, self)
 
 
-def _fits(message: Message, item: object) -> bool:
+def _matches(message: Message, item: object) -> bool:
     return message == item if isinstance(item, Message | Workflow) else item in message
 
 
@@ -289,28 +285,26 @@ def workflow_of(
     answer: Any = None,
     cache_points: tuple[tuple[int, int], ...] = (),
 ) -> Workflow:
-    """
-    Make a workflow without checks, for speed.
-    """
-    made = _new(Workflow)
-    _set_messages(made, messages)
-    _set_system(made, system)
-    _set_answer(made, answer)
-    _set_cache_points(made, cache_points)
-    return made
+    """Create a workflow without checks, for speed."""
+    workflow = _new(Workflow)
+    _set_messages(workflow, messages)
+    _set_system(workflow, system)
+    _set_answer(workflow, answer)
+    _set_cache_points(workflow, cache_points)
+    return workflow
 
 
 def message_of(role: "Role | Literal['system']", content: Content) -> Message:
-    """Make a message without checks, for speed."""
-    made = _new(Message)
-    _set_role(made, role)
-    _set_content(made, content)
-    return made
+    """Create a message without checks, for speed."""
+    message = _new(Message)
+    _set_role(message, role)
+    _set_content(message, content)
+    return message
 
 
 _new: Final = object.__new__
 
-#: Setters for the fields of a new message or workflow, whose classes are frozen.
+#: Setters for the fields of new instances of these frozen classes.
 _set_role, _set_content = (vars(Message)[name].__set__ for name in ("role", "content"))
 _set_messages, _set_system, _set_answer, _set_cache_points = (
     vars(Workflow)[name].__set__ for name in ("messages", "system", "answer", "cache_points")
@@ -318,13 +312,13 @@ _set_messages, _set_system, _set_answer, _set_cache_points = (
 
 
 def _joinable(value: Any) -> Workflow | None:
-    """Return what ``+`` joins, as a workflow; None if it cannot be joined."""
+    """Return an operand of ``+`` as a workflow, or None if it cannot be joined."""
     if isinstance(value, Workflow):
         return value
     if isinstance(value, Message):
         return workflow_of((value,))
     if isinstance(value, str | Content):
-        block = block_of(value)
+        block = to_block(value)
         return workflow_of(() if block is None else (message_of("user", block),))
     return None
 
@@ -334,7 +328,7 @@ def _sum(head: Workflow, tail: Workflow) -> Workflow:
     points: tuple[tuple[int, int], ...] = ()
     if head.cache_points or tail.cache_points:
         before = () if head.system is None else (head.system,)
-        of_head = moved_points(head.cache_points, head.system)
-        of_tail = moved_points(tail.cache_points, tail.system, len(head.messages), before)
-        points = settled_points((*of_head, *of_tail), system)
+        head_points = shift_points(head.cache_points, head.system)
+        tail_points = shift_points(tail.cache_points, tail.system, len(head.messages), before)
+        points = resolve_points((*head_points, *tail_points), system)
     return workflow_of(head.messages + tail.messages, system, None, points)

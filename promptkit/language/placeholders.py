@@ -1,4 +1,4 @@
-"""Text with holes: read once, filled many times, and never read again."""
+"""Text with placeholders: parsed once and filled many times. Inserted values are never parsed."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -6,84 +6,84 @@ from typing import Final
 
 from msgspec import Struct
 
-from promptkit.language.lines import put_behind
+from promptkit.language.lines import append_indented
 
-#: A hole, if there is a value of its name.
-_HOLE: Final = re.compile(r"\{\{[ \t]*([^\W\d]\w*)[ \t]*\}\}")
+#: A placeholder, if there is a value with its name.
+_PLACEHOLDER: Final = re.compile(r"\{\{[ \t]*([^\W\d]\w*)[ \t]*\}\}")
 
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class _Line(Struct, frozen=True):
-    """A line with holes: the text before each, and their names; the text behind the last, with its end."""
+    """A line with placeholders: the text before each, their names, and the rest of the line with its end."""
 
     before: tuple[str, ...]
     names: tuple[str, ...]
-    rest: str
+    suffix: str
 
     def filled(self, texts: Mapping[str, str | None]) -> str | None:
-        """Return the line; None if nothing is put into any of its holes."""
+        """Return the filled line, or None if the values of all its placeholders are None."""
         if all(texts[name] is None for name in self.names):
             return None
         line = ""
         for before, name in zip(self.before, self.names, strict=True):
             line += before
-            line = put_behind(line, texts[name] or "")
-        return line + self.rest
+            line = append_indented(line, texts[name] or "")
+        return line + self.suffix
 
 
 class TextWithPlaceholders(Struct, frozen=True):
     """
-    A text, and where its holes are.
+    A parsed text with placeholders.
 
     Args:
         pieces:
-            Its lines with holes, and the text between them.
+            The lines with placeholders, and the text between them.
     """
 
     pieces: tuple["str | _Line", ...]
 
     @classmethod
-    def read(cls, text: str, names: Collection[str], place: str) -> "TextWithPlaceholders":
+    def parse(cls, text: str, names: Collection[str], label: str) -> "TextWithPlaceholders":
         """
-        Find the holes of a text.
+        Parse the placeholders of a text.
 
         Args:
             text:
                 The text.
 
             names:
-                The names of the values: other braces are no holes.
+                The names of the values. Other names in braces are literal text.
 
-            place:
-                What errors call it.
+            label:
+                The name of the text in error messages.
 
         Raises:
-            ValueError: If one of *names* has no hole; it lists the holes that the text has.
+            ValueError: If the text has no placeholder for one of *names*; the message lists the placeholders.
         """
-        found = placeholders_in(text)
-        if unknown := [name for name in names if name not in found]:
-            there = ", ".join(f"{{{{{name}}}}}" for name in found) or "none"
-            msg = f"{place}: the text has no hole {{{{{unknown[0]}}}}}; its holes: {there}"
+        placeholders = placeholders_in(text)
+        if unknown := [name for name in names if name not in placeholders]:
+            listing = ", ".join(f"{{{{{name}}}}}" for name in placeholders) or "none"
+            msg = f"{label}: the text has no placeholder {{{{{unknown[0]}}}}}; its placeholders: {listing}"
             raise ValueError(msg)
         pieces: list[str | _Line] = []
         for line in _LINES.findall(text):
-            read = _read_line(line, names)
-            if isinstance(read, str) and pieces and isinstance(pieces[-1], str):
-                pieces[-1] += read
+            piece = _parse_line(line, names)
+            if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
+                pieces[-1] += piece
             else:
-                pieces.append(read)
+                pieces.append(piece)
         return cls(tuple(pieces))
 
     def filled(self, texts: Mapping[str, str | None]) -> str:
         """
-        Fill the holes.
+        Return the text with its placeholders filled.
 
         Args:
             texts:
-                What is put into each; None if nothing is. A line goes, whole, if nothing is put into any of
-                its holes; of the blank lines around it, those before it stay. The further lines of a text are
-                indented as the line of its hole is.
+                The text for each placeholder, or None. A line is removed if all its placeholders are None,
+                together with the blank lines after it if there is a blank line before it. Further lines of a
+                text are indented like the line of its placeholder.
         """
         text, is_gone = "", False
         for piece in self.pieces:
@@ -99,15 +99,15 @@ class TextWithPlaceholders(Struct, frozen=True):
 
 
 def placeholders_in(text: str) -> list[str]:
-    """Return the names of all that may be holes, in order, each once."""
-    return list(dict.fromkeys(_HOLE.findall(text)))
+    """Return the distinct names of all possible placeholders, in order."""
+    return list(dict.fromkeys(_PLACEHOLDER.findall(text)))
 
 
-def _read_line(line: str, names: Collection[str]) -> "str | _Line":
-    before, holes, end = list[str](), list[str](), 0
-    for found in _HOLE.finditer(line):
-        if found[1] in names:
-            before.append(line[end : found.start()])
-            holes.append(found[1])
-            end = found.end()
-    return _Line(tuple(before), tuple(holes), line[end:]) if holes else line
+def _parse_line(line: str, names: Collection[str]) -> "str | _Line":
+    before, placeholders, end = list[str](), list[str](), 0
+    for match in _PLACEHOLDER.finditer(line):
+        if match[1] in names:
+            before.append(line[end : match.start()])
+            placeholders.append(match[1])
+            end = match.end()
+    return _Line(tuple(before), tuple(placeholders), line[end:]) if placeholders else line

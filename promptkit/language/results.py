@@ -1,12 +1,12 @@
-"""How what a prompt returns or yields becomes a workflow."""
+"""Conversion of a prompt's returned or yielded values to a workflow."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from io import IOBase
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from promptkit.language.blocks import block_of, system_text
-from promptkit.language.bounds import LONGEST_REPLY, Bound
-from promptkit.language.cache_points import moved_points, settled_points
+from promptkit.language.blocks import system_text, to_block
+from promptkit.language.bounds import MAX_REPLY_BYTES, Bound
+from promptkit.language.cache_points import resolve_points, shift_points
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow, message_of, workflow_of
 from promptkit.language.text import Text
@@ -15,93 +15,91 @@ from promptkit.language.validation import UnsendableError, is_role_tuple
 if TYPE_CHECKING:
     from promptkit.language.media import Showable
 
-#: What a prompt may return or yield.
+#: Values that a prompt can return or yield.
 Renderable: TypeAlias = "str | Content | Showable | Message | Workflow | Iterable[Renderable] | None"
 
-#: So many messages are not counted: most prompts say no more, and lose no time.
+#: Results with at most this many messages are not measured, for speed: most prompts have no more.
 FREE_MESSAGES: Final = 4
 
 
-def workflow_from(result: Any, most: int = LONGEST_REPLY) -> Workflow:
+def workflow_from(result: Any, limit: int = MAX_REPLY_BYTES) -> Workflow:
     """
-    Return what a prompt returned or yielded as a workflow. Text and content become user turns.
+    Return the result of a prompt as a workflow. Text and content become user turns.
 
     Args:
         result:
             Text, content, a message, a workflow, None, or a sequence or iterator of these.
 
-        most:
-            How many bytes a reply may have.
+        limit:
+            The limit of a reply, in bytes.
 
     Raises:
-        UnsendableError: If it contains anything else; the error says what, and where.
+        UnsendableError: If *result* contains any other value; the error has its path.
 
-        TooLongError: If no reply may be so long.
+        TooLongError: If *result* does not fit into a reply.
 
-        ValueError: If system parts in it have different annotations.
+        ValueError: If system parts in *result* have different annotations.
     """
-    said = Said(most)
-    said.add(result)
-    return said.workflow()
+    builder = MessageBuilder(limit)
+    builder.add(result)
+    return builder.workflow()
 
 
-class Said:
+class MessageBuilder:
     """
-    What a prompt has said so far.
+    A builder that collects messages, system parts and cache points into a workflow.
 
     Args:
-        most:
-            How many bytes a reply may have.
+        limit:
+            The limit of a reply, in bytes.
     """
 
-    __slots__ = ("_bound", "_counted", "_due", "_messages", "_points", "_systems")
+    __slots__ = ("_bound", "_counted", "_messages", "_points", "_systems", "_uncounted_until")
 
-    def __init__(self, most: int = LONGEST_REPLY) -> None:
+    def __init__(self, limit: int = MAX_REPLY_BYTES) -> None:
         self._messages: list[Message] = []
         self._systems: list[Text] = []
         self._points: list[tuple[int, int]] = []
-        self._bound = Bound(most)
-        self._counted, self._due = 0, FREE_MESSAGES
+        self._bound = Bound(limit)
+        self._counted, self._uncounted_until = 0, FREE_MESSAGES
 
     def add(self, value: Any, path: tuple[int, ...] = ()) -> None:
         """
-        Add what is in *value*, which is at *path* in the whole result, outermost index first.
+        Add the content of *value*, whose indexes in the prompt's result are *path*, outermost first.
 
         Raises:
-            UnsendableError: If it contains what no message can hold.
+            UnsendableError: If *value* contains a value that no message can hold.
 
-            TooLongError: If no reply may be so long.
+            TooLongError: If the result does not fit into a reply.
         """
         if isinstance(value, Workflow):
             if value.system is not None or value.cache_points:
-                self._add_beside(value)
+                self._add_system(value)
             self._messages += value.messages
         elif isinstance(value, Message):
             self._messages.append(value)
         elif not self._add_block(value, path):
             for position, item in enumerate(value):
                 self.add(item, (*path, position))
-        if len(self._messages) > self._due:
+        if len(self._messages) > self._uncounted_until:
             self._count()
 
     def workflow(self) -> Workflow:
-        """
-        Return it as a workflow. Raises ValueError if system parts in it have different annotations.
-        """
+        """Return the collected workflow. Raises ValueError if system parts have different annotations."""
         system = system_text(*self._systems) if self._systems else None
         if not self._points:
             return workflow_of(tuple(self._messages), system)
 
-        return workflow_of(tuple(self._messages), system, None, settled_points(self._points, system))
+        return workflow_of(tuple(self._messages), system, None, resolve_points(self._points, system))
 
     def _add_block(self, value: Any, path: tuple[int, ...]) -> bool:
-        """Add a value that is one block, or nothing; return whether it is. If not, it has items in order."""
+        """Add a single block or an empty value. Return False if *value* is a sequence or iterator instead."""
         if type(value) is list:
             return False
         try:
-            block = block_of(value)
+            block = to_block(value)
         except UnsendableError:
-            # Not sets, which have no order, and not files, whose lines are not messages.
+            # Sets have no order, and the lines of files are not messages.
             is_sequence = isinstance(value, Sequence | Iterator) and not is_role_tuple(value)
             if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
                 raise UnsendableError(value, path) from None
@@ -110,18 +108,18 @@ class Said:
             self._messages.append(message_of("user", block))
         return True
 
-    def _add_beside(self, workflow: Workflow) -> None:
-        """Add what a workflow has besides its messages."""
+    def _add_system(self, workflow: Workflow) -> None:
+        """Add the system part and the cache points of a workflow."""
         if workflow.cache_points:
-            self._points += moved_points(
+            self._points += shift_points(
                 workflow.cache_points, workflow.system, len(self._messages), self._systems
             )
-        self._bound.take(workflow.system)
+        self._bound.count(workflow.system)
         if workflow.system is not None:
             self._systems.append(workflow.system)
 
     def _count(self) -> None:
         for message in self._messages[self._counted :]:
-            self._bound.take(message)
+            self._bound.count(message)
         self._counted = len(self._messages)
-        self._due = self._counted + FREE_MESSAGES
+        self._uncounted_until = self._counted + FREE_MESSAGES

@@ -1,4 +1,4 @@
-"""Text: the content that most messages hold, and how values become text."""
+"""`Text`, the most common content, and conversion of values to text."""
 
 from collections.abc import Iterable, Mapping
 from datetime import date, time
@@ -16,7 +16,7 @@ from promptkit.language.validation import checked_text
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: What a text is where it is put into another: a block needs lines of its own, and a list is a block.
+#: How a text is inserted into another one: a block needs separate lines, and a list is a block.
 Mark: TypeAlias = Literal["block", "list"]
 
 _MARK: Final = "_mark"
@@ -26,19 +26,19 @@ _MARK: Final = "_mark"
 @attrs.frozen(repr=False, eq=False)
 class Text(Content):
     """
-    Text. It takes the keyword arguments of `Content`, too.
+    Text content. It also accepts the keyword arguments of `Content`.
 
-    ``+`` joins it with a string or a `Text` to one block, with a blank line between; it raises
-    ValueError if the annotations differ. In an f-string it is its plain text.
+    ``+`` joins it with a string or a `Text` to one block, with a blank line between them, and raises
+    ValueError if the annotations differ. An f-string inserts the plain text.
 
     Args:
         text:
-            The text. It is sent unchanged, and never read as a template.
+            The text. It is sent unchanged and never parsed as a template.
 
     Raises:
-        TypeError: If *text* is not a string, or an annotation is of another type.
+        TypeError: If *text* is not a string, or an annotation has the wrong type.
 
-        ValueError: If an annotation is refused by `Content`.
+        ValueError: If an annotation is invalid.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#text-content
@@ -48,20 +48,18 @@ class Text(Content):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """
-        Its text.
-        """
+        """The text, as the only item."""
         return (self.text,)
 
     @classmethod
-    def from_path(cls, path: "str | Path", /, **values: "HoleValue") -> "Text":
+    def from_path(cls, path: "str | Path", /, **values: "PlaceholderValue") -> "Text":
         """
-        Read a text file beside the recipe that calls this, and fill its holes.
+        Read a text file from the folder of the calling recipe and fill its placeholders.
 
-        ``{{name}}`` is a hole if *name* is given, as for `promptkit.fragments.fill`. Properties in front
-        of the text (YAML between two lines of ``---``) are left out, and so are blank lines at both ends. A
-        text that begins with properties that the model is to see has a blank line before them. A server
-        reads the file once, and again when it has changed, if it watches.
+        ``{{name}}`` is a placeholder if *name* is given; see `promptkit.fragments.fill`. Front matter
+        (YAML between two lines of ``---``) and blank lines at both ends are removed. To keep front matter
+        for the model, start the file with a blank line. A server caches the file; a server that watches
+        for changes reads it again after it has changed.
 
         Args:
             path:
@@ -69,52 +67,55 @@ class Text(Content):
                 must not come from an argument: see `below`.
 
             **values:
-                What is put into the holes, as for `promptkit.fragments.fill`.
+                The values of the placeholders; see `promptkit.fragments.fill`.
 
         Returns:
-            The filled text. Give it annotations with ``Text(Text.from_path(...), priority=1)``.
+            The filled text. To add annotations, write ``Text(Text.from_path(...), priority=1)``.
 
         Raises:
-            MediaError: If *path* leads out of that folder or names no readable file there, or the file is
-                no UTF-8, or larger than 20 MiB. It is a `PromptError`: the client sees its message.
+            MediaError: If *path* leads out of that folder or is not a readable file there, or if the file is
+                not UTF-8 or larger than 20 MiB. It is a `PromptError`: the client sees its message.
 
-            ValueError: If there is no hole for a value; it lists the holes that the file has.
+            ValueError: If a value has no placeholder; the message lists the placeholders of the file.
 
-            TypeError: If a value is none that a hole takes.
+            TypeError: If a value has a type that cannot be inserted.
         """
         name = str(path)
-        return with_annotations(values.values(), filled_file(source_file(1), name, hole_texts(values, name)))
+        return with_annotations(
+            values.values(), filled_file(source_file(1), name, placeholder_texts(values, name))
+        )
 
     @classmethod
-    def below(cls, root: "str | Path", path: "str | Path", /, **values: "HoleValue") -> "Text":
+    def below(cls, root: "str | Path", path: "str | Path", /, **values: "PlaceholderValue") -> "Text":
         """
-        Do what `from_path` does, for a path that may come from an argument, or leaves the recipe's folder.
+        Read and fill a text file below *root*, like `from_path`; *path* can come from an argument.
 
         Args:
             root:
-                A folder that *path* may not leave, relative to that of the recipe that calls this.
+                The folder that *path* must stay in, relative to the folder of the calling recipe.
 
             path:
                 The file, relative to *root*.
 
             **values:
-                As for `from_path`.
+                The values of the placeholders; see `promptkit.fragments.fill`.
 
         Returns:
-            The filled text. The file is read each time.
+            The filled text. The file is read on every call.
 
         Raises:
-            MediaError: If *path* leaves *root*, and as `from_path` does.
+            MediaError: If *path* leaves *root* or is not a readable file there, or if the file is not UTF-8
+                or larger than 20 MiB. It is a `PromptError`: the client sees its message.
 
-            ValueError: If there is no hole for a value.
+            ValueError: If a value has no placeholder.
 
-            TypeError: If a value is none that a hole takes.
+            TypeError: If a value has a type that cannot be inserted.
         """
-        texts = hole_texts(values, str(path))
+        texts = placeholder_texts(values, str(path))
         return with_annotations(values.values(), filled_file_below(source_folder(1) / root, path, texts))
 
     def __bool__(self) -> bool:
-        """Whether anything is left of it where it is put into another text: it is not blank."""
+        """Return whether the text is not blank."""
         return bool(self.text.strip())
 
     def __str__(self) -> str:
@@ -135,41 +136,35 @@ class Text(Content):
         return attrs.evolve(self, text=_join(other, self.text)) if isinstance(other, str) else NotImplemented
 
 
-#: What has one obvious text.
+#: Values with one obvious text form.
 Scalar: TypeAlias = str | Text | int | float | Decimal | date | time
 
-#: What is put into a hole of a text. Of None and False, nothing is.
-HoleValue: TypeAlias = Scalar | Literal[False] | None
+#: Values for placeholders. None and False insert nothing.
+PlaceholderValue: TypeAlias = Scalar | Literal[False] | None
 
 
 def marked(text: Text, mark: Mark) -> Text:
-    """
-    Put a mark on a `Text` that was just made, and return it. What is composed of it does not have the mark.
-    """
+    """Set the mark of a new `Text` and return it. Texts composed from it do not inherit the mark."""
     object.__setattr__(text, _MARK, mark)
     return text
 
 
-def mark_of(value: object) -> Mark | None:
-    """
-    Return the mark of a value, None if it has none.
-    """
+def get_mark(value: object) -> Mark | None:
+    """Return the mark of a value, or None if it has none."""
     return getattr(value, _MARK, None)
 
 
 def plain_text(text: str) -> Text:
-    """
-    Return a `Text` without annotations, quickly: nothing is checked. *text* must be a plain `str`.
-    """
-    made = object.__new__(Text)
-    _set_text(made, text)
-    _set_audience(made, ())
-    _set_priority(made, None)
-    _set_last_modified(made, None)
-    return made
+    """Create a `Text` without annotations and without checks, for speed. *text* must be a plain `str`."""
+    instance = object.__new__(Text)
+    _set_text(instance, text)
+    _set_audience(instance, ())
+    _set_priority(instance, None)
+    _set_last_modified(instance, None)
+    return instance
 
 
-#: These set the fields of a frozen `Text` that is being made.
+#: Setters for the fields of a new `Text`, whose class is frozen.
 _set_text, _set_audience, _set_priority, _set_last_modified = (
     getattr(Text, name).__set__ for name in ("text", "audience", "priority", "last_modified")
 )
@@ -178,13 +173,13 @@ _set_text, _set_audience, _set_priority, _set_last_modified = (
 def _join(before: str, after: str) -> str:
     if not before.strip():
         return after
-    # Not in an f-string: there, a member of an enum would be its name.
+    # An f-string would insert the name of an enum member instead of its value.
     return before + "\n\n" + after if after.strip() else before
 
 
 def with_annotations(sources: Iterable[object], text: str) -> Text:
     """
-    Return *text* with the annotations of each `Text` in *sources*. Raises ValueError if these differ.
+    Return *text* with the annotations of the `Text` values in *sources*. Raises ValueError if they differ.
     """
     texts = [source for source in sources if isinstance(source, Text)]
     if any(other.annotations != texts[0].annotations for other in texts):
@@ -193,44 +188,38 @@ def with_annotations(sources: Iterable[object], text: str) -> Text:
     return attrs.evolve(texts[0], text=text) if texts else plain_text(text)
 
 
-def scalar_text(value: object, place: str) -> str:
-    """
-    Return the text of a number, a date, a time or a string. Raises TypeError for anything else.
-    """
-    return str(value) if isinstance(value, Number | date | time) else plain_string(value, place)
+def scalar_text(value: object, label: str) -> str:
+    """Return the text of a number, a date, a time or a string. Raises TypeError for anything else."""
+    return str(value) if isinstance(value, Number | date | time) else plain_string(value, label)
 
 
-def plain_string(value: object, place: str) -> str:
-    """
-    Return text as a `str` and of no subclass. Raises TypeError if *value* is not text.
-    """
+def plain_string(value: object, label: str) -> str:
+    """Return text as a plain `str`, not a subclass. Raises TypeError if *value* is not text."""
     if isinstance(value, Text):
         return value.text
     if isinstance(value, str):
-        return str.__str__(value)  # an enum's member is its value, as on the wire
+        return str.__str__(value)  # an enum member becomes its value, as on the wire
     hint = "make it a str first"
     if isinstance(value, Content) or type(value).__module__ == "promptkit.language.turns":
-        hint = "pass it to user(...) beside the text"
+        hint = "pass it to user(...) next to the text"
     elif isinstance(value, list | tuple):
         hint = "make it text with bullets(...) or inline(*...)"
-    msg = f"{place}: expected text, not {type(value).__name__}; {hint}"
+    msg = f"{label}: expected text, not {type(value).__name__}; {hint}"
     raise TypeError(msg)
 
 
-def hole_texts(values: Mapping[str, object], place: str) -> dict[str, str | None]:
-    """
-    Return the text that is put into each hole, None where nothing is. Raises TypeError for other values.
-    """
+def placeholder_texts(values: Mapping[str, object], label: str) -> dict[str, str | None]:
+    """Return the text, or None, for each placeholder. Raises TypeError for values that cannot be inserted."""
     return {
-        name: value if type(value) is str else _hole_text(value, name, place)
+        name: value if type(value) is str else _placeholder_text(value, name, label)
         for name, value in values.items()
     }
 
 
-def _hole_text(value: object, name: str, place: str) -> str | None:
+def _placeholder_text(value: object, name: str, label: str) -> str | None:
     if value is None or value is False:
         return None
     if value is True:
-        msg = f"{place}: {name} is True: give the text that is to stand there, or None"
+        msg = f"{label}: {name} is True: give the text to insert, or None"
         raise TypeError(msg)
-    return scalar_text(value, f"{place}: {name}")
+    return scalar_text(value, f"{label}: {name}")

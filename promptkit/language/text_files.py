@@ -1,4 +1,4 @@
-"""Text files beside recipes: read as text with holes, and kept until they change."""
+"""Text files with placeholders, cached until they change."""
 
 import re
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ from promptkit.files.reading import Stamp, file_stamp
 from promptkit.language import files
 from promptkit.language.placeholders import TextWithPlaceholders
 
-#: Properties in front of Markdown, as many tools write them in YAML: they are not for the model. A block
-#: between two lines of hyphens is text if it begins with none, behind blank lines and comments.
+#: YAML front matter of Markdown, which is not for the model. A block between two lines of hyphens is front
+#: matter only if its first line, after blank lines and comments, is a property.
 _PROPERTY: Final = r"[\"']?[^\W\d][\w .-]*[\"']?[ \t]*:.*\n"
 _FRONT_MATTER: Final = re.compile(
     rf"\A---[ \t]*\n(?:(?:[ \t]*(?:#.*)?\n)*{_PROPERTY}(?:{_PROPERTY}|(?:[ \t#-].*|)\n)*?)?---[ \t]*(?:\n|\Z)"
 )
 
-#: How many files are kept at most: a path may be made of an argument.
-_MOST_KEPT: Final = 1_000
+#: Limit of the cache, because a path can be composed from an argument.
+_MAX_FILES: Final = 1_000
 
 
 @attrs.define
-class _KeptText:
-    """A file as it was read, and where its holes are for the names that it was filled with."""
+class _CachedFile:
+    """The text of a file, and its parsed placeholders for each set of names that it was filled with."""
 
     path: str
     stamp: Stamp | None
@@ -33,79 +33,79 @@ class _KeptText:
     by_names: dict[tuple[str, ...], TextWithPlaceholders] = attrs.field(factory=dict)
     is_current: bool = True
 
-    def is_as_read(self) -> bool:
-        """Whether the file has not changed."""
+    def is_unchanged(self) -> bool:
+        """Return whether the file has not changed since it was read."""
         self.is_current = file_stamp(self.path) == self.stamp
         return self.is_current
 
 
-#: What was read, by the recipe that reads it and the path that stands there.
-_KEPT: Final[dict[tuple[str | None, str], _KeptText]] = {}
+#: The cached files, by the recipe that reads them and the path in its code.
+_CACHE: Final[dict[tuple[str | None, str], _CachedFile]] = {}
 
 
 def filled_file(recipe: str | None, path: str, texts: Mapping[str, str | None]) -> str:
     """
-    Return a text file with its holes filled.
+    Return the content of a text file with its placeholders filled.
 
     Args:
         recipe:
-            The file of the code that asks for it; None if that has none.
+            The file of the calling code; None for code without a file.
 
         path:
             The text file, below the folder of the recipe.
 
         texts:
-            What is put into its holes.
+            The texts of the placeholders.
 
     Raises:
-        MediaError: If it is no file below that folder, or no UTF-8.
+        MediaError: If *path* is not a file below that folder, or the file is not UTF-8.
 
-        ValueError: If there is no hole for a text.
+        ValueError: If a text has no placeholder.
     """
     key = recipe, path
-    kept = _KEPT.get(key)
-    if kept is None or not ((kept.is_current and files.reads_once.is_set()) or kept.is_as_read()):
-        if len(_KEPT) >= _MOST_KEPT:
-            _KEPT.clear()
-        kept = _KEPT[key] = _read(files.folder_of(recipe), path)
-    if files.files_read.get() is not None:  # a module is imported that depends on it
-        files.note_read(Path(kept.path))
+    cached = _CACHE.get(key)
+    if cached is None or not ((cached.is_current and files.reads_once.is_set()) or cached.is_unchanged()):
+        if len(_CACHE) >= _MAX_FILES:
+            _CACHE.clear()
+        cached = _CACHE[key] = _read(files.folder_of(recipe), path)
+    if files.files_read.get() is not None:  # the module being imported depends on it
+        files.note_read(Path(cached.path))
     names = tuple(texts)
-    if (read := kept.by_names.get(names)) is None:
-        read = kept.by_names[names] = TextWithPlaceholders.read(kept.text, names, path)
-    return read.filled(texts)
+    if (parsed := cached.by_names.get(names)) is None:
+        parsed = cached.by_names[names] = TextWithPlaceholders.parse(cached.text, names, path)
+    return parsed.filled(texts)
 
 
 def filled_file_below(root: Path, path: str | Path, texts: Mapping[str, str | None]) -> str:
-    """Do the same for a file below *root*, whose *path* may come from an argument."""
+    """Return the filled content of a text file below *root*; *path* can come from an argument."""
     text = text_below(root, path)
-    return TextWithPlaceholders.read(text, tuple(texts), shortened(str(path))).filled(texts)
+    return TextWithPlaceholders.parse(text, tuple(texts), shortened(str(path))).filled(texts)
 
 
 def text_below(root: Path, path: str | Path) -> str:
-    """Return a text file below *root* as it stands. Raises `MediaError` as `filled_file` does."""
+    """Return the text of a file below *root* without front matter. Raises `MediaError`; see `filled_file`."""
     return _read(root, path).text
 
 
-def look_again() -> None:
-    """Look at each file when it is needed next: it may have changed."""
-    for kept in tuple(_KEPT.values()):
-        kept.is_current = False
+def mark_stale() -> None:
+    """Mark all cached files as stale, so that each is checked for changes on its next use."""
+    for cached in tuple(_CACHE.values()):
+        cached.is_current = False
 
 
-def kept_paths() -> set[str]:
-    """Return the paths of the files that were read."""
-    return {kept.path for kept in tuple(_KEPT.values())}
+def cached_paths() -> set[str]:
+    """Return the paths of the cached files."""
+    return {cached.path for cached in tuple(_CACHE.values())}
 
 
-def _read(root: Path, path: str | Path) -> _KeptText:
-    found = files.confine(path, root)
-    stamp = file_stamp(str(found))  # before it is read: a change meanwhile is seen the next time
-    data = files.read_confined(found, root, path)
+def _read(root: Path, path: str | Path) -> _CachedFile:
+    file = files.confine(path, root)
+    stamp = file_stamp(str(file))  # before reading, so that a concurrent change is detected on next use
+    data = files.read_confined(file, root, path)
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        msg = f"{shortened(str(path))!r} is no UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
+        msg = f"{shortened(str(path))!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
         raise MediaError(msg) from None
     body = _FRONT_MATTER.sub("", text)
-    return _KeptText(str(found), stamp, re.sub(r"\A(?:[ \t]*\n)+", "", body.rstrip()))
+    return _CachedFile(str(file), stamp, re.sub(r"\A(?:[ \t]*\n)+", "", body.rstrip()))

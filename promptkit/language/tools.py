@@ -1,4 +1,4 @@
-"""What an author declares of a prompt as a tool."""
+"""`Tool`, the annotations of a prompt that clients can call as a tool."""
 
 import attrs
 
@@ -12,25 +12,25 @@ def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
 @attrs.frozen(kw_only=True)
 class Tool:
     """
-    What clients may expect of a prompt that they call as a tool. By default it only makes text.
+    The annotations of a prompt as a tool. By default, a call only renders text.
 
     Args:
         read_only:
-            Whether a call changes nothing.
+            Whether a call has no side effects.
 
         idempotent:
             Whether a second call with the same arguments has no further effect.
 
         open_world:
-            Whether it uses things outside of the recipes, such as the web.
+            Whether a call uses anything outside the recipes, such as the web.
 
         destructive:
-            Whether what it changes may be lost. Only a tool that is not *read_only* can be.
+            Whether a call can destroy data. This requires ``read_only=False``.
 
     Raises:
-        TypeError: If one of them is neither True nor False.
+        TypeError: If an argument is neither True nor False.
 
-        ValueError: If it is both destructive and read-only.
+        ValueError: If both *destructive* and *read_only* are True.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations

@@ -1,9 +1,9 @@
-"""Turns: `user` and `assistant` make messages from text and content, and `system` a system part from text."""
+"""Functions that create turns (`user`, `assistant`), system parts (`system`) and cache points."""
 
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
-from promptkit.language.blocks import block_of, system_text
-from promptkit.language.cache_points import next_in_system, next_in_turn, settled_in_turn, settled_points
+from promptkit.language.blocks import system_text, to_block
+from promptkit.language.cache_points import next_in_system, next_in_turn, resolve_points, turn_points
 from promptkit.language.content import Content
 from promptkit.language.messages import Workflow, message_of, workflow_of
 from promptkit.language.text import Text, plain_text
@@ -12,15 +12,13 @@ from promptkit.language.validation import Role, UnsendableError, describe
 if TYPE_CHECKING:
     from promptkit.language.media import Showable
 
-#: What `user` and `assistant` take. ``None``, ``False`` and blank text are left out.
+#: Values that `user` and `assistant` accept. ``None``, ``False`` and blank text are omitted.
 Part: TypeAlias = "str | Content | Showable | CachePoint | Literal[False] | None"
 
 
 @final
 class CachePoint(Workflow):
-    """
-    A workflow that says nothing, and marks the place where it stands.
-    """
+    """A workflow without messages that marks its position."""
 
     __slots__ = ()
 
@@ -34,35 +32,35 @@ class CachePoint(Workflow):
 
 def cache_point() -> CachePoint:
     """
-    Mark the end of what stays the same from call to call, so that a vendor may keep what is before it.
+    Mark the end of a prefix that is the same in every call, so that vendors can cache it.
 
-    It stands between parts of `user`, `assistant` and `system`, or between turns, and says nothing: MCP
-    clients receive what they would without it. Requests to vendors have a mark there.
+    Use it between the parts of `user`, `assistant` and `system`, or between turns. It adds no content: MCP
+    clients do not receive it, and exported requests contain the vendor's cache marker at its position.
 
     Returns:
-        A workflow without messages, to be given to a turn as a part, yielded, or joined by ``+``.
+        A workflow without messages: pass it to a turn as a part, yield it, or join it with ``+``.
     """
     return CachePoint()
 
 
 def user(*parts: Part) -> Workflow:
     """
-    Make a turn of the user.
+    Create a turn of the user.
 
     Args:
         *parts:
-            Strings, content, and objects that can show themselves as PNG, in order. Neighbouring
-            strings and `Text` with equal annotations become one block, with a blank line between.
-            Every other part is a message of its own. ``None``, ``False`` and blank text are left out, and a
-            `cache_point` marks its place.
+            Strings, content, and objects that can be rendered as PNG, in order. Adjacent strings and
+            `Text` with equal annotations become one block, with a blank line between them. Every other part
+            becomes a separate message. ``None``, ``False`` and blank text are omitted, and a `cache_point`
+            marks its position.
 
     Returns:
         A workflow of the turn's messages, all with the role ``"user"``.
 
     Raises:
-        TypeError: If a part is something else; the message says which part, and what to write.
+        TypeError: If a part has another type; the message names the part and suggests a fix.
 
-        MediaError: If an object shows itself as an image that cannot be sent.
+        MediaError: If an object is rendered as an image that cannot be sent.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
@@ -72,19 +70,19 @@ def user(*parts: Part) -> Workflow:
 
 def assistant(*parts: Part) -> Workflow:
     """
-    Make a turn of the assistant.
+    Create a turn of the assistant.
 
     Args:
         *parts:
-            As for `user`.
+            The same values that `user` accepts.
 
     Returns:
         A workflow of the turn's messages, all with the role ``"assistant"``.
 
     Raises:
-        TypeError: If `user` would refuse a part; the message says which part, and what to write.
+        TypeError: If a part has another type; the message names the part and suggests a fix.
 
-        MediaError: If an object shows itself as an image that cannot be sent.
+        MediaError: If an object is rendered as an image that cannot be sent.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
@@ -94,21 +92,21 @@ def assistant(*parts: Part) -> Workflow:
 
 def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
     """
-    Make a system part: what is said to the model before all turns.
+    Create a system part: instructions to the model that precede all turns.
 
-    MCP has no such role: clients receive it as the first message, of the user. Requests to vendors have
-    it where the vendor wants it.
+    MCP has no system role: clients receive the system part as a first message with the role ``"user"``.
+    Exported requests have it where the vendor's API expects it.
 
     Args:
         *parts:
-            Strings and `Text`, which are joined with a blank line between. ``None``, ``False`` and blank
-            text are left out, and a `cache_point` marks its place.
+            Strings and `Text`, which are joined with blank lines between them. ``None``, ``False`` and blank
+            text are omitted, and a `cache_point` marks its position.
 
     Returns:
-        A workflow without messages, to be yielded, or joined with turns by ``+``.
+        A workflow without messages: yield it, or join it with turns using ``+``.
 
     Raises:
-        TypeError: If a part is not text; the message says which part.
+        TypeError: If a part is not text; the message names the part.
 
         ValueError: If the annotations of `Text` values differ.
 
@@ -128,24 +126,24 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
                 f"system(...): part {position} is {describe(part)}: a system part is text; put it into a turn"
             )
             raise TypeError(msg)
-        block = block_of(part)
+        block = to_block(part)
         if isinstance(block, Text):
             texts.append(block)
     text = system_text(*texts)
     if not points:
         return workflow_of((), text)
 
-    return workflow_of((), text, None, settled_points(points, text))
+    return workflow_of((), text, None, resolve_points(points, text))
 
 
 def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
         return workflow_of((message_of(role, plain_text(text)),))  # the fast path: most turns are one string
     blocks: list[Content] = []
-    run: list[str] = []  # neighbouring texts, to be joined
+    run: list[str] = []  # adjacent texts that become one block
     points: list[tuple[int, int]] = []
     for position, part in enumerate(parts, 1):
-        if isinstance(part, str):  # most parts are
+        if isinstance(part, str):  # the most common kind
             if part and not part.isspace():
                 run.append(part)
             continue
@@ -153,7 +151,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
             points.append(next_in_turn(blocks, run))
             continue
         try:
-            block = block_of(part)
+            block = to_block(part)
         except UnsendableError as unsendable:
             msg = f"{role}(...): part {position} is {unsendable}"
             raise TypeError(msg) from None
@@ -167,7 +165,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     if not points:
         return workflow_of(messages)
 
-    return workflow_of(messages, None, None, settled_in_turn(points, blocks))
+    return workflow_of(messages, None, None, turn_points(points, blocks))
 
 
 def _close(run: list[str], blocks: list[Content]) -> None:

@@ -1,8 +1,8 @@
 """
-Validation of what authors write: the fields of content, icons and arguments; and what no message can hold.
+Validation of the fields of content, icons and arguments, and hints for values that messages cannot hold.
 
-Each function that checks takes an author's value and returns the value to keep, or raises a `TypeError` or
-a `ValueError` that names the field and says what to write.
+Each ``checked_...`` function takes an author's value and returns the value to store, or raises a `TypeError`
+or a `ValueError` that names the field and suggests a fix.
 """
 
 import inspect
@@ -17,25 +17,23 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import attrs
 
-#: Who says a message, or should see a block.
+#: The role of a message, or an audience of a block.
 Role: TypeAlias = Literal["user", "assistant"]
 
 ROLES: Final[tuple[str, ...]] = get_args(Role)
 
-#: RFC 3986, without its rules for the single parts of a URI.
+#: RFC 3986, without its rules for the components of a URI.
 _URI: Final = r"[A-Za-z][A-Za-z0-9+.-]*+:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++"
 
-#: Width and height of an icon in pixels.
+#: Width and height of an icon in pixels, or any size.
 _SIZE: Final = r"[1-9][0-9]*x[1-9][0-9]*|any"
 
-#: A scheme and something behind it. A path on Windows does not count.
+#: A scheme followed by at least one character, except for a Windows path.
 _SCHEME: Final = r"(?s)(?![A-Za-z]:[\\/])[A-Za-z][A-Za-z0-9+.-]*:."
 
 
 def describe(value: object) -> str:
-    """
-    Describe *value* for an error: ``an int (3)``.
-    """
+    """Describe *value* for an error message: ``an int (3)``."""
     if value is None:
         return "None"
     kind = type(value).__name__
@@ -46,22 +44,18 @@ def describe(value: object) -> str:
 
 
 def checked_role(role: Role) -> Role:
-    """
-    Return *role* if MCP has it. For the *system* role, the error says what to do instead.
-    """
+    """Return *role* if MCP has it. The error for the system role suggests an alternative."""
     if role in ROLES:
         return role
     if str(role) == "system":
-        msg = "a message has no role 'system': write system(...) beside the turns"
+        msg = "a message has no role 'system': write system(...) next to the turns"
     else:
         msg = f"role {role!r} is not one of {', '.join(ROLES)}"
     raise ValueError(msg)
 
 
 def checked_uri(uri: str) -> str:
-    """
-    Return *uri* if it is an absolute URI: it has a scheme, and only characters of a URI.
-    """
+    """Return *uri* if it is an absolute URI: it has a scheme and only characters that URIs allow."""
     if not isinstance(uri, str):
         msg = f"a URI is a str, not {type(uri).__name__}: pass str(...)"
         raise TypeError(msg)
@@ -71,20 +65,18 @@ def checked_uri(uri: str) -> str:
         else:
             msg = f"{uri!r} has characters that a URI cannot have: write {_quoted(uri)!r}"
         raise ValueError(msg)
-    return str.__str__(uri)  # plain, if it is of a subclass
+    return str.__str__(uri)  # converts an instance of a subclass
 
 
 def _quoted(uri: str) -> str:
-    """Percent-encode what a URI cannot have; what is encoded already stays."""
+    """Percent-encode the characters that URIs do not allow, preserving existing escapes."""
     from urllib.parse import quote
 
     return quote(re.sub("%(?![0-9A-Fa-f]{2})", "%25", uri), safe="%:/?#[]@!$&()*+,;=~", errors="replace")
 
 
 def checked_audience(roles: Role | tuple[Role, ...] | list[Role]) -> tuple[Role, ...]:
-    """
-    Return *roles* as a tuple; one role may be given without a list.
-    """
+    """Return *roles*, a single role or several, as a tuple."""
     if not roles:
         return ()
     if not isinstance(roles, str | tuple | list):
@@ -94,9 +86,7 @@ def checked_audience(roles: Role | tuple[Role, ...] | list[Role]) -> tuple[Role,
 
 
 def checked_priority(value: float | None) -> float | None:
-    """
-    Return *value* if it is None or lies between 0 and 1.
-    """
+    """Return *value* if it is None or a number from 0 to 1."""
     if value is None:
         return None
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -109,9 +99,7 @@ def checked_priority(value: float | None) -> float | None:
 
 
 def checked_last_modified(value: datetime | str | None) -> datetime | None:
-    """
-    Return an aware datetime; text is read as ISO 8601.
-    """
+    """Return an aware datetime, parsing text as ISO 8601."""
     if value is None:
         return None
     try:
@@ -129,9 +117,7 @@ def checked_last_modified(value: datetime | str | None) -> datetime | None:
 
 
 def checked_name(text: str) -> str:
-    """
-    Return *text* if it is a name: a string that is not blank.
-    """
+    """Return *text* if it is a string that is not blank."""
     if not isinstance(text, str):
         msg = f"name takes a str, not {type(text).__name__}"
         raise TypeError(msg)
@@ -142,9 +128,7 @@ def checked_name(text: str) -> str:
 
 
 def checked_size(value: int | None) -> int | None:
-    """
-    Return *value* if it is a number of bytes, or None.
-    """
+    """Return *value* if it is a valid number of bytes, or None."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         msg = f"size takes a whole number of bytes, not {type(value).__name__}"
         raise TypeError(msg)
@@ -155,9 +139,7 @@ def checked_size(value: int | None) -> int | None:
 
 
 def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
-    """
-    Return sizes of icons as a tuple; one may be given without a list.
-    """
+    """Return *sizes*, a single icon size or several, as a tuple."""
     several = (sizes,) if isinstance(sizes, str) or not isinstance(sizes, Iterable) else tuple(sizes)
     for size in several:
         if not (isinstance(size, str) and re.fullmatch(_SIZE, size)):
@@ -167,9 +149,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def checked_theme(theme: Literal["light", "dark"] | None) -> Literal["light", "dark"] | None:
-    """
-    Return *theme* if MCP has it.
-    """
+    """Return *theme* if MCP has it."""
     if theme not in (None, "light", "dark"):
         msg = f"theme {theme!r} is neither 'light' nor 'dark'"
         raise ValueError(msg)
@@ -177,59 +157,52 @@ def checked_theme(theme: Literal["light", "dark"] | None) -> Literal["light", "d
 
 
 def checked_text(value: str) -> str:
-    """
-    Return *value* if it is a string.
-    """
+    """Return *value* if it is a string."""
     if not isinstance(value, str):
         msg = f"Text takes a str, not {type(value).__name__}: pass str(...)"
         raise TypeError(msg)
-    return str.__str__(value)  # plain, if it is of a subclass
+    return str.__str__(value)  # converts an instance of a subclass
 
 
 def check_flag(name: str, value: object) -> None:
-    """
-    Raise TypeError unless *value* is True or False. The error calls it *name*.
-    """
+    """Raise TypeError unless *value* is True or False. The message calls the value *name*."""
     if not isinstance(value, bool):
         msg = f"{name} takes True or False, not {describe(value)}"
         raise TypeError(msg)
 
 
 def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    """Raise TypeError unless *value* is a string or None: a validator of attrs."""
+    """Raise TypeError unless *value* is a string or None (a validator for attrs)."""
     check_optional_text(attribute.name, value)
 
 
 def check_optional_text(name: str, value: object) -> None:
-    """
-    Raise TypeError unless *value* is a string or None. The error calls it *name*.
-    """
+    """Raise TypeError unless *value* is a string or None. The message calls the value *name*."""
     if value is not None and not isinstance(value, str):
         msg = f"{name} takes a str, not {type(value).__name__}"
         raise TypeError(msg)
 
 
-#: The roles of vendors' APIs. A tuple that begins with one is meant as a turn.
+#: Roles of vendors' APIs. A tuple that starts with a role is meant as a turn.
 _ROLES: Final = frozenset(
     ("user", "human", "assistant", "ai", "model", "system", "developer", "tool", "function", "placeholder")
 )
 
-_TURN: Final = "write user(...) or assistant(...) for a turn, or a list for several parts"
+_TURN_HINT: Final = "write user(...) or assistant(...) for a turn, or a list for several parts"
 
-#: What to do about a system prompt, by whatever name.
-_SYSTEM: Final = "write system(...) for a system part"
+_SYSTEM_HINT: Final = "write system(...) for a system part"
 
 
 class UnsendableError(TypeError):
     """
-    A value that no message can hold.
+    Raised for a value that no message can hold.
 
     Args:
         value:
             The value.
 
         path:
-            Its position in the result, outermost index first.
+            The indexes of the value in the result, outermost first.
     """
 
     def __init__(self, value: object, path: tuple[int, ...] = ()) -> None:
@@ -237,7 +210,7 @@ class UnsendableError(TypeError):
         self.value = value
         self.path = path
         if isinstance(value, Coroutine):
-            value.close()  # or Python would warn that it was never awaited
+            value.close()  # so that Python does not warn that it was never awaited
 
     def __str__(self) -> str:
         return f"{describe(self.value)}: {hint_for(self.value)}"
@@ -247,7 +220,7 @@ def is_role_tuple(value: object) -> bool:
     """
     Return whether *value* is a tuple that looks like a role and its content, as in other libraries.
 
-    Two strings always do, since the first may be a role that is not listed here.
+    Two strings always do, because the first could be a role that is not listed here.
     """
     if not isinstance(value, tuple) or len(value) < 2 or not isinstance(value[0], str):
         return False
@@ -255,7 +228,7 @@ def is_role_tuple(value: object) -> bool:
 
 
 def _is_vendors_message(value: object) -> bool:
-    """Return whether *value* is a message or request of OpenAI, Anthropic, Gemini or LangChain."""
+    """Return whether *value* looks like a message or request of OpenAI, Anthropic, Gemini or LangChain."""
     if isinstance(value, Mapping):
         return not {"role", "messages", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
     if not hasattr(value, "content") and not hasattr(value, "parts"):
@@ -264,29 +237,29 @@ def _is_vendors_message(value: object) -> bool:
 
 
 def _turn_hint(value: Any) -> str:
-    """Return what to write instead of a vendor's message, or of a tuple with a role."""
+    """Return the hint for a vendor's message or a tuple with a role."""
     role = value[0] if isinstance(value, tuple) else None
     if isinstance(value, Mapping):
         role = value.get("role")
     elif role is None:
         role = getattr(value, "role", None) or getattr(value, "type", None)
     role = role.value if isinstance(role, Enum) else role
-    return _SYSTEM if role in ("system", "developer") else _TURN
+    return _SYSTEM_HINT if role in ("system", "developer") else _TURN_HINT
 
 
-def _uncalled(value: Any) -> str:
-    """Return how to use an object that was returned instead of being called."""
+def _call_hint(value: Any) -> str:
+    """Return the hint for a callable that was returned instead of called."""
     name = getattr(value, "__name__", "it")
     if hasattr(value, "render_wire"):
         return f"call the prompt: `return {name}(...)` or `yield {name}(...)`"
     return "call it"
 
 
-#: Tests for kinds of values, and what to write instead. The first match wins.
-_REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], ...]] = (
+#: Predicates for kinds of values, with hints. The first match wins.
+_HINTS: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], ...]] = (
     (
         lambda value: isinstance(value, bytes | bytearray | memoryview),
-        "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
+        "state the type of the bytes, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
     ),
     (lambda value: isinstance(value, Path), "read it, with .read_text() or Image.from_path(...)"),
     (is_role_tuple, _turn_hint),
@@ -314,15 +287,13 @@ _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], 
         "make it text, with promptkit.fragments.dedent(...), or write f in place of t",
     ),
     (lambda value: isinstance(value, Iterable) and not isinstance(value, type), "unpack it, with *"),
-    (callable, _uncalled),
+    (callable, _call_hint),
 )
 
 
 def hint_for(value: object) -> str:
-    """
-    Return what the author should write instead of *value*.
-    """
-    for fits, hint in _REMEDIES:
-        if fits(value):
+    """Return a hint at an alternative to *value*."""
+    for matches, hint in _HINTS:
+        if matches(value):
             return hint(value) if callable(hint) else hint
     return "make it text, with str(...) or an f-string"

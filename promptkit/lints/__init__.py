@@ -1,1 +1,1 @@
-"""Lints of `promptkit check`: what can be served, but is probably a mistake."""
+"""Lints of `promptkit check`: probable mistakes in recipes that can be served."""

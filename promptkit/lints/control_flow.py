@@ -1,15 +1,15 @@
-"""Which expressions one may stand for, and the ways through a function."""
+"""The alternatives and items of an expression, and the execution paths of a function."""
 
 import ast
 from collections.abc import Iterable
 from typing import Final
 
-#: A function of very many branches is not followed into each combination of them.
-MOST_WAYS: Final = 32
+#: Limit of execution paths, whose number grows exponentially with the branches of a function.
+MAX_PATHS: Final = 32
 
 
-def choices_of(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions one of which an expression stands for, if it chooses."""
+def list_choices(node: ast.expr) -> list[ast.expr]:
+    """Return the alternatives of a conditional or boolean expression; none for other expressions."""
     match node:
         case ast.IfExp(body=then, orelse=otherwise):
             return [then, otherwise]
@@ -20,10 +20,10 @@ def choices_of(node: ast.expr) -> list[ast.expr]:
     return []
 
 
-def items_of(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions that one holds, yields or adds, in order; a comprehension's counts once."""
+def list_items(node: ast.expr) -> list[ast.expr]:
+    """Return the items of a sum, list, tuple or comprehension, in order; a comprehension has one item."""
     added = []
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # deeper than functions may call
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # may exceed the recursion limit
         added.append(node.right)
         node = node.left
     if added:
@@ -36,31 +36,32 @@ def items_of(node: ast.expr) -> list[ast.expr]:
     return []
 
 
-def ways_through(body: Iterable[ast.stmt]) -> list[tuple[ast.stmt, ...]]:
-    """Return the ways through a body, each with its simple statements. A loop is taken to run once."""
-    found: list[tuple[ast.stmt, ...]] = [()]
+def execution_paths(body: Iterable[ast.stmt]) -> list[tuple[ast.stmt, ...]]:
+    """Return the execution paths of a body as simple statements, assuming that each loop runs once."""
+    paths: list[tuple[ast.stmt, ...]] = [()]
     for statement in body:
-        ended = filter(_has_ended, found)
-        going = (way + more for way in found if not _has_ended(way) for more in _ways_of(statement))
-        found = [*going, *ended][:MOST_WAYS]
-    return found
+        ended = filter(_has_ended, paths)
+        open_paths = [path for path in paths if not _has_ended(path)]
+        extended = (path + more for path in open_paths for more in _statement_paths(statement))
+        paths = [*extended, *ended][:MAX_PATHS]
+    return paths
 
 
-def _has_ended(way: tuple[ast.stmt, ...]) -> bool:
-    return bool(way) and isinstance(way[-1], ast.Return | ast.Raise)
+def _has_ended(path: tuple[ast.stmt, ...]) -> bool:
+    return bool(path) and isinstance(path[-1], ast.Return | ast.Raise)
 
 
-def _ways_of(statement: ast.stmt) -> list[tuple[ast.stmt, ...]]:
+def _statement_paths(statement: ast.stmt) -> list[tuple[ast.stmt, ...]]:
     match statement:
         case ast.If(body=then, orelse=otherwise):
-            return ways_through(then) + ways_through(otherwise)
-        case ast.For() | ast.AsyncFor() | ast.While():  # whose end may be behind a condition
-            return [way[:-1] if _has_ended(way) else way for way in ways_through(statement.body)]
+            return execution_paths(then) + execution_paths(otherwise)
+        case ast.For() | ast.AsyncFor() | ast.While():  # a return in it can be conditional
+            return [path[:-1] if _has_ended(path) else path for path in execution_paths(statement.body)]
         case ast.With() | ast.AsyncWith():
-            return ways_through(statement.body)
+            return execution_paths(statement.body)
         case ast.Try(body=body, handlers=handlers, orelse=otherwise, finalbody=last):
             bodies = [[*body, *otherwise, *last], *([*handler.body, *last] for handler in handlers)]
-            return [way for each in bodies for way in ways_through(each)]
+            return [path for each in bodies for path in execution_paths(each)]
         case ast.Match(cases=cases):
-            return [way for case in cases for way in ways_through(case.body)]
+            return [path for case in cases for path in execution_paths(case.body)]
     return [(statement,)]

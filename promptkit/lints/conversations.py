@@ -1,4 +1,4 @@
-"""Conversations: which messages a prompt sends, as far as its source shows them, or a rendering does."""
+"""The messages that a prompt sends, inferred from its source or taken from a rendering."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.text import Text
 from promptkit.language.turns import assistant, cache_point, system, user
-from promptkit.lints.control_flow import MOST_WAYS, choices_of, items_of, ways_through
+from promptkit.lints.control_flow import MAX_PATHS, execution_paths, list_choices, list_items
 from promptkit.lints.name_resolution import Scope
 
 _KINDS: Final[dict[type[Content], Kind]] = {
@@ -27,7 +27,7 @@ _KINDS: Final[dict[type[Content], Kind]] = {
     ResourceLink: "link",
 }
 
-#: How what is no text is named to people.
+#: Display names of content that is not text.
 _NAMES: Final[Mapping[Kind, str]] = {
     "image": "an image",
     "recording": "a recording",
@@ -35,26 +35,26 @@ _NAMES: Final[Mapping[Kind, str]] = {
     "link": "a link to a resource",
 }
 
-#: The roles of what functions make.
+#: The roles of the messages that functions create.
 _ROLES: Final[dict[Any, str]] = {user: "user", assistant: "assistant", system: "system"}
 
-#: What the methods of classes of content, and of resources, make.
+#: The content that methods of resources create.
 _METHODS: Final[dict[str, Kind]] = {"embed": "document", "link": "link"}
 
 
 class SentMessage(Struct, frozen=True):
     """
-    One message.
+    A message.
 
     Args:
         role:
-            Who says it: ``"user"``, ``"assistant"``, ``"system"`` in a source, or ``"unknown"``.
+            ``"user"``, ``"assistant"``, ``"system"`` (only from a source), or ``"unknown"``.
 
         kind:
-            What it holds.
+            The kind of content.
 
         node:
-            The expression that makes it, if it was found in a source.
+            The expression that creates the message; None for a rendering.
     """
 
     role: str
@@ -63,7 +63,7 @@ class SentMessage(Struct, frozen=True):
 
     @property
     def name(self) -> str | None:
-        """What content that is no text is called, as in *an image*."""
+        """The display name of content that is not text, such as *an image*."""
         return _NAMES.get(self.kind)
 
 
@@ -73,14 +73,14 @@ Conversation: TypeAlias = tuple[SentMessage, ...]
 
 class SentMessages(Struct, frozen=True):
     """
-    What a prompt sends.
+    The messages that a prompt sends.
 
     Args:
         conversations:
-            Its messages, for each way through it.
+            The messages of each execution path.
 
         content:
-            What it makes other than text, wherever that stands.
+            All messages of a rendering; from a source, all content that is not text.
     """
 
     conversations: Sequence[Conversation]
@@ -88,7 +88,7 @@ class SentMessages(Struct, frozen=True):
 
     @classmethod
     def of_rendering(cls, workflow: Workflow) -> "SentMessages":
-        """Return the messages of a rendering; all of them are its content."""
+        """Return the messages of a rendering."""
         sent = tuple(
             SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow.sent
         )
@@ -96,21 +96,21 @@ class SentMessages(Struct, frozen=True):
 
     @classmethod
     def of_source(cls, scope: Scope) -> "SentMessages":
-        """Return what a function may send. Functions that it calls are not followed."""
+        """Infer the messages that a function can send. Functions that it calls are not analyzed."""
         return cls(_conversations_in(scope), _content_in(scope))
 
 
 def _conversations_in(scope: Scope) -> list[Conversation]:
     if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom):
         body: list[ast.stmt] = getattr(scope.syntax, "body", [])
-        sending = (way for way in ways_through(body) if not (way and isinstance(way[-1], ast.Raise)))
-        ways = [[each for step in way if (each := _yielded(step))] for way in sending]
+        paths = (path for path in execution_paths(body) if not (path and isinstance(path[-1], ast.Raise)))
+        results = [[value for step in path if (value := _yielded_value(step))] for path in paths]
     else:
-        ways = [[node.value] for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
-    return [conversation for way in ways for conversation in _joined(way, scope)]
+        results = [[node.value] for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
+    return [conversation for values in results for conversation in _combinations(values, scope)]
 
 
-def _yielded(step: ast.stmt) -> ast.expr | None:
+def _yielded_value(step: ast.stmt) -> ast.expr | None:
     value = getattr(step, "value", None)
     return value.value if isinstance(value, ast.Yield | ast.YieldFrom) else None
 
@@ -119,59 +119,59 @@ def _content_in(scope: Scope) -> Iterator[SentMessage]:
     for node in own_nodes(scope.syntax, ast.Call, ast.Attribute):
         match node:
             case ast.Call(ast.Name() as maker) | (ast.Attribute() as maker):
-                kind = kind_made(maker, scope)
+                kind = content_kind(maker, scope)
                 if kind is not None and kind != "text":
                     yield SentMessage("unknown", kind, node)
 
 
-def role_of(maker: Any) -> str | None:
-    """Return the role of what a function makes, if it is `user`, `assistant` or `system`."""
+def get_role(maker: Any) -> str | None:
+    """Return the role of `user`, `assistant` or `system`; None for any other function."""
     return next((role for turn, role in _ROLES.items() if turn is maker), None)
 
 
-def kind_made(maker: ast.expr, scope: Scope) -> Kind | None:
-    """Return which content a class or a method makes: `Image`, `Image.from_path`, a resource's `embed`."""
-    made = scope.value(maker)
-    if isinstance(maker, ast.Attribute) and made is None:
-        made = scope.value(maker.value)
-        if isinstance(made, Resource):
+def content_kind(maker: ast.expr, scope: Scope) -> Kind | None:
+    """Return the kind of content that a callable, such as `Image` or a resource's `embed`, creates."""
+    owner = scope.value(maker)
+    if isinstance(maker, ast.Attribute) and owner is None:
+        owner = scope.value(maker.value)
+        if isinstance(owner, Resource):
             return _METHODS.get(maker.attr)
-    return _KINDS.get(made) if isinstance(made, type) and issubclass(made, Content) else None
+    return _KINDS.get(owner) if isinstance(owner, type) and issubclass(owner, Content) else None
 
 
 def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:  # noqa: C901, PLR0911 (a list of cases)
-    """The messages that an expression stands for, one conversation for each way it may turn out."""
-    if choices := choices_of(node):
+    """Return the possible messages of an expression, one conversation per combination of alternatives."""
+    if choices := list_choices(node):
         return [each for choice in choices for each in _conversations(choice, scope)]
     if isinstance(node, ast.Name) and node.id not in scope.untracked and node.id not in scope.appended:
-        assigned = scope.behind(node)
+        assigned = scope.resolve(node)
         if assigned is not node:
             return _conversations(assigned, scope)
     match node:
         case ast.List() | ast.Tuple() | ast.ListComp() | ast.GeneratorExp():
-            return _joined(items_of(node), scope)
+            return _combinations(list_items(node), scope)
         case ast.Constant(value) if value in (None, False) or not str(value).strip():
             return [()]
         case ast.Call(called) if scope.value(called) is cache_point:
             return [()]
-        case _ if scope.is_text(node):  # it is the user's
+        case _ if scope.is_text(node):  # becomes a user turn
             return [(SentMessage("user", "text", node),)]
         case ast.BinOp(op=ast.Add()):
-            return _joined(items_of(node), scope)
-        case ast.Call(called, parts) if (role := role_of(scope.value(called))) is not None:
-            return [_turn(role, way) for way in _joined(parts, scope)]
-        case ast.Call(maker) if (kind := kind_made(maker, scope)) is not None:
+            return _combinations(list_items(node), scope)
+        case ast.Call(called, parts) if (role := get_role(scope.value(called))) is not None:
+            return [_turn(role, messages) for messages in _combinations(parts, scope)]
+        case ast.Call(maker) if (kind := content_kind(maker, scope)) is not None:
             return [(SentMessage("user", kind, node),)]
     return [(SentMessage("unknown", "unknown", node),)]
 
 
-def _joined(items: Iterable[ast.expr], scope: Scope) -> list[Conversation]:
-    each = (_conversations(item, scope) for item in items)
-    return [tuple(chain.from_iterable(found)) for found in islice(product(*each), MOST_WAYS)]
+def _combinations(items: Iterable[ast.expr], scope: Scope) -> list[Conversation]:
+    alternatives = (_conversations(item, scope) for item in items)
+    return [tuple(chain.from_iterable(chosen)) for chosen in islice(product(*alternatives), MAX_PATHS)]
 
 
 def _turn(role: str, parts: Conversation) -> Conversation:
-    """The messages of a turn: neighbouring texts are one, and what is not known is taken for text."""
+    """Return the messages of a turn, joining adjacent texts. Unknown parts are treated as text."""
     blocks: list[SentMessage] = []
     for is_text, run in groupby(parts, key=lambda part: part.kind in ("text", "unknown")):
         messages = list(run)

@@ -1,4 +1,4 @@
-"""Lints of any function: text that nothing fills in, objects and blocks in f-strings."""
+"""Lints of any function: unfilled placeholders, and objects and blocks in f-strings."""
 
 import ast
 import builtins
@@ -16,52 +16,52 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, nodes_of, plain_pieces
 from promptkit.errors.suggestions import is_misspelt
 from promptkit.fragments.markdown import BLOCKS
-from promptkit.lints.control_flow import choices_of, items_of
-from promptkit.lints.conversations import role_of
+from promptkit.lints.control_flow import list_choices, list_items
+from promptkit.lints.conversations import get_role
 from promptkit.lints.name_resolution import TEXT_METHODS, CallResult, Scope, Unawaited
-from promptkit.lints.texts import lint_filled_text, lint_holes, lint_shifted_lines, shown_container
+from promptkit.lints.texts import describe_container, lint_filled_text, lint_placeholders, lint_shifted_lines
 
-#: Words behind which a program reads no options; git knows both.
+#: Words that end the options of a command; git supports both.
 _ENDS: Final = ("--", "--end-of-options")
 
 
 def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report parameters that stand in a command before the word behind which there are no options."""
-    if not isinstance(node, ast.Call) or not _runs(node.func, scope):
+    """Report parameters in a command before the word that ends its options."""
+    if not isinstance(node, ast.Call) or not _runs_command(node.func, scope):
         return
     words = [word.value if isinstance(word, ast.Constant) else None for word in node.args]
     end = next((word for word in words if word in _ENDS), None)
     for word in node.args[: words.index(end)] if end is not None else ():
-        for name in _begins_with(word, scope):
-            fault = f"{name!r} stands before {end!r} in a command, which may read its value as an option"
+        for name in _leading_parameters(word, scope):
+            message = f"{name!r} comes before {end!r} in a command, which can take its value as an option"
             hint = (
                 "write '--end-of-options' before it, if the command knows that, as git does; "
                 "or refuse such values: Annotated[str, msgspec.Meta(pattern='^[^-]')]"
             )
-            report.add(Rule.READ_AS_OPTION, fault, hint, word)
+            report.add(Rule.READ_AS_OPTION, message, hint, word)
 
 
-def _runs(called: ast.expr, scope: Scope) -> bool:
-    """Whether what is called is a function that runs a command. It is not imported for that."""
+def _runs_command(called: ast.expr, scope: Scope) -> bool:
+    """Return whether a called function is `run` or `run_async`, without importing them."""
     value = scope.value(called)
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     return module == "promptkit.workspace.commands" and name in ("run", "run_async")
 
 
-def _begins_with(word: ast.expr, scope: Scope) -> Iterator[str]:
-    """The parameters whose text a word may begin with."""
+def _leading_parameters(word: ast.expr, scope: Scope) -> Iterator[str]:
+    """Yield the parameters whose text can be the start of a word."""
     match word:
         case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
             if _is_any_text(scope.arguments[name], scope):
                 yield name
         case ast.JoinedStr([ast.FormattedValue(inner), *_]) | ast.Starred(inner):
-            yield from _begins_with(inner, scope)
-    for choice in choices_of(word):
-        yield from _begins_with(choice, scope)
+            yield from _leading_parameters(inner, scope)
+    for choice in list_choices(word):
+        yield from _leading_parameters(choice, scope)
 
 
 def _is_any_text(annotation: ast.expr | None, scope: Scope) -> bool:
-    """Whether a parameter takes text or paths, and no pattern says how they begin."""
+    """Return whether a parameter accepts any text or path, without a pattern."""
     if annotation is None or any(note.arg == "pattern" for note in nodes_of(annotation, ast.keyword)):
         return False
     kinds = [scope.value(name) for name in nodes_of(annotation, ast.Name)]
@@ -75,67 +75,70 @@ _HARMLESS: Final = (
 )
 
 _FIELD: Final = re.compile(r"(?<![{$%])\{([^{}\n]+)\}(?!\})")
-#: Commands of LaTeX, and escapes of patterns, take braces.
+#: Commands of LaTeX and escapes of patterns, which use braces.
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}]*\}|\[[^]]*\])*$")
-#: A format specification of Python; what follows a colon in CSS or JSON is not one.
+#: A format specification of Python, as opposed to text after a colon in CSS or JSON.
 _SPEC: Final = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?|.*%[A-Za-z].*")
 _JINJA: Final = re.compile(
     r"\{\{-?\s*([A-Za-z_]\w*)[^{}]*\}\}"
     r"|\{%-?\s*(?:if|for|set|with|include|macro|block|extends|filter|elif)\b([^%]*)%\}"
 )
-#: What every placeholder has in it.
-_BEGINS: Final = re.compile(r"[{$%]")
+#: Each placeholder contains one of these characters.
+_PLACEHOLDER_START: Final = re.compile(r"[{$%]")
 _OTHER: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
 
-#: Stands for what fills a hole of an f-string.
-_HOLE: Final = "\0"
+#: Represents a value in an f-string.
+_VALUE: Final = "\0"
 
-#: A character of a word; one that follows on the same line.
+#: A character of a word, and one that follows on the same line.
 _WORD: Final = re.compile(r"\S")
-_WORD_AHEAD: Final = re.compile(r"[^\S\n]*\S")
+_WORD_AFTER: Final = re.compile(r"[^\S\n]*\S")
 
 _JOIN: Final = "join them: ', '.join(...)"
 
 
 def _lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report text that is sent with a placeholder: an f is missing, or it is written as a template."""
+    """Report text that is sent with a placeholder, as from a missing ``f`` or a template."""
     if not _is_plain(scope.syntax):
         return
     sent = getattr(node, "value", None)  # of a return or a yield
     if isinstance(node, ast.Call) and scope.makes_text(node.func):
         sent = node
     for holder, text in () if sent is None else _texts(sent, scope, report.location.file):
-        if _BEGINS.search(text):
+        if _PLACEHOLDER_START.search(text):
             _check_text(holder, text, scope, report)
 
 
 def _is_plain(syntax: ast.AST) -> bool:
-    """Whether no decorator may fill in what a function says."""
-    decorators = (getattr(one, "func", one) for one in getattr(syntax, "decorator_list", ()))
-    return all(getattr(one, "attr", getattr(one, "id", "")) in _HARMLESS for one in decorators)
+    """Return whether no decorator of a function can change its text."""
+    decorators = (getattr(node, "func", node) for node in getattr(syntax, "decorator_list", ()))
+    return all(getattr(node, "attr", getattr(node, "id", "")) in _HARMLESS for node in decorators)
 
 
 def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, str]]:
-    """The strings in an expression, each with the expression that holds it, but for those with an f."""
-    ahead, followed = [sent], set[ast.expr]()
-    while ahead:
-        if (node := ahead.pop()) in followed:  # a name may be led to in many ways
+    """Yield the literal strings that are part of an expression's text, each with its node."""
+    pending, visited = [sent], set[ast.expr]()
+    while pending:
+        if (node := pending.pop()) in visited:  # several names can lead to the same expression
             continue
-        followed.add(node)
+        visited.add(node)
         match node:
             case ast.Constant(str(text)):
                 yield node, text
             case ast.JoinedStr(parts):
-                # To tell its strings apart takes long.
-                if any(isinstance(part, ast.Constant) and _BEGINS.search(str(part.value)) for part in parts):
+                # Splitting an f-string is slow.
+                if any(
+                    isinstance(part, ast.Constant) and _PLACEHOLDER_START.search(str(part.value))
+                    for part in parts
+                ):
                     yield from ((node, piece) for piece in plain_pieces(file, node))
             case ast.Name() if isinstance(text := scope.value(node), str):
                 yield node, text
-        ahead += reversed(_parts_of_text(node, scope))
+        pending += reversed(_text_parts(node, scope))
 
 
-def _parts_of_text(node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """The expressions whose text goes into that of another one."""
+def _text_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
+    """Return the expressions whose text becomes part of an expression's text."""
     match node:
         case ast.Name(name) if name in scope.variables and name not in scope.untracked:
             return scope.values(node)
@@ -147,34 +150,36 @@ def _parts_of_text(node: ast.expr, scope: Scope) -> list[ast.expr]:
             return [value, *args]
         case ast.Call(function, args) if scope.makes_text(function):
             return args
-    return [*choices_of(node), *items_of(node)]
+    return [*list_choices(node), *list_items(node)]
 
 
 def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
-    """Report a placeholder that is named like a variable of the function, or nearly so like a parameter."""
+    """Report a placeholder with the name of a variable, or with the misspelt name of a parameter."""
     fields = dict[str, str | None]()
-    for found in _FIELD.finditer(text):
-        meant = _misspelt(found[1], scope)
-        if (meant or _is_of(found[1], scope.variables)) and not _COMMAND.search(text, 0, found.start()):
-            fields[found[0]] = meant
+    for match in _FIELD.finditer(text):
+        parameter = _misspelt(match[1], scope)
+        is_field = parameter or _is_expression_of(match[1], scope.variables)
+        if is_field and not _COMMAND.search(text, 0, match.start()):
+            fields[match[0]] = parameter
     if fields:
         sent = f"{' and '.join(map(repr, fields))} {'is' if len(fields) == 1 else 'are'} sent literally"
-        instead = " and ".join(f"{{{meant}}}" for meant in fields.values() if meant)
-        named = f"and {instead} in it, " if instead else ""
-        hint = f"write f in front of the string, {named}and double the braces that are to be sent: {{{{ }}}}"
+        corrected = " and ".join(f"{{{parameter}}}" for parameter in fields.values() if parameter)
+        correction = f"and {corrected} in it, " if corrected else ""
+        braces = "and double the braces that are part of the text: {{ }}"
+        hint = f"write f in front of the string, {correction}{braces}"
         report.add(Rule.FORGOTTEN_F, f"{sent}: its string has no f in front", hint, node)
         return
-    for found in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
-        words = re.findall(r"\w+", " ".join(filter(None, found.groups())))
+    for match in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
+        words = re.findall(r"\w+", " ".join(filter(None, match.groups())))
         if any(word in scope.variables or _misspelt(word, scope) for word in words):
-            fault = f"{found[0]!r} is sent literally: text is never read as a template"
+            message = f"{match[0]!r} is sent literally: text is never read as a template"
             hint = "write an f-string, or put the values into the text with promptkit.fragments.fill(...)"
-            report.add(Rule.TEMPLATE_SYNTAX, fault, hint, node)
+            report.add(Rule.TEMPLATE_SYNTAX, message, hint, node)
             return
 
 
-def _is_of(field: str, local: set[str]) -> bool:
-    """Whether the content of a pair of braces is an expression of *local* names."""
+def _is_expression_of(field: str, local: set[str]) -> bool:
+    """Return whether the content of a pair of braces is an expression with *local* names."""
     expression, _, spec = re.sub(r"!(?!=)[rsa]", "", field).partition(":")
     try:
         tree = ast.parse(expression.strip(), mode="eval")
@@ -182,115 +187,115 @@ def _is_of(field: str, local: set[str]) -> bool:
         return False
     if isinstance(tree.body, ast.Tuple) or not _SPEC.fullmatch(spec):
         return False
-    named = {node.id for node in nodes_of(tree, ast.Name)}
-    return bool(named & local) and all(name in local or hasattr(builtins, name) for name in named)
+    names = {node.id for node in nodes_of(tree, ast.Name)}
+    return bool(names & local) and all(name in local or hasattr(builtins, name) for name in names)
 
 
 def _misspelt(field: str, scope: Scope) -> str | None:
-    """The parameter that a placeholder probably means: its name is similar, and nothing reads it."""
+    """Return the unused parameter with a similar name that a placeholder probably refers to, or None."""
     if not field.isidentifier() or field.isupper() or field in scope.variables:
         return None
-    alike = (name for name in scope.arguments if name[0] == field[0].lower())
-    meant = next((name for name in alike if is_misspelt(field, name)), None)
+    candidates = (name for name in scope.arguments if name[0] == field[0].lower())
+    parameter = next((name for name in candidates if is_misspelt(field, name)), None)
     is_read = any(
-        node.id == meant and isinstance(node.ctx, ast.Load) for node in nodes_of(scope.syntax, ast.Name)
+        node.id == parameter and isinstance(node.ctx, ast.Load) for node in nodes_of(scope.syntax, ast.Name)
     )
-    return None if is_read else meant
+    return None if is_read else parameter
 
 
 def _lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
     """Report a docstring that is written as a template."""
     if not isinstance(function, Function) or not function.decorator_list or not _is_plain(function):
         return
-    if found := _JINJA.search(ast.get_docstring(function, clean=False) or ""):
-        fault = f"the docstring has {found[0]!r}, and is sent as the description, never read as a template"
+    if match := _JINJA.search(ast.get_docstring(function, clean=False) or ""):
+        message = f"the docstring has {match[0]!r}, and is sent as the description, never read as a template"
         hint = "return the text from the function, as an f-string"
-        report.add(Rule.TEMPLATE_SYNTAX, fault, hint, function.body[0])
+        report.add(Rule.TEMPLATE_SYNTAX, message, hint, function.body[0])
 
 
 def _lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
-    """Report blocks of Markdown that share a line of an f-string with text, or with one another."""
+    """Report Markdown blocks that share a line of an f-string with other text or blocks."""
     parts: list[Any] = getattr(string, "values", [])
     blocks = [_block(part, scope) for part in parts]
     texts = [
-        str(part.value) if isinstance(part, ast.Constant) else block or _HOLE
+        str(part.value) if isinstance(part, ast.Constant) else block or _VALUE
         for part, block in zip(parts, blocks, strict=True)
     ]
-    whole, line, end = "".join(texts), 0, 0
+    full_text, line, end = "".join(texts), 0, 0
     for part, block, text in zip(parts, blocks, texts, strict=True):
-        begin, end = end, end + len(text)
-        # What fills a hole right beside the block may end, or begin, with the end of a line.
+        start, end = end, end + len(text)
+        # An adjacent value can start or end with a line end.
         if block is not None and (
-            (_WORD.search(whole, line, begin) and whole[begin - 1] != _HOLE)
-            or (_WORD_AHEAD.match(whole, end) and whole[end] != _HOLE)
+            (_WORD.search(full_text, line, start) and full_text[start - 1] != _VALUE)
+            or (_WORD_AFTER.match(full_text, end) and full_text[end] != _VALUE)
         ):
-            fault = f"{block}(...) shares a line with other text, so that Markdown does not see it"
+            message = f"{block}(...) shares a line with other text, so Markdown does not recognize it"
             hint = f"write a blank line between them, or user('...', {block}(...)), which does"
-            report.add(Rule.BLOCK_IN_LINE, fault, hint, part.value)
+            report.add(Rule.BLOCK_IN_LINE, message, hint, part.value)
         if "\n" in text:
-            line = begin + text.rindex("\n") + 1
+            line = start + text.rindex("\n") + 1
 
 
 def _block(part: Any, scope: Scope) -> str | None:
-    """The name of the fragment that fills a hole, if it is a block."""
-    value = None if isinstance(part, ast.Constant) else scope.behind(part.value)
-    made = scope.value(value.func) if isinstance(value, ast.Call) else None
-    return next((block.__name__ for block in BLOCKS if block is made), None)
+    """Return the name of the block that is inserted into an f-string, or None."""
+    value = None if isinstance(part, ast.Constant) else scope.resolve(part.value)
+    function = scope.value(value.func) if isinstance(value, ast.Call) else None
+    return next((block.__name__ for block in BLOCKS if block is function), None)
 
 
 def _lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report an object in an f-string whose text is only a repr, such as ``<function f at 0x7f...>``."""
     if not isinstance(node, ast.FormattedValue) or node.conversion != -1:
         return
-    found = [*_shown(node.value, scope)]
-    if node.format_spec is None and isinstance(node.value, ast.Name) and not found:
-        found = [*shown_container(node.value.id, scope)]
-    for what, hint in found:
-        message = f"'{{{ast.unparse(node.value)}}}' in an f-string shows {what}"
+    results = [*_describe_object(node.value, scope)]
+    if node.format_spec is None and isinstance(node.value, ast.Name) and not results:
+        results = [*describe_container(node.value.id, scope)]
+    for description, hint in results:
+        message = f"'{{{ast.unparse(node.value)}}}' in an f-string shows {description}"
         report.add(Rule.OBJECT_IN_TEXT, message, hint, node.value)
 
 
-def _shown(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
-    """What an f-string would show, and what to write instead, unless its text is of use."""
+def _describe_object(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
+    """Yield a description of an object whose text is not useful, and a hint."""
     value = scope.stand_in(node)
     match node:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in scope.arguments:
             kind = scope.value(scope.arguments[name])
             if isinstance(kind, type) and inspect.isroutine(getattr(kind, attribute, None)):
-                yield "a method, not what it returns", f"call it: {name}.{attribute}()"
+                yield "a method, not its result", f"call it: {name}.{attribute}()"
         case ast.Name(id=name) if name in scope.arguments:
-            yield from _shown_member(name, scope)
+            yield from _describe_member(name, scope)
         case ast.Lambda():
-            yield "a function, not what it returns", "call it"
+            yield "a function, not its result", "call it"
         case _ if isinstance(value, CallResult):
-            yield from _shown_result(value.called)
+            yield from _describe_result(value.called)
         case _ if isinstance(value, Unawaited):
-            yield "a coroutine, not what it returns", "await it, in an `async def` prompt"
+            yield "a coroutine, not its result", "await it, in an `async def` prompt"
         case _ if isinstance(value, Iterator):
             yield "a generator, not its items", _JOIN
         case _ if callable(value) or isinstance(value, ModuleType):
             kind = "a class" if isinstance(value, type) else "a function"
-            yield f"{kind}, not what it returns", f"call it: {ast.unparse(node)}(...)"
+            yield f"{kind}, not its result", f"call it: {ast.unparse(node)}(...)"
 
 
-def _shown_result(called: Any) -> Iterator[tuple[str, str]]:
+def _describe_result(called: Any) -> Iterator[tuple[str, str]]:
     function = inspect.unwrap(called) if callable(called) else None
-    own = ("__new__", "__str__", "__repr__", "__format__")
-    if role_of(function) is not None:
+    methods = ("__new__", "__str__", "__repr__", "__format__")
+    if get_role(function) is not None:
         yield "a turn, whose role would be lost", "join turns with +, or write the text alone"
     elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         yield "a generator, not its items", _JOIN
     elif isinstance(called, type) and issubclass(called, Iterator):
         yield f"the {called.__name__} object, not its items", _JOIN
-    elif type(called) is type and all(getattr(called, name) is getattr(object, name) for name in own):
+    elif type(called) is type and all(getattr(called, name) is getattr(object, name) for name in methods):
         hint = "write its attributes, or give it a __str__"
-        yield f"the {called.__name__} object, not what it holds", hint
+        yield f"the {called.__name__} object, not its content", hint
 
 
-def _shown_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Of a parameter that takes an Enum: whether its members are formatted as ``Class.NAME``."""
+def _describe_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
+    """Yield the same for a parameter of an Enum type whose members are formatted as ``Class.NAME``."""
     annotation = scope.arguments[name]
-    # Not `nodes_of`: it would forget the nodes of the file for those of each annotation.
+    # Not `nodes_of`, because each annotation would evict the nodes of the file from its cache.
     for node in ast.walk(annotation) if annotation is not None else ():
         kind = scope.value(node) if isinstance(node, ast.Name) else None
         if isinstance(kind, type) and issubclass(kind, Enum) and len(kind):
@@ -303,13 +308,13 @@ def _lint_deprecated(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report a call of a prompt that its author has deprecated."""
     match node:
         case ast.Call(ast.Attribute(called, ("render" | "render_async"))) | ast.Call(called):
-            made = scope.value(called)
-            if isinstance(made, Prompt) and made.options.deprecated is not None:
-                fault = f"it calls {ast.unparse(called)}(...), which is deprecated"
-                report.add(Rule.CALLS_DEPRECATED, fault, made.options.deprecated, node)
+            prompt = scope.value(called)
+            if isinstance(prompt, Prompt) and prompt.options.deprecated is not None:
+                message = f"it calls {ast.unparse(called)}(...), which is deprecated"
+                report.add(Rule.CALLS_DEPRECATED, message, prompt.options.deprecated, node)
 
 
-#: By kind of syntax, what is looked for there.
+#: The lints of each type of node.
 LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]] = {
     "FunctionDef": (_lint_docstring,),
     "AsyncFunctionDef": (_lint_docstring,),
@@ -317,7 +322,7 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
     "Yield": (_lint_text,),
     "BinOp": (lint_filled_text,),
     "Call": (
-        *(_lint_text, _lint_deprecated, lint_holes, lint_shifted_lines),
+        *(_lint_text, _lint_deprecated, lint_placeholders, lint_shifted_lines),
         *(lint_filled_text, lint_command),
     ),
     "JoinedStr": (_lint_blocks,),

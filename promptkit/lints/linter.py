@@ -1,4 +1,4 @@
-"""Runs the lints, on files and on compiled prompts, and leaves out what a comment suppresses."""
+"""The entry points of the lints, and the comments that suppress diagnostics."""
 
 import ast
 import re
@@ -33,32 +33,29 @@ _NAME_CODES: Final = "name the codes that it is about, as in # promptkit: ignore
 
 
 def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return *diagnostics* without those that a comment on their line takes back."""
+    """Return *diagnostics* except those suppressed by a comment on their line."""
     suppressed = cache(_suppressed)
     return tuple(
-        one
-        for one in diagnostics
-        if not one.is_ignorable or (one.location.line, one.rule.value) not in suppressed(one.location.file)
+        diagnostic
+        for diagnostic in diagnostics
+        if not diagnostic.is_ignorable
+        or (diagnostic.location.line, diagnostic.rule.value) not in suppressed(diagnostic.location.file)
     )
 
 
 def lint_suppressions(file: Path) -> list[Diagnostic]:
     """
-    Return what is wrong with comments that name no code, or a code that cannot be ignored.
-
-    Args:
-        file:
-            A recipe.
+    Return the diagnostics of suppression comments without a code, or with a code that cannot be ignored.
     """
     report = Report(file.name, Location(str(file)))
-    for codes, place, _ in _comments(str(file)):
-        for fault in filter(None, map(_fault_of, codes or [""])):
-            report.add(Rule.BAD_SUPPRESSION, "this comment has no effect", fault, place)
+    for codes, location, _ in _comments(str(file)):
+        for hint in filter(None, map(_suppression_error, codes or [""])):
+            report.add(Rule.BAD_SUPPRESSION, "this comment has no effect", hint, location)
     return report.found
 
 
-def _fault_of(code: str) -> str | None:
-    """Why a code cannot be ignored."""
+def _suppression_error(code: str) -> str | None:
+    """Return why a code cannot be ignored, or None if it can."""
     try:
         rule_of(code)
     except ValueError as error:
@@ -67,43 +64,43 @@ def _fault_of(code: str) -> str | None:
 
 
 def _suppressed(file: str) -> set[tuple[int, str]]:
-    """The lines of a file, and the codes that are ignored there."""
+    """Return the lines of a file with the codes that are suppressed there."""
     return {each for codes, _, lines in _comments(file) for each in product(lines, codes)}
 
 
 def _comments(file: str) -> Iterator[tuple[list[str], Location, range]]:
-    """The comments in a file: the codes that each names, where it stands, and the lines that it is about."""
+    """Yield the suppression comments of a file: codes, location, and affected lines."""
     text = text_of(file)
     if "promptkit:" not in text or (tree := tree_of(file)) is None:
         return
-    # A comment behind a string of several lines is about all of them.
+    # A comment after a string of several lines applies to all of them.
     strings = nodes_of(tree, ast.Constant, ast.JoinedStr)
     first = {node.end_lineno: node.lineno for node in strings if node.end_lineno != node.lineno}
     for token in tokenize.generate_tokens(StringIO(text).readline):
-        if token.type == tokenize.COMMENT and (found := _COMMENT.search(token.string)):
+        if token.type == tokenize.COMMENT and (match := _COMMENT.search(token.string)):
             line, column = token.start
-            begin = column + found.start() + 1
-            codes = [code.strip() for code in (found[1] or "").split(",") if code.strip()]
-            place = Location(file, line, begin, begin + len(found[0]))
-            yield codes, place, range(first.get(line, line), line + 1)
+            start = column + match.start() + 1
+            codes = [code.strip() for code in (match[1] or "").split(",") if code.strip()]
+            location = Location(file, line, start, start + len(match[0]))
+            yield codes, location, range(first.get(line, line), line + 1)
 
 
 def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterator[Diagnostic]:
     """
-    Yield what is probably not meant in one file.
+    Yield probable mistakes in one file.
 
     Args:
         loaded:
-            What was imported from the file.
+            The imported file.
 
         declarations:
-            What it declares, compiled.
+            The compiled declarations of the file.
     """
     for declaration in declarations:
         compiled: Any = declaration.compiled
         if isinstance(declaration.definition, Prompt):
             arguments = compiled.arguments if isinstance(compiled, CompiledPrompt) else None
-            with suppress(RecursionError):  # a source may be nested more deeply than lints can follow
+            with suppress(RecursionError):  # the source may be nested too deeply
                 yield from lint_prompt(declaration.definition, arguments)
         elif declaration.key[0] == "skill" and compiled is not None:
             yield from lint_skill(compiled)
@@ -114,21 +111,21 @@ def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
 
 
 def lint_catalog(catalog: Catalog) -> Catalog:
-    """Return *catalog* with what is probably not meant in all files together, less what comments suppress."""
+    """Return *catalog* with the lints of all files together, and without suppressed diagnostics."""
     catalog = with_lints(catalog)
     return catalog.with_diagnostics(without_suppressed(catalog.diagnostics))
 
 
 class Checks(Struct, frozen=True):
     """
-    What is looked for, and what is passed over.
+    The configuration of checks.
 
     Args:
         clients:
-            The clients that the prompts are meant for, by the names that commands take.
+            The target clients, by the names that commands accept.
 
         ignore:
-            The codes of findings that are not reported.
+            The codes of diagnostics to ignore.
     """
 
     clients: tuple[str, ...] = ()
@@ -136,35 +133,37 @@ class Checks(Struct, frozen=True):
 
     def of_catalog(self, catalog: Catalog) -> tuple[Diagnostic, ...]:
         """
-        Return all that is wrong with a catalog that was compiled with lints, and what clients lose of it.
+        Return the diagnostics of a catalog that was compiled with lints, and those for the target clients.
         """
         if not self.clients:
             return catalog.diagnostics
 
-        lost = (found for client in self.clients for found in lint_client(client, catalog))
-        return (*catalog.diagnostics, *lost)
+        by_client = (diagnostic for client in self.clients for diagnostic in lint_client(client, catalog))
+        return (*catalog.diagnostics, *by_client)
 
     def of_rendering(
         self, prompt: CompiledPrompt, workflow: Workflow, known: Iterable[Diagnostic] = ()
     ) -> tuple[Diagnostic, ...]:
         """
-        Return all that is wrong with a rendering, and what clients lose of it.
+        Return the diagnostics of a rendering, including those for the target clients.
 
         Args:
             prompt:
                 The prompt.
 
             workflow:
-                What it has rendered to.
+                The rendering.
 
             known:
-                What was found in sources, which show a better place for the same.
+                The diagnostics of sources, whose locations are more precise. Duplicates of them are omitted.
         """
-        said = {(one.rule, one.message) for one in known}
-        found = [*lint_first_message(prompt, workflow)]
-        found += (one for client in self.clients for one in lint_workflow(client, prompt, workflow))
-        return tuple(one for one in found if (one.rule, one.message) not in said)
+        known_messages = {(diagnostic.rule, diagnostic.message) for diagnostic in known}
+        diagnostics = [*lint_first_message(prompt, workflow)]
+        for client in self.clients:
+            diagnostics += lint_workflow(client, prompt, workflow)
+        return tuple(each for each in diagnostics if (each.rule, each.message) not in known_messages)
 
-    def kept(self, found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-        """Return what is not ignored, by the configuration or on its line, each once."""
-        return without_suppressed(one for one in dict.fromkeys(found) if one.rule.value not in self.ignore)
+    def without_ignored(self, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+        """Return the distinct diagnostics that neither the configuration nor a comment ignores."""
+        distinct = dict.fromkeys(diagnostics)
+        return without_suppressed(each for each in distinct if each.rule.value not in self.ignore)

@@ -1,4 +1,4 @@
-"""What the source of a function shows: what its names and expressions stand for, and the ways through it."""
+"""Static resolution of the names and expressions in a function."""
 
 import ast
 import builtins
@@ -19,30 +19,30 @@ from msgspec import Struct
 
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import Function, function_at, own_nodes, parameters_of
-from promptkit.lints.control_flow import items_of
+from promptkit.lints.control_flow import list_items
 
-#: Functions and classes of promptkit that make messages or text of their arguments, unchanged.
+#: Functions and classes of promptkit that create messages or text with their arguments unchanged.
 _TEXT_FUNCTIONS: Final = (
     *("user", "assistant", "system", "Text", "Message"),
     *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
 )
 
-#: Methods of strings whose result holds the same text.
+#: Methods of strings whose result contains the same text.
 TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
 
 _FOLLOWED: Final = (*TEXT_METHODS, "append")
 
-#: The value of an expression that is not known before it runs.
+#: The value of an expression that is unknown until it runs.
 _UNKNOWN: Final = object()
 
-#: Types whose values are all alike here, each with the value that stands for any.
+#: Types whose values need not be distinguished, each with a representative value.
 _PLAIN: Final[Sequence[tuple[type, Any]]] = (
     *((type(value), value) for value in ("", 0, 0.0, b"", Decimal(), UUID(int=0), timedelta())),
     *((kind, kind.min) for kind in (date, datetime, time)),
     *((dict, {}), (set, set()), (list, []), (Path, Path())),
 )
 
-#: By the syntax of an expression, what makes a value like its own.
+#: Factories of representative values, by the type of the expression.
 _LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
     ast.JoinedStr: str,
     ast.DictComp: dict,
@@ -56,13 +56,13 @@ _LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
 
 
 class CallResult(Struct, frozen=True):
-    """Stands for what a function or class makes when it is called."""
+    """The unknown result of calling a function or class."""
 
     called: Any
 
 
 class Unawaited:
-    """Stands for the result of an ``async def`` function that is not awaited."""
+    """The result of an ``async def`` function that is not awaited."""
 
     def __await__(self) -> Iterator[None]:
         yield None
@@ -70,17 +70,17 @@ class Unawaited:
 
 class Scope:
     """
-    The names in a function, and what expressions in it stand for, as far as its source shows.
+    The names in a function, and the values of its expressions as far as the source shows them.
 
     Args:
         syntax:
-            The function; or a module, or a class or lambda in one.
+            A function, module, class or lambda.
 
         module:
-            The names of its module.
+            The names of the module.
 
         outer:
-            The scope around it, if that is known.
+            The enclosing scope, if known.
     """
 
     def __init__(self, syntax: ast.AST, module: Mapping[str, Any], outer: "Scope | None" = None) -> None:
@@ -94,111 +94,113 @@ class Scope:
     @classmethod
     def of(cls, function: Any, location: Location) -> "Scope | None":
         """
-        Return the scope of an author's function, or None if its source does not show what it does.
+        Return the scope of an author's function, or None if its source is not available or is decorated.
 
         Args:
             function:
                 The function.
 
             location:
-                Where it is defined.
+                The location of its definition.
         """
         if inspect.unwrap(function) is not function or not inspect.isfunction(function):
-            return None  # a decorator could do all of it
+            return None  # a decorator could replace all behaviour
         syntax = function_at(location.file, location.line)
-        is_it = syntax is not None and syntax.name == function.__name__
-        return cls(syntax, function.__globals__) if syntax and is_it else None
+        is_match = syntax is not None and syntax.name == function.__name__
+        return cls(syntax, function.__globals__) if syntax and is_match else None
 
     @cached_property
     def stored(self) -> Counter[str]:
-        """How often each name is bound."""
+        """The number of assignments to each name."""
         names = own_nodes(self.syntax, ast.Name)
         return Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
 
     @cached_property
     def variables(self) -> set[str]:
-        """The names that are given or assigned in it, or in a function around it."""
+        """The parameters and assigned names of the function and of enclosing functions."""
         if isinstance(self.syntax, ast.Module):
             return set()
         return {*self.arguments, *self.stored, *(self.outer.variables if self.outer else ())}
 
     @cached_property
     def local(self) -> set[str]:
-        """The names that need not be the module's: they are bound in it, or in a function around it."""
+        """All names bound in the function or in enclosing functions."""
         if isinstance(self.syntax, ast.Module):
             return set()
         outer = self.outer
-        if outer is not None and isinstance(outer.syntax, ast.ClassDef):  # its names are its own
+        if outer is not None and isinstance(
+            outer.syntax, ast.ClassDef
+        ):  # whose names are not visible inside functions
             outer = outer.outer
-        bound = filter(None, map(_name_bound, own_nodes(self.syntax, ast.AST)))
+        bound = filter(None, map(_bound_name, own_nodes(self.syntax, ast.AST)))
         return {*self.arguments, *self.stored, *bound, *(outer.local if outer else ())}
 
     @cached_property
     def imported(self) -> Mapping[str, Any]:
-        """What is imported in it, or in a function around it; None for what is not loaded yet."""
+        """The values of names imported in the function or in enclosing ones; None if not loaded yet."""
         if isinstance(self.syntax, ast.Module):
             return {}
-        found = dict[str, Any](self.outer.imported if self.outer else {})
+        values = dict[str, Any](self.outer.imported if self.outer else {})
         nodes: list[ast.Import | ast.ImportFrom] = own_nodes(self.syntax, ast.Import, ast.ImportFrom)
-        for node, alias in ((one, alias) for one in nodes for alias in one.names):
+        for node, alias in ((each, alias) for each in nodes for alias in each.names):
             name = alias.asname or alias.name.partition(".")[0]
             if isinstance(node, ast.Import):
-                found[name] = sys.modules.get(alias.name if alias.asname else name)
+                values[name] = sys.modules.get(alias.name if alias.asname else name)
             else:
-                home = None if node.level else sys.modules.get(node.module or "")
-                found[name] = vars(home).get(alias.name) if isinstance(home, ModuleType) else None
-        return found
+                module = None if node.level else sys.modules.get(node.module or "")
+                values[name] = vars(module).get(alias.name) if isinstance(module, ModuleType) else None
+        return values
 
     @cached_property
     def assigned(self) -> Mapping[str, list[ast.expr]]:
-        """What is assigned, or added, to each name."""
-        found = defaultdict[str, list[ast.expr]](list)
+        """The expressions that are assigned or added to each name."""
+        values = defaultdict[str, list[ast.expr]](list)
         for node in own_nodes(self.syntax, ast.Assign, ast.AugAssign):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(ast.Name(id=name), ast.Add()):
-                    found[name].append(node.value)
-        return found
+                    values[name].append(node.value)
+        return values
 
     @cached_property
     def appended(self) -> Mapping[str, list[ast.expr]]:
-        """What is appended to each name."""
-        found = defaultdict[str, list[ast.expr]](list)
+        """The expressions that are appended to each name."""
+        values = defaultdict[str, list[ast.expr]](list)
         for node in own_nodes(self.syntax, ast.Call):
             match node:
                 case ast.Call(ast.Attribute(ast.Name(id=name), "append"), [value]):
-                    found[name].append(value)
-        return found
+                    values[name].append(value)
+        return values
 
     @cached_property
     def untracked(self) -> set[str]:
-        """The names whose values may be changed, or are used in a way that is not followed."""
-        found = set[str]()
+        """The names whose values may be changed in a way that is not tracked."""
+        names = set[str]()
         for node in own_nodes(self.syntax, ast.Call, ast.Attribute, ast.BinOp):
             match node:
                 case ast.Call(ast.Attribute(attr=attribute)) if attribute in _FOLLOWED:
                     pass
                 case ast.Call(function, args, keywords) if not self.makes_text(function):
-                    given = (*args, *(keyword.value for keyword in keywords))
-                    found.update(value.id for value in given if isinstance(value, ast.Name))
+                    arguments = (*args, *(keyword.value for keyword in keywords))
+                    names.update(value.id for value in arguments if isinstance(value, ast.Name))
                 case ast.Attribute(ast.Name(id=name), attribute) if attribute not in _FOLLOWED:
-                    found.add(name)
+                    names.add(name)
                 case ast.BinOp(ast.Name(id=name), ast.Mod()):
-                    found.add(name)
-        return found
+                    names.add(name)
+        return names
 
-    def behind(self, node: ast.expr) -> ast.expr:
-        """Return the expression that a local name stands for if there is one alone; else the node itself."""
+    def resolve(self, node: ast.expr) -> ast.expr:
+        """Return the only expression assigned to a local name; any other node is returned unchanged."""
         if isinstance(node, ast.Name) and node.id not in self.arguments and self.stored[node.id] == 1:
             return next((value for value in self.assigned[node.id] if _is_above(value, node)), node)
         return node
 
     def values(self, name: ast.Name) -> list[ast.expr]:
-        """Return what is assigned to a local name above, or appended to it."""
+        """Return the expressions that are assigned or appended to a local name before *name*."""
         values = (*self.assigned[name.id], *self.appended[name.id])
         return [value for value in values if _is_above(value, name)]
 
     def value(self, node: ast.expr | None) -> Any:
-        """Return what a dotted name of the module, or of an import, stands for, or None."""
+        """Return the value of a dotted name of the module or of an import, or None."""
         match node:
             case ast.Name(id=name) if name in self.imported:
                 return self.imported[name]
@@ -210,7 +212,7 @@ class Scope:
         return None
 
     def makes_text(self, function: ast.expr) -> bool:
-        """Return whether a function of promptkit, or a similar one, keeps its arguments' text unchanged."""
+        """Return whether a function, of promptkit or similar, returns its arguments' text unchanged."""
         value = self.value(function)
         module, name = getattr(value, "__module__", None) or "", getattr(value, "__name__", None)
         is_similar = (module, name) in (("textwrap", "dedent"), ("inspect", "cleandoc"))
@@ -218,18 +220,18 @@ class Scope:
 
     def stand_in(self, node: ast.expr) -> Any:
         """
-        Return a value like that of an expression, such as ``""`` for any text.
+        Return a representative value for an expression, such as ``""`` for any text.
 
-        It is like no other if the source does not show what the value is.
+        It is a unique object if the source does not show the value.
         """
-        if node not in self._stand_ins:  # a name may lead to others in several ways, and these in turn
+        if node not in self._stand_ins:  # cached, because names can refer to each other many times
             self._stand_ins[node] = self._find_stand_in(node)
         return self._stand_ins[node]
 
     def _find_stand_in(self, node: ast.expr) -> Any:  # noqa: C901, PLR0911 (a list of cases)
         if (literal := _LITERALS.get(type(node))) is not None:
             return literal()
-        match self.behind(node):
+        match self.resolve(node):
             case assigned if assigned is not node:
                 return self.stand_in(assigned)
             case ast.Constant(value=value):
@@ -239,7 +241,7 @@ class Scope:
             case ast.Tuple(elts=items):
                 return tuple(map(self.stand_in, items))
             case ast.BinOp(op=ast.Add()):
-                return "" if all(map(self.is_text, items_of(node))) else _UNKNOWN
+                return "" if all(map(self.is_text, list_items(node))) else _UNKNOWN
             case ast.Name(id=name) if name in self.arguments and not self.stored[name]:
                 return self._of_type(self.arguments[name])
             case ast.Name() | ast.Attribute():
@@ -248,7 +250,7 @@ class Scope:
             case ast.Call(func=ast.Attribute(value=text, attr=attribute)) if attribute in TEXT_METHODS:
                 return "" if self.is_text(text) else _UNKNOWN
             case ast.Call(func=called):
-                return _made(self.value(called))
+                return _call_result(self.value(called))
         return _UNKNOWN
 
     def is_text(self, node: ast.expr) -> bool:
@@ -256,7 +258,7 @@ class Scope:
         return isinstance(self.stand_in(node), str)
 
     def _of_type(self, annotation: ast.expr | None) -> Any:
-        """A value of a parameter's type."""
+        """Return a representative value of a parameter's type."""
         match annotation:
             case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[annotation, *_])):
                 return self._of_type(annotation)
@@ -270,8 +272,8 @@ def _plain(kind: Any) -> Any:
     return next((value for plain, value in _PLAIN if kind is plain), _UNKNOWN)
 
 
-def _made(called: Any) -> Any:
-    """What a call of *called* stands for."""
+def _call_result(called: Any) -> Any:
+    """Return a representative value for a call."""
     if (value := _plain(called)) is not _UNKNOWN:
         return value
     if (getattr(called, "__module__", None) or "").startswith("promptkit.fragments"):
@@ -281,15 +283,15 @@ def _made(called: Any) -> Any:
     return _UNKNOWN if called is None else CallResult(called)
 
 
-def _name_bound(node: ast.AST) -> str | None:
-    """The name that a function, a class, an import, an ``except`` or a pattern binds."""
+def _bound_name(node: ast.AST) -> str | None:
+    """Return the name that a function, a class, an import, an ``except`` or a pattern binds."""
     match node:
-        case ast.alias(name, other):
-            return other or name.partition(".")[0]
+        case ast.alias(name, alias):
+            return alias or name.partition(".")[0]
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler():
             return node.name
-        case ast.MatchAs(name=found) | ast.MatchStar(found) | ast.MatchMapping(rest=found):
-            return found
+        case ast.MatchAs(name=bound) | ast.MatchStar(bound) | ast.MatchMapping(rest=bound):
+            return bound
     return None
 
 

@@ -1,4 +1,4 @@
-"""Lints of prompts: what each says and declares, and what is only wrong beside the rest of a catalog."""
+"""Lints of prompts, and of combinations of prompts, resources and skills in a catalog."""
 
 import ast
 import inspect
@@ -26,8 +26,8 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import hint_for, is_role_tuple
-from promptkit.lints.control_flow import choices_of, items_of, ways_through
-from promptkit.lints.conversations import SentMessages, kind_made, role_of
+from promptkit.lints.control_flow import execution_paths, list_choices, list_items
+from promptkit.lints.conversations import SentMessages, content_kind, get_role
 from promptkit.lints.name_resolution import Scope, Unawaited
 from promptkit.lints.skills import lint_skill_names
 from promptkit.loader.targets import display_path
@@ -38,7 +38,7 @@ from promptkit.types.unstructuring import text_of
 
 def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
     """
-    Yield what is wrong with the cases of a prompt or a resource, before any is tried.
+    Yield the diagnostics of the saved cases of a prompt or a resource, without rendering them.
 
     Args:
         item:
@@ -46,26 +46,26 @@ def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
     """
     first: dict[str, str] = {}
     for case in item.saved():
-        named = f"{item.arguments.kind} {item.name!r}: case {case.name!r}"
+        subject = f"{item.arguments.kind} {item.name!r}: case {case.name!r}"
         if case.name in first:
-            fault = f"{named}: another one at {first[case.name]} has this name"
-            yield Diagnostic(Rule.BAD_CASE, fault, "give each case a name of its own", case.location)
+            message = f"{subject}: another one at {first[case.name]} has this name"
+            yield Diagnostic(Rule.BAD_CASE, message, "give each case a different name", case.location)
         first.setdefault(case.name, str(case.location))
         try:
             case.sent()
         except (TypeError, CompileError) as error:
             hint = f"call it as the {item.arguments.kind} is called, or save text with case_wire(...)"
-            fault = str(error).removeprefix(f"{item.arguments.kind} {item.name!r}: ")
-            yield Diagnostic(Rule.BAD_CASE, f"{named}: {fault}", hint, case.location)
+            message = str(error).removeprefix(f"{item.arguments.kind} {item.name!r}: ")
+            yield Diagnostic(Rule.BAD_CASE, f"{subject}: {message}", hint, case.location)
 
 
-#: Packages whose notes in ``Annotated`` are for other frameworks.
+#: Packages whose metadata in ``Annotated`` is for other frameworks.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
 
-#: Types that no message can hold, and that people call by their names.
-_NAMED: Final = (dict, list, set, tuple, date, datetime, time, timedelta, Decimal, UUID)
+#: Types that no message can hold, and that messages call by their names.
+_NAMED_TYPES: Final = (dict, list, set, tuple, date, datetime, time, timedelta, Decimal, UUID)
 
-#: What values are called that no message can hold, if it is not by the name of their type.
+#: Descriptions of further types that no message can hold.
 _KINDS: Final = {
     bytes: "bytes",
     int: "a number",
@@ -86,11 +86,11 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
             The prompt.
 
         arguments:
-            Its compiled arguments, if it can be served.
+            The compiled arguments; None if the prompt cannot be served.
     """
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
     if (scope := Scope.of(prompt.function, prompt.location)) is not None:
-        _lint_silence(scope, report)
+        _lint_empty_result(scope, report)
         if arguments is not None:
             _lint_values(scope, report)
             sent = SentMessages.of_source(scope)
@@ -103,22 +103,22 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
     return tuple(report.without_duplicates())
 
 
-def _lint_silence(scope: Scope, report: Report) -> None:
+def _lint_empty_result(scope: Scope, report: Report) -> None:
     """Report a function that never returns or yields anything, unless it always raises."""
     body: list[ast.stmt] = getattr(scope.syntax, "body", [])
     returned = [node.value for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
     if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or not all(map(_is_none, returned)):
         return
-    if all(way and isinstance(way[-1], ast.Raise) for way in ways_through(body)):
+    if all(way and isinstance(way[-1], ast.Raise) for way in execution_paths(body)):
         return
-    place: ast.expr | str = "def"
+    location: ast.expr | str = "def"
     hint = "return text or messages, or yield them"
     match body[-1]:
-        case ast.Expr(ast.Call(ast.Name("print")) as place):
-            hint = "return the text: no client sees what is printed"
-        case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as place):
+        case ast.Expr(ast.Call(ast.Name("print")) as location):
+            hint = "return the text: clients do not see printed text"
+        case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as location):
             hint = "put 'return' in front of this line"
-    report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", hint, place)
+    report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", hint, location)
 
 
 def _is_none(value: ast.expr) -> bool:
@@ -126,39 +126,39 @@ def _is_none(value: ast.expr) -> bool:
 
 
 def _lint_values(scope: Scope, report: Report) -> None:
-    """Report what a prompt returns, yields or gives to a turn that is not text, content or a message."""
+    """Report values that a prompt returns, yields or passes to a turn, but no message can hold."""
     for node in own_nodes(scope.syntax, ast.Return, ast.Yield, ast.Call):
         match node:
             case ast.Return(value=ast.expr() as sent):
                 _lint_value(sent, "it returns", scope, report)
             case ast.Yield(value=ast.expr() as sent):
                 _lint_value(sent, "it yields", scope, report)
-            case ast.Call(func=called, args=parts) if role_of(scope.value(called)):
+            case ast.Call(func=called, args=parts) if get_role(scope.value(called)):
                 for part in parts:
                     _lint_value(part, "a part is", scope, report, may_hold_several=False)
 
 
 def _lint_value(
-    node: ast.expr, said: str, scope: Scope, report: Report, *, may_hold_several: bool = True
+    node: ast.expr, verb: str, scope: Scope, report: Report, *, may_hold_several: bool = True
 ) -> None:
-    """Report the expressions in *node* that no message can hold; *said* is how they are sent."""
-    sent = scope.behind(node)
+    """Report the expressions in *node* that no message can hold; *verb* starts the message."""
+    sent = scope.resolve(node)
     value = scope.stand_in(sent)
-    below = choices_of(sent)
+    inner = list_choices(sent)
     if may_hold_several and not is_role_tuple(value) and not isinstance(sent, ast.BinOp):
-        below = [*below, *items_of(sent)]
+        inner = [*inner, *list_items(sent)]
         if isinstance(node, ast.Name) and sent is not node:
-            below += (appended for appended in scope.values(node) if appended is not sent)
+            inner += (appended for appended in scope.values(node) if appended is not sent)
         value = None if isinstance(value, list | tuple) else value
-    for expression in below:
-        _lint_value(expression, said, scope, report, may_hold_several=may_hold_several)
-    if not below and (kind := _kind(value)) is not None:
-        fault = f"{said} {kind}, which no message can hold"
-        report.add(Rule.UNSENDABLE_VALUE, fault, hint_for(value), sent)
+    for expression in inner:
+        _lint_value(expression, verb, scope, report, may_hold_several=may_hold_several)
+    if not inner and (kind := _kind(value)) is not None:
+        message = f"{verb} {kind}, which cannot become a message"
+        report.add(Rule.UNSENDABLE_VALUE, message, hint_for(value), sent)
 
 
 def _kind(value: Any) -> str | None:
-    """What *value* is called, if no message can hold it."""
+    """Return a description of *value* if no message can hold it, or None."""
     if value is None or value is False:
         return None
     if is_role_tuple(value):
@@ -170,40 +170,40 @@ def _kind(value: Any) -> str | None:
     kind = type(value)
     if isinstance(value, Enum) and not isinstance(value, str):
         return f"a member of {kind.__name__}"
-    return f"a {kind.__name__}" if kind in _NAMED else _KINDS.get(kind)
+    return f"a {kind.__name__}" if kind in _NAMED_TYPES else _KINDS.get(kind)
 
 
 def _lint_system(sent: SentMessages, report: Report) -> None:
-    """Report a way through a prompt on which nobody takes a turn."""
+    """Report an execution path with a system part but without turns."""
     for conversation in sent.conversations:
         if conversation and all(each.role == "system" for each in conversation):
-            hint = "add what the person says, as in system(...) + user(...)"
+            hint = "add a user message, as in system(...) + user(...)"
             report.add(Rule.SAYS_NOTHING, "it has a system part and no turn", hint, conversation[0].node)
 
 
 def _lint_first(sent: SentMessages, report: Report) -> None:
-    """Report a first message that is no text of the user."""
+    """Report a first message that is not text of the user."""
     for first, *others in filter(None, sent.conversations):
         if first.role == "assistant":
-            fault = "its first message is the assistant's"
-            hint = "begin with what the person says, in user(...)"
+            message = "its first message is the assistant's"
+            hint = "start with a user message, user(...)"
         elif first.name is not None and any(other.kind == "text" for other in others):
-            fault = f"its first message is {first.name}, and some clients take the first one alone"
+            message = f"its first message is {first.name}, and some clients take the first one alone"
             hint = "put the text before it"
         else:
             continue
-        report.add(Rule.FIRST_MESSAGE, fault, hint, first.node)
+        report.add(Rule.FIRST_MESSAGE, message, hint, first.node)
 
 
 def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
-    """Return what is wrong with the first message of a rendering, as `lint_prompt` does from its source."""
+    """Return the diagnostics of a rendering's first message; `lint_prompt` does the same from the source."""
     report = Report(f"prompt {prompt.name!r}", prompt.location)
     _lint_first(SentMessages.of_rendering(workflow), report)
     return tuple(report.found)
 
 
 def _lint_media(scope: Scope, report: Report) -> None:
-    """Report files that the source makes content of, and that cannot be sent."""
+    """Report literal paths of content that cannot be read or sent."""
     folder = Path(report.location.file).parent
     for node in own_nodes(scope.syntax, ast.Call):
         match node:
@@ -211,49 +211,49 @@ def _lint_media(scope: Scope, report: Report) -> None:
                 func=ast.Attribute(attr="from_path", value=owner) as maker,
                 args=[ast.Constant(value=str(path)), *_],
                 keywords=keywords,
-            ) if kind_made(maker, scope) not in (None, "text") and all(
+            ) if content_kind(maker, scope) not in (None, "text") and all(
                 word.arg != "root" for word in keywords
             ):
                 try:
                     scope.value(owner).from_path(folder / path)
                 except OSError as error:
-                    fault = f"{path!r} cannot be read: {error.strerror or error}"
-                    hint = f"it is looked for in {display_path(str(folder))!r}"
-                    report.add(Rule.UNSENDABLE_FILE, fault, hint, node)
+                    message = f"{path!r} cannot be read: {error.strerror or error}"
+                    hint = f"it is looked up in {display_path(str(folder))!r}"
+                    report.add(Rule.UNSENDABLE_FILE, message, hint, node)
                 except MediaError as error:
-                    fault, _, hint = str(error).replace(str(folder / path), path).rpartition(": ")
-                    report.add(Rule.UNSENDABLE_FILE, fault, hint, node)
+                    message, _, hint = str(error).replace(str(folder / path), path).rpartition(": ")
+                    report.add(Rule.UNSENDABLE_FILE, message, hint, node)
 
 
 def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
-    """Report what ``Annotated`` holds for another framework: promptkit does not read it."""
+    """Report metadata in ``Annotated`` for other frameworks, which promptkit ignores."""
     if sys.modules.keys().isdisjoint(_OTHER_FRAMEWORKS):
         return
-    compiled = Report("", prompt.location)  # compiling it has reported the same
+    compiled = Report("", prompt.location)  # discarded: compilation has reported these diagnostics
     for name, annotation in read_hints(prompt.function, prompt.names, compiled).items():
         for note in notes_of(annotation):
             module = type(note).__module__.partition(".")[0]
             if module in _OTHER_FRAMEWORKS:
-                fault = f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read"
+                message = f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read"
                 hint = "describe it with Arg('...'), and limit it with msgspec.Meta(ge=..., pattern=..., ...)"
-                report.add(Rule.FOREIGN_NOTE, fault, hint, name)
+                report.add(Rule.FOREIGN_NOTE, message, hint, name)
 
 
 def _lint_examples(argument: Argument, report: Report) -> None:
-    """Report examples and completions that the parameter would refuse."""
+    """Report examples and completions that are invalid for the parameter."""
     complete = argument.arg.complete
     completions = complete if isinstance(complete, list | tuple) else ()
     for kind, values in (("example", argument.arg.examples), ("completion", completions)):
         for value in values:
             if not accepts(argument, value):
-                shown = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
-                fault = f"parameter {argument.name!r} would refuse its {shown}"
-                hint = f"give what it takes: {argument.reader.expected}"
-                report.add(Rule.BAD_EXAMPLE, fault, hint, argument.name)
+                label = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
+                message = f"parameter {argument.name!r} would refuse its {label}"
+                hint = f"give a value that it accepts: {argument.reader.expected}"
+                report.add(Rule.BAD_EXAMPLE, message, hint, argument.name)
 
 
 def accepts(argument: Argument, value: Any) -> bool:
-    """Return whether an argument takes a value when a client sends it, or its text."""
+    """Return whether a value, or its text from a client, is valid for an argument."""
     if value is None:
         return fits(value, argument.annotation)
     try:
@@ -261,40 +261,44 @@ def accepts(argument: Argument, value: Any) -> bool:
         Arguments("", (argument,)).read({argument.name: sent})
     except ArgumentsError:
         return False
-    except TypeError:  # it cannot be written as text, so it cannot be checked
+    except TypeError:  # it has no text form, so it cannot be checked
         return True
     return True
 
 
 def with_lints(catalog: Catalog) -> Catalog:
-    """Return *catalog* with the diagnostics of what is fine by itself, and not beside the rest."""
-    found = [*catalog.diagnostics, *_names_alike(catalog.prompts)]
-    found += _answered_by_templates(catalog.resources)
-    found += (one for item in catalog.declared for one in lint_cases(item))
+    """Return *catalog* with the diagnostics of combinations of its items."""
+    diagnostics = [*catalog.diagnostics, *_lint_similar_names(catalog.prompts)]
+    diagnostics += _lint_template_scopes(catalog.resources)
+    for item in catalog.declared:
+        diagnostics += lint_cases(item)
     if catalog.skills:
-        found += lint_skill_names(catalog)
-    found.sort(key=lambda one: (one.location, one.rule.value, one.message))
-    return catalog.with_diagnostics(found)
+        diagnostics += lint_skill_names(catalog)
+    diagnostics.sort(key=lambda diagnostic: (diagnostic.location, diagnostic.rule.value, diagnostic.message))
+    return catalog.with_diagnostics(diagnostics)
 
 
-def _names_alike(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
+def _lint_similar_names(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
     first: dict[str, CompiledPrompt] = {}
     for prompt in sorted(prompts, key=lambda prompt: (prompt.location, prompt.name)):
         earlier = first.setdefault(prompt.name.casefold(), prompt)
         if earlier is not prompt:
-            fault = f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone"
-            hint = "rename one of the two, so that people find the one they mean"
-            yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, fault, hint, prompt.location.part("def"))
+            message = (
+                f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone"
+            )
+            hint = "rename one of the two, so that users can tell them apart"
+            yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, message, hint, prompt.location.part("def"))
 
 
-def _answered_by_templates(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
-    """Resources whose URIs are answered, by a template, to callers who lack their scopes."""
+def _lint_template_scopes(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
+    """Report resources with scopes whose URIs a template with fewer scopes also serves."""
     hint = "give the template these scopes, too, or the resource a URI that no template matches"
-    scoped = [one for one in resources if one.scopes and not one.is_template]
-    for resource, template in product(scoped, [one for one in resources if one.is_template]):
+    scoped = [resource for resource in resources if resource.scopes and not resource.is_template]
+    templates = [resource for resource in resources if resource.is_template]
+    for resource, template in product(scoped, templates):
         if not resource.scopes <= template.scopes and template.match(resource.uri_template) is not None:
-            fault = (
+            message = (
                 f"resource {resource.name!r}: callers who lack its scopes are answered at its URI by the "
                 f"template {template.uri_template!r}, at {template.location}"
             )
-            yield Diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, fault, hint, resource.location.part("def"))
+            yield Diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, message, hint, resource.location.part("def"))

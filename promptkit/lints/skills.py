@@ -1,4 +1,4 @@
-"""Lints of skills: text that is too long, references that lead nowhere, files that nothing refers to."""
+"""Lints of skills: long text, broken references, unused files and duplicate names."""
 
 import re
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
 
-#: What is advised to be read at once: so many lines, and so many tokens, of about four characters each.
-_LINES: Final = 500
-_TOKENS: Final = 5000
+#: Recommended limits of SKILL.md. A token has about four characters.
+_MAX_LINES: Final = 500
+_MAX_TOKENS: Final = 5000
 _CHARACTERS_PER_TOKEN: Final = 4
 
-#: No text that refers to others is longer, in characters.
-_MOST_SEARCHED: Final = 64 * 1024
+#: Limit of texts that are searched for references, in characters.
+_MAX_SEARCHED: Final = 64 * 1024
 
-#: What Markdown links to, and paths in the folders that the format advises, as they stand in code.
+#: Links in Markdown, and plain paths in the folders that the format recommends.
 _LINK: Final = re.compile(r"\]\(\s*<?([^)>\s#]+)")
 _PATH: Final = re.compile(r"(?<![\w./:-])(?:\./)?(?:references|scripts|assets)/[\w./-]*\w")
 
@@ -33,46 +33,50 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
     texts = {file.path: text for file in skill.files if isinstance(text := file.read(), str)}
     body = texts[SKILL_FILE]
     lines, tokens = body.count("\n") + 1, len(body) // _CHARACTERS_PER_TOKEN
-    if lines > _LINES or tokens > _TOKENS:
-        fault = f"its SKILL.md has {lines:,} lines and about {tokens:,} tokens"
-        hint = f"keep it below {_LINES} lines and {_TOKENS:,} tokens, and move details to references/"
-        report.add(Rule.LONG_SKILL, fault, hint)
+    if lines > _MAX_LINES or tokens > _MAX_TOKENS:
+        message = f"its SKILL.md has {lines:,} lines and about {tokens:,} tokens"
+        hint = f"keep it below {_MAX_LINES} lines and {_MAX_TOKENS:,} tokens, and move details to references/"
+        report.add(Rule.LONG_SKILL, message, hint)
     paths = {file.path for file in skill.files}
     for reference in dict.fromkeys(_references(body)):
-        if not _names(reference, paths):
-            fault = f"it refers to {reference!r}, which it does not have"
-            hint = "add the file, or correct the path, which begins in the skill's folder"
+        if not _exists(reference, paths):
+            message = f"it refers to {reference!r}, which it does not have"
+            hint = "add the file, or correct the path, which is relative to the skill's folder"
             if normpath(reference).startswith(".."):
                 hint = "a skill has its own files alone: copy it there, or name the other skill in words"
-            report.add(Rule.LOST_REFERENCE, fault, hint)
-    said = "\n".join(text for text in texts.values() if len(text) <= _MOST_SEARCHED)
+            report.add(Rule.LOST_REFERENCE, message, hint)
+    all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED)
     for file in skill.files:
         path = PurePosixPath(file.path)
-        if file.path != SKILL_FILE and not any(str(one) in said for one in (path.name, *path.parents[:-1])):
-            fault = f"nothing in it refers to {file.path!r}, so that no model reads it"
-            report.add(Rule.UNUSED_FILE, fault, "name it in SKILL.md, and say when to read it, or remove it")
+        if file.path != SKILL_FILE and not any(
+            str(name) in all_text for name in (path.name, *path.parents[:-1])
+        ):
+            message = f"nothing in it refers to {file.path!r}, so that no model reads it"
+            report.add(
+                Rule.UNUSED_FILE, message, "name it in SKILL.md, and say when to read it, or remove it"
+            )
     return report.found
 
 
 def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
-    """Yield what is wrong with skills of one name: hosts that read folders have one for it."""
+    """Yield the diagnostics of skills with the same name, which would share a folder in clients."""
     by_name = dict[str, CompiledSkill]()
     for skill in catalog.skills:
         if (other := by_name.setdefault(skill.name, skill)) is not skill:
             report = Report(f"skill {skill.name!r}", skill.location)
-            fault = f"{skill.uri_template!r} has the name of {other.uri_template!r}"
-            report.add(Rule.SAME_SKILL_NAME, fault, "rename one: agents keep their skills by name alone")
+            message = f"{skill.uri_template!r} has the name of {other.uri_template!r}"
+            report.add(Rule.SAME_SKILL_NAME, message, "rename one: hosts identify skills by name")
             yield from report.found
 
 
 def _references(text: str) -> Iterator[str]:
-    """The relative paths that a text refers to."""
-    links = (unquote(found) for found in _LINK.findall(text))
+    """Yield the relative paths that a text refers to."""
+    links = (unquote(target) for target in _LINK.findall(text))
     yield from (link for link in links if not _SCHEME.match(link))
     yield from _PATH.findall(text)
 
 
-def _names(reference: str, paths: set[str]) -> bool:
-    """Whether a reference is a file, or a folder, of a skill."""
+def _exists(reference: str, paths: set[str]) -> bool:
+    """Return whether a reference is a file or folder of the skill with these *paths*."""
     path = normpath(reference)
-    return path in paths or any(one.startswith(f"{path}/") for one in paths) or path == "."
+    return path in paths or any(other.startswith(f"{path}/") for other in paths) or path == "."

@@ -1,4 +1,4 @@
-"""Lints of texts: a missing ``f``, a container shown as Python writes it, a placeholder without a value."""
+"""Lints of texts: containers in f-strings, placeholders without values, and wrong indentation."""
 
 import ast
 import inspect
@@ -21,11 +21,11 @@ from promptkit.fragments.text import dedent
 from promptkit.language.placeholders import placeholders_in
 from promptkit.language.text import Text
 from promptkit.language.text_files import text_below
-from promptkit.lints.control_flow import choices_of
+from promptkit.lints.control_flow import list_choices
 from promptkit.lints.name_resolution import Scope
 from promptkit.loader.targets import display_path
 
-#: Types of parameters, by what people call their values.
+#: Names of container types.
 _KINDS: Final[dict[Any, str]] = {
     **dict.fromkeys((list, abc.Sequence, abc.MutableSequence, abc.Collection), "list"),
     tuple: "tuple",
@@ -34,16 +34,16 @@ _KINDS: Final[dict[Any, str]] = {
 }
 
 
-def shown_container(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
+def describe_container(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
     """
-    Yield what an f-string shows of a parameter that is a container, and what to write instead.
+    Yield a description of a container parameter in an f-string, and a hint.
 
     Args:
         name:
             A name in the f-string.
 
         scope:
-            The function around it.
+            The function with the f-string.
     """
     if name not in scope.arguments or scope.stored[name]:
         return
@@ -57,7 +57,7 @@ def shown_container(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
 
 
 def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, Any]:
-    """What kind of container an annotation names, if it names nothing else, and the type of its items."""
+    """Return the name of an annotation's container type, or None, and the type of its items."""
     item: ast.expr | None = None
     match annotation:
         case (
@@ -68,36 +68,40 @@ def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, A
             return _container(inner, scope)
         case ast.Subscript(annotation, ast.Tuple([item, *_]) | item):
             pass
-    named = scope.value(annotation)
-    kind = get_origin(named) or named  # of an alias, or a name of typing
+    value = scope.value(annotation)
+    kind = get_origin(value) or value  # resolves an alias, or a name of typing
     return _KINDS.get(kind) if isinstance(kind, type) else None, scope.value(item)
 
 
-#: Functions, and methods, that leave the holes of a text as they are.
-_KEEPING: Final = (textwrap.dedent, inspect.cleandoc, Template)
+#: Functions and methods that preserve the placeholders of a text.
+_PRESERVING: Final = (textwrap.dedent, inspect.cleandoc, Template)
 _STRIPPING: Final = ("strip", "lstrip", "rstrip")
 
 
 def lint_filled_text(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report a text whose holes do not fit the values that they get, so that filling it in fails."""
+    """Report a text that cannot be filled, because its placeholders do not match the values."""
     filled = filled_text(node)
     if filled is None or not filled.is_whole or (text := _literal(filled.text, scope)) is None:
         return
     error = filled.error_for(text)
-    told = None if error is None else filled.explain(error)
-    if error is not None and told is not None and not _is_tried(node, scope):
-        report.add(Rule.UNFILLABLE_TEXT, *told, _hole_location(filled, error, scope, report.location.file))
+    explanation = None if error is None else filled.explain(error)
+    if error is not None and explanation is not None and not _is_tried(node, scope):
+        report.add(
+            Rule.UNFILLABLE_TEXT,
+            *explanation,
+            _fill_location(filled, error, scope, report.location.file),
+        )
 
 
 def _literal(node: ast.expr, scope: Scope) -> str | None:
-    """The text that an expression stands for, if the source shows it."""
-    node = scope.behind(node)
+    """Return the text of an expression if the source shows it, or None."""
+    node = scope.resolve(node)
     match node:
         case ast.Constant(str(text)):
             return text
         case ast.Call(ast.Attribute(inner, method), []) if method in _STRIPPING:
             return _literal(inner, scope)
-        case ast.Call(made, [inner]) if scope.value(made) in _KEEPING:
+        case ast.Call(function, [inner]) if scope.value(function) in _PRESERVING:
             return _literal(inner, scope)
     value: Any = scope.value(node)
     value = value.template if type(value) is Template else value
@@ -105,38 +109,38 @@ def _literal(node: ast.expr, scope: Scope) -> str | None:
 
 
 def _is_tried(node: ast.AST, scope: Scope) -> bool:
-    """Whether what it raises may be caught."""
+    """Return whether exceptions of a node can be caught."""
     tries: list[ast.Try | ast.TryStar] = own_nodes(scope.syntax, ast.Try, ast.TryStar)
     return any(node in nodes_of(each, type(node)) for each in tries)
 
 
-def _hole_location(filled: FilledText, error: Exception, scope: Scope, file: str) -> ast.expr | Location:
-    """Where the text has the hole that it fails for; else where it is filled in."""
-    text = scope.behind(filled.text)
-    begins, ends = text.lineno, text.end_lineno or text.lineno
+def _fill_location(filled: FilledText, error: Exception, scope: Scope, file: str) -> ast.expr | Location:
+    """Return the location of the failing placeholder, or the text's expression."""
+    text = scope.resolve(filled.text)
+    first, last = text.lineno, text.end_lineno or text.lineno
     name = str(error.args[0]) if isinstance(error, KeyError) else ""
-    hole = filled.holes.place_in(file, range(begins, ends + 1), name) if name else None
-    return filled.text if hole is None else Location(file, *hole)
+    location = filled.holes.place_in(file, range(first, last + 1), name) if name else None
+    return filled.text if location is None else Location(file, *location)
 
 
 _DEDENTS: Final = (dedent, textwrap.dedent)
 
-#: What other tools fill in: Jinja, Handlebars, and the commands of Claude Code, Gemini CLI and VS Code.
+#: Placeholders of other tools: Jinja, Handlebars, and the commands of Claude Code, Gemini CLI and VS Code.
 _FOREIGN: Final = re.compile(
     r"\{%-?[ \t]*(?:if|elif|for|set|include|macro|block|extends)\b[^%\n]*%\}|\{\{[#/>][^{}\n]*\}\}"
     r"|\{\{[ \t]*\w+[ \t]*[.|][^{}\n]*\}\}|\$ARGUMENTS\b|!\{[^}\n]*\}|\$\{input:[^}\n]*\}"
 )
 
 
-def lint_holes(call: ast.AST, scope: Scope, report: Report) -> None:
-    """Report values without holes, holes without values, and files that cannot be read, of literal calls."""
+def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
+    """Report values and placeholders without a counterpart, and unreadable files, in calls with literals."""
     match call:
         case ast.Call(function, [text], keywords) if scope.value(function) is fill:
-            _check_holes(call, _literal(text, scope), keywords, report, "")
+            _check_placeholders(call, _literal(text, scope), keywords, report, "")
         case ast.Call(ast.Attribute(owner, "from_path"), [ast.Constant(str(path))], keywords) if (
             scope.value(owner) is Text
         ):
-            _check_holes(call, _file_text(path, call, report), keywords, report, path)
+            _check_placeholders(call, _file_text(path, call, report), keywords, report, path)
 
 
 def _file_text(path: str, call: ast.Call, report: Report) -> str | None:
@@ -144,75 +148,83 @@ def _file_text(path: str, call: ast.Call, report: Report) -> str | None:
     try:
         return text_below(folder, path)
     except MediaError as error:
-        fault, _, hint = str(error).partition(": ")
-        looked_for = f"it is looked for in {display_path(str(folder))!r}; Text.below(...) takes other folders"
-        report.add(Rule.MISSING_TEXT, fault, hint or looked_for, call)
+        message, _, hint = str(error).partition(": ")
+        default_hint = (
+            f"it is looked up in {display_path(str(folder))!r}; Text.below(...) takes other folders"
+        )
+        report.add(Rule.MISSING_TEXT, message, hint or default_hint, call)
         return None
 
 
-def _check_holes(
+def _check_placeholders(
     call: ast.Call, text: str | None, keywords: Iterable[ast.keyword], report: Report, file: str
 ) -> None:
     if text is None:
         return
     if foreign := _FOREIGN.search(text):
-        fault = f"{foreign[0]!r}{_line_in(re.escape(foreign[0]), file, report)} is sent as it stands"
-        report.add(Rule.TEMPLATE_SYNTAX, fault, "write {{name}} there, and give it a value: name=...", call)
-    holes, given = placeholders_in(text), [keyword.arg for keyword in keywords]
-    for name in given:
-        if name is not None and name not in holes:
-            meant = nearest(name, holes)
-            hint = f"did you mean {meant!r}?" if meant else f"write {{{{{name}}}}} where it is to stand"
-            report.add(Rule.NO_SUCH_HOLE, f"the text has no hole {{{{{name}}}}}", hint, call)
-    for hole in holes:
-        if hole not in given and None not in given:
-            place = _line_in(rf"\{{\{{[ \t]*{hole}\b", file, report)
-            fault = f"{{{{{hole}}}}}{place} gets no value, and is sent as it stands"
-            hint = f"give it one: {hole}=..., or {hole}='{{{{{hole}}}}}' if the model is to see it"
-            report.add(Rule.UNFILLED_HOLE, fault, hint, call)
+        message = f"{foreign[0]!r}{_line_in(re.escape(foreign[0]), file, report)} is sent literally"
+        report.add(Rule.TEMPLATE_SYNTAX, message, "write {{name}} there, and give it a value: name=...", call)
+    placeholders, names = placeholders_in(text), [keyword.arg for keyword in keywords]
+    for name in names:
+        if name is not None and name not in placeholders:
+            suggestion = nearest(name, placeholders)
+            hint = (
+                f"did you mean {suggestion!r}?"
+                if suggestion
+                else f"write {{{{{name}}}}} where the value belongs"
+            )
+            report.add(Rule.NO_SUCH_HOLE, f"the text has no placeholder {{{{{name}}}}}", hint, call)
+    for unset in placeholders:
+        if unset not in names and None not in names:
+            location = _line_in(rf"\{{\{{[ \t]*{unset}\b", file, report)
+            message = f"{{{{{unset}}}}}{location} gets no value and is sent literally"
+            hint = (
+                f"give it a value: {unset}=..., or {unset}='{{{{{unset}}}}}' to send the placeholder itself"
+            )
+            report.add(Rule.UNFILLED_HOLE, message, hint, call)
 
 
 def _line_in(pattern: str, file: str, report: Report) -> str:
-    """Where a part of a text file stands, whose front matter counts; ``""`` without a file."""
+    """Return the location of a pattern in a text file, as part of a message; ``""`` without a file."""
     before = re.split(pattern, text_of(str(Path(report.location.file).parent / file)), maxsplit=1)[0]
     line = before.count("\n") + 1
     return f" in {file}:{line}" if file else ""
 
 
 def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
-    """Report an f-string that is dedented after a value of several lines was put into it."""
+    """Report an f-string that is dedented after a value of several lines was inserted."""
     match call:
         case ast.Call(function, [ast.JoinedStr(parts)]) if scope.value(function) in _DEDENTS:
             is_indented = any("\n " in str(getattr(part, "value", "")) for part in parts)
             for part in parts:
                 if is_indented and isinstance(part, ast.FormattedValue) and _has_lines(part, scope):
-                    shown = ast.unparse(part.value)
-                    fault = f"the lines of {shown!r} lose or miss their indentation, if it has several"
+                    expression = ast.unparse(part.value)
+                    message = f"the lines of {expression!r} lose or lack indentation if the value has several"
                     hint = "write fill('...{{name}}...', name=...), or from Python 3.14 on dedent(t'...')"
-                    report.add(Rule.SHIFTED_LINES, fault, hint, call)
+                    report.add(Rule.SHIFTED_LINES, message, hint, call)
 
 
 def _has_lines(part: ast.FormattedValue, scope: Scope) -> bool:
-    """Whether a value in an f-string may have several lines."""
+    """Return whether a value in an f-string can have several lines."""
     if part.conversion == ord("r") or part.format_spec is not None:
         return False
-    return any(_may_have_lines(one, scope) for one in choices_of(part.value) or [part.value])
+    return any(_may_have_lines(choice, scope) for choice in list_choices(part.value) or [part.value])
 
 
 def _may_have_lines(node: ast.expr, scope: Scope) -> bool:
-    match scope.behind(node):
+    match scope.resolve(node):
         case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
             return _takes_text(scope.arguments[name], scope)
         case ast.Call(ast.Attribute(ast.Constant(str(separator)), "join")):
             return "\n" in separator
         case ast.Call(function):
-            made: Any = scope.value(function)
-            return (getattr(made, "__module__", None) or "").startswith("promptkit.fragments")
+            called: Any = scope.value(function)
+            return (getattr(called, "__module__", None) or "").startswith("promptkit.fragments")
     return False
 
 
 def _takes_text(annotation: ast.expr | None, scope: Scope) -> bool:
-    """Whether a parameter takes any text."""
+    """Return whether a parameter accepts any text."""
     match annotation:
         case ast.Subscript(ast.Name("Annotated"), ast.Tuple([kind, *_])):
             return _takes_text(kind, scope)

@@ -152,7 +152,7 @@ class RecipeFinder:
             if path is None and any(
                 finder.has_own_module(name) for finder in active_finders() if finder is not self
             ):
-                msg = f"{name!r} lies beside the recipes of two targets: write 'from . import {name}'"
+                msg = f"{name!r} is next to the recipes of two targets: write 'from . import {name}'"
                 raise ImportError(msg, name=name)
             spec = ModuleSpec(name, self)  # type: ignore[arg-type]  # implements what imports use
         return spec or self._project_spec(name, path)

@@ -66,7 +66,7 @@ def missing_module(name: str, file: Path) -> str:
     if suggestion is not None:
         return f"did you mean {suggestion if is_in_folder else f'{parent}.{suggestion}'!r}?"
     if is_in_folder:
-        return f"correct the name: no file beside the recipe is called {last}.py"
+        return f"correct the name: no file next to the recipe is called {last}.py"
     return f"correct the name: {parent!r} has no module {last!r}"
 
 
@@ -127,14 +127,14 @@ def _describe_not_found(name: str, file: Path) -> str:
     """Return a hint with the searched folders, and a similar name if there is one."""
     folder = file.absolute().parent
     searched = (
-        f"beside the recipe, in the project's root {project_root(folder)}, or installed for {sys.executable}"
+        f"next to the recipe, in the project's root {project_root(folder)}, or installed for {sys.executable}"
     )
     own_hint = "a module of your own belongs into one of the two folders"
-    package_hint = f"if it is a package of somebody else's, check its name, and give that to {pip()}"
+    package_hint = f"if it is a third-party package, check its name, and give that to {pip()}"
     advice = f"there is no {name!r} {searched}: {own_hint}; {package_hint}"
     sibling = nearest(name, [path.stem for path in folder.glob("*.py") if path != file])
     if sibling is not None:
-        return f"did you mean {sibling!r}, which is beside the recipe? {advice}"
+        return f"did you mean {sibling!r}, which is next to the recipe? {advice}"
     modules = (*sys.stdlib_module_names, *(module.name for module in iter_modules()))
     suggestion = nearest(name, [module for module in modules if not module.startswith("_")])
     if suggestion is None or not is_misspelt(name, suggestion):
@@ -252,16 +252,16 @@ def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
     if "beyond top-level package" in str(error):
         *_, (frame, line) = walk_tb(error.__traceback__)
         hint = import_from_project(Path(frame.f_code.co_filename), line)
-        alternative = f"name the folder {folder.parent} in place of what is below it"
+        alternative = f"name the folder {folder.parent} instead of a folder below it"
         return f"{hint}, or {alternative}" if hint else f"{alternative}, or do not import from above it"
     if "." in file.stem:
         return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
     if error.path and Path(error.path).parent == file.with_suffix(""):
-        return f"rename the file, or the folder {file.stem!r} beside it"
+        return f"rename the file, or the folder {file.stem!r} next to it"
     if "." in folder.name and name.endswith(f".{folder.name.partition('.')[0]}"):
         return f"rename the folder: a module's name has no dot, as in {folder.name.replace('.', '_')!r}"
     if name.endswith(f".{folder.name}.{file.stem}") and folder.with_suffix(".py").is_file():
-        return f"rename the folder, or the file '{folder.name}.py' beside it"
+        return f"rename the folder, or the file '{folder.name}.py' next to it"
     return None
 
 
@@ -279,8 +279,8 @@ def _missing_file(path: Path, file: Path) -> str:
     if not path.is_absolute():
         message, advice = f"it was looked for in {Path.cwd()}", f"write Path(__file__).parent / {str(path)!r}"
         if (folder / path).exists():
-            return f"{message}, but is beside the recipe: {advice}"
-        return f"{message}; if it belongs beside the recipe, in {folder}, {advice}"
+            return f"{message}, but is next to the recipe: {advice}"
+        return f"{message}; if it belongs next to the recipe, in {folder}, {advice}"
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}: correct the path"
     suggestion = nearest(path.name, [entry.name for entry in path.parent.iterdir()])
@@ -389,7 +389,7 @@ def diagnose_unserved(
 
 
 def _not_entered(folder: Path, reason: str) -> Diagnostic:
-    message = f"what is in the folder {folder.name!r} is not served: {reason}"
+    message = f"the folder {folder.name!r} is not served: {reason}"
     hint = "let it be read, or begin its name with '_' if no prompts are in it"
     return Diagnostic(Rule.NOT_SERVED, message, hint, Location(str(folder)))
 

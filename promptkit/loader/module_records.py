@@ -149,7 +149,7 @@ class SourceLoader(SourceFileLoader):
         except TooLargeError as error:
             if is_bytecode:
                 raise
-            msg = f"{error.strerror}, and is not a source that people write"
+            msg = f"{error.strerror}, and is not a source file"
             raise ImportError(msg) from None
 
     def _is_stale(self, bytecode: str) -> bool:
@@ -181,7 +181,7 @@ _CACHES: Final = {
     "promptkit.types.pydantic": "forget_types",
     "promptkit.types.structuring": "forget_types",
     "promptkit.errors.sources": "forget_sources",
-    "promptkit.fragments.filling": "forget_texts",
+    "promptkit.fragments.filling": "clear_cache",
 }
 
 #: The same for registered types, which old versions of recipes may need.

@@ -112,14 +112,12 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
 
 
 #: Hint for missing objects and modules.
-_HINT: Final = (
-    "have the same files in the same place for every process, or pickle it by value with cloudpickle"
-)
+_HINT: Final = "give every process the same files at the same path, or pickle it by value with cloudpickle"
 
 
 def _error(description: str, function: Any) -> PicklingError:
     reason = f"module {function.__module__!r} holds no such object, or another one of its name first"
-    hint = "take it from the module as it is now, or give it a name of its own"
+    hint = "take it from the module as it is now, or give it a different name"
     if is_local(function):
         reason = "it is made in a function, where no other process finds it"
         hint = "define it at the top level of a module, or give the decorated function to cloudpickle"

@@ -1,1 +1,1 @@
-"""Preview: a page on this machine that shows what a folder of prompts says, while one writes it."""
+"""Preview: a local web page that shows the renderings of a folder of prompts while they are edited."""

@@ -1,4 +1,4 @@
-"""Who may see the pages: a browser on this machine that was given the address with its token."""
+"""Access control: only a local browser that was opened with the URL with the token can see the pages."""
 
 import hmac
 import secrets
@@ -13,10 +13,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from promptkit.preview.templating import page
 
-#: The parameter of the first address. No argument of a prompt has a name like this.
-TOKEN: Final = "access-token"  # noqa: S105 (the name of it)
+#: The query parameter with the token. No argument of a prompt can have this name.
+TOKEN: Final = "access-token"  # noqa: S105 (the parameter's name)
 
-#: What is public: the same for everybody, so that the page that refuses looks like the others.
+#: Public files, so that the page for rejected requests is styled as well.
 _PUBLIC: Final = "/static/"
 
 _POLICY: Final = (
@@ -27,42 +27,44 @@ _POLICY: Final = (
 _HEADERS: Final = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
-    # With "no-referrer", browsers would name no origin in what the page itself sends.
+    # With "no-referrer", browsers would omit the origin from the page's own requests.
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
 
-_FOREIGN_HOST: Final = "This page is not called {!r}. Open the address that promptkit dev has printed."
+_FOREIGN_HOST: Final = (
+    "This page has another host than {!r}. Open the address that promptkit dev has printed."
+)
 _FOREIGN_ORIGIN: Final = "A page of {!r} has sent this request, and only this page itself may."
 _FOREIGN_PAGE: Final = "Another page has sent this request, and only this page itself may."
 _UNKNOWN_BROWSER: Final = (
-    "This browser has not shown the token of promptkit dev. Open the address that it has printed, "
-    "with all that follows the question mark. Each start has another token."
+    "The request has no valid token of promptkit dev. Open the whole address "
+    "that it printed, with the part after the question mark. The token changes with every start."
 )
 
 
 class PageGuard:
     """
-    Lets a request pass that names this host, comes from no foreign page, and shows the token.
+    Accepts only requests for this host that come from its own pages and have the token.
 
-    The first address holds the token, and is answered with a cookie of another secret, that no script can
-    read and no other site can send. A link of another page leads to a page that asks: to follow it runs
-    nothing.
+    The first URL contains the token. The response sets a cookie with another secret, which scripts cannot
+    read and other sites cannot send. A link on another page leads to a confirmation page, so that following
+    the link runs nothing.
 
     Args:
         application:
-            What answers.
+            The guarded application.
 
         target:
-            How the pages call what they show.
+            The name of the target on the pages.
 
         token:
-            What a browser has to show.
+            The token that a browser must present.
 
         hosts:
-            How the page is called, each with its port.
+            The allowed hosts, each with its port.
     """
 
     def __init__(self, application: ASGIApp, target: str, token: str, hosts: Iterable[str]) -> None:
@@ -73,7 +75,7 @@ class PageGuard:
         self._hosts = frozenset(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -82,11 +84,11 @@ class PageGuard:
                     headers.setdefault(name, value)
             await send(message)
 
-        answer = self._answer(scope) or self._application
-        await answer(scope, receive, send_guarded)
+        response = self._response(scope) or self._application
+        await response(scope, receive, send_guarded)
 
-    def _answer(self, scope: Scope) -> Response | None:
-        """Return what is answered in place of the page; None if that may be shown."""
+    def _response(self, scope: Scope) -> Response | None:
+        """Return the response to send instead of the page; None to serve the page."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if host not in self._hosts:
@@ -97,29 +99,30 @@ class PageGuard:
         if scope["path"].startswith(_PUBLIC):
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        place = _place(scope["path"], [pair for pair in query if pair[0] != TOKEN])
+        path = _path(scope["path"], [pair for pair in query if pair[0] != TOKEN])
         if any(name == TOKEN and _is_same(value, self._token) for name, value in query):
-            return self._welcome(place, host, headers)
-        if _is_from_elsewhere(headers):
-            return self._ask(place) if _is_navigation(headers) else self._refuse(_FOREIGN_PAGE)
+            return self._welcome(path, host, headers)
+        if _is_cross_origin(headers):
+            return self._confirm(path) if _is_navigation(headers) else self._refuse(_FOREIGN_PAGE)
         cookie = cookie_parser(headers.get("cookie", "")).get(_cookie_name(host), "")
         return None if _is_same(cookie, self._cookie) else self._refuse(_UNKNOWN_BROWSER)
 
-    def _welcome(self, place: str, host: str, headers: Headers) -> Response:
-        """Give the cookie, and lead to the page without the token."""
+    def _welcome(self, path: str, host: str, headers: Headers) -> Response:
+        """Set the cookie, and redirect to the page without the token."""
         response: Response
-        if _is_from_elsewhere(headers):
-            # What another page or file began, browsers follow without the cookie, also after a redirection.
-            response = self._ask(place, 200)
-            response.headers["refresh"] = f"0;url={place}"
+        if _is_cross_origin(headers):
+            # Browsers omit the cookie from a navigation that another page or file started, even after a
+            # redirect.
+            response = self._confirm(path, 200)
+            response.headers["refresh"] = f"0;url={path}"
         else:
-            response = RedirectResponse(place, status_code=303)
+            response = RedirectResponse(path, status_code=303)
         response.set_cookie(_cookie_name(host), self._cookie, httponly=True, samesite="strict")
         return response
 
-    def _ask(self, place: str, status: int = 403) -> Response:
-        """Return the page that shows another one when somebody clicks. It comes from here, so it may."""
-        return self._page("asks.html", status, place=place)
+    def _confirm(self, path: str, status: int = 403) -> Response:
+        """Return a page with a link to *path*, which the browser follows as a same-origin request."""
+        return self._page("asks.html", status, place=path)
 
     def _refuse(self, reason: str) -> Response:
         return self._page("error.html", 403, reason=reason)
@@ -132,21 +135,21 @@ def _is_same(text: str, secret: str) -> bool:
     return hmac.compare_digest(text.encode(errors="replace"), secret.encode())
 
 
-def _place(path: str, query: list[tuple[str, str]]) -> str:
-    # Two slashes in front would lead to another host.
+def _path(path: str, query: list[tuple[str, str]]) -> str:
+    # Two slashes at the start would lead to another host.
     return "/" + quote(path.lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
 
 
-def _is_from_elsewhere(headers: Headers) -> bool:
-    """Whether another page asks, be it one of another port."""
+def _is_cross_origin(headers: Headers) -> bool:
+    """Return whether another page sent the request, including pages on other ports."""
     return headers.get("sec-fetch-site") in ("same-site", "cross-site")
 
 
 def _is_navigation(headers: Headers) -> bool:
-    """Whether what is asked for would fill a window of its own, as by a link."""
+    """Return whether the request loads a whole page, as when a link is followed."""
     return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def _cookie_name(host: str) -> str:
-    """Several previews on one machine share their cookies, as those know no ports."""
+    """Return a name with the port, because previews on one machine share their cookies."""
     return f"promptkit-{host.rpartition(':')[2]}"

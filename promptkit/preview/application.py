@@ -1,4 +1,4 @@
-"""The application of the preview: all its pages, and where they are."""
+"""The application of the preview: all pages and their routes."""
 
 import json
 from asyncio import to_thread
@@ -26,11 +26,11 @@ from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, PromptPages
 from promptkit.preview.rendering import body_of, read
 from promptkit.preview.templating import FOLDER, SHORT, environment, search_path, static_path
 
-#: So many lines a palette lists.
-_MOST_IN_PALETTE: Final = 30
+#: Maximum number of lines in the palette.
+_MAX_PALETTE_LINES: Final = 30
 
 
-def application(  # noqa: PLR0913 (each is a part of what dev is told)
+def application(  # noqa: PLR0913 (each is an option of dev)
     live: Live,
     target: Targets,
     token: str,
@@ -40,32 +40,32 @@ def application(  # noqa: PLR0913 (each is a part of what dev is told)
     editor: str = "",
 ) -> ASGIApp:
     """
-    Return the application that shows what *live* holds.
+    Return the application that shows the content of *live*.
 
     Args:
         live:
-            Has what is shown.
+            The served catalogs.
 
         target:
-            How the pages call it.
+            The target as the pages show it.
 
         token:
-            What a browser has to show, once, in its first address.
+            The token that a browser must present in its first URL.
 
         hosts:
-            How the pages may be called, each with its port.
+            The allowed hosts, each with its port.
 
         comparison:
-            Knows what cases said at the last commit; None if nothing is known of it.
+            Provides the texts of the last commit; None to disable the comparison.
 
         editor:
-            The scheme of the URLs that open a place in an editor; ``""`` for no such links.
+            The URL scheme that opens a location in an editor; ``""`` for no such links.
     """
-    environment(editor)  # read before somebody waits for it
+    environment(editor)  # loaded before the first request
     targets, media, prompt = targets_of(target), MediaStore(), "/prompts/{name:path}"
     pages = _CatalogPages(live, targets, media, editor)
     prompts = PromptPages(live, targets, media, editor, comparison)
-    routed = Starlette(
+    routes = Starlette(
         routes=[
             Route("/", pages.show_gallery),
             Route("/gallery", pages.search),
@@ -79,18 +79,18 @@ def application(  # noqa: PLR0913 (each is a part of what dev is told)
             Route(f"{prompt}/tabs/{{tab}}", prompts.show_tab, methods=["POST"]),
             Route(prompt, prompts.show_prompt),
         ],
-        exception_handlers={HTTPException: pages.explain, ClientDisconnect: _nothing},
+        exception_handlers={HTTPException: pages.explain, ClientDisconnect: _ignore_disconnect},
     )
-    return PageGuard(routed, " ".join(targets), token, hosts)
+    return PageGuard(routes, " ".join(targets), token, hosts)
 
 
-async def _nothing(_request: Request, _error: Exception) -> Response:
-    """The response to a page that waits for none: it was superseded while it was sent, or made."""
+async def _ignore_disconnect(_request: Request, _error: Exception) -> Response:
+    """Return a response that no client receives: the request was superseded."""
     return Response(status_code=499)
 
 
 class _StaticFiles(StaticFiles):
-    """Files whose address changes with what they hold, so that browsers keep them."""
+    """Files whose URL depends on their content, so that browsers can cache them indefinitely."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -99,30 +99,30 @@ class _StaticFiles(StaticFiles):
 
 
 class _CatalogPages(Endpoints):
-    """Answers the requests of all pages but those of prompts."""
+    """Handles the requests of all pages but those of prompts."""
 
     async def show_gallery(self, request: Request) -> Response:
         return self._draw(request, "gallery.html", typed=request.query_params.get("q", ""))
 
     async def search(self, request: Request) -> Response:
-        """Only what a search or a reload changes of a page."""
+        """Return only the parts of a page that a search or a reload changes."""
         typed, current = (request.query_params.get(name) for name in ("q", "current"))
         response = self._draw(request, "listed.html", typed=typed or "", current=current)
-        if current is None:  # the way back leads to the search
+        if current is None:  # so that the back button returns to the search
             response.headers["HX-Replace-Url"] = search_path(typed or "")
         return response
 
     async def search_all(self, request: Request) -> Response:
-        """What a palette lists: prompts, their cases, skills, and tabs."""
+        """Return the lines of the palette: prompts, their cases, skills and tabs."""
         typed, version = request.query_params.get("q", ""), self._version(request)
-        found = list(islice(version.places(typed), _MOST_IN_PALETTE))
+        entries = list(islice(version.places(typed), _MAX_PALETTE_LINES))
         has_tabs = request.query_params.get("of") == "prompt"
         tabs = {"conversation": "Conversation", **PANELS} if has_tabs else {}
-        skills = version.skills(typed)[: _MOST_IN_PALETTE - len(found)]
-        return self._draw(request, "palette.html", found=found, skills=skills, tabs=tabs, typed=typed)
+        skills = version.skills(typed)[: _MAX_PALETTE_LINES - len(entries)]
+        return self._draw(request, "palette.html", found=entries, skills=skills, tabs=tabs, typed=typed)
 
     async def show_resource(self, request: Request) -> Response:
-        """A resource, read if it has this URI, and described if it is a template."""
+        """Show a resource: its content, or its description if it is a template."""
         version, uri = self._version(request), request.query_params.get("uri", "")
         catalog = version.catalog
         reading = await unless_gone(request, read(version.calls, catalog, uri))
@@ -130,9 +130,9 @@ class _CatalogPages(Endpoints):
         skill = catalog.find_skill_with(uri) if resource and resource.is_fixed else None
         conversation, document = Conversation(self._media, reading.redacted), None
         if reading.document is not None:
-            most = None if SHOW_ALL in request.query_params else SHORT
-            shown = reading.document if skill is None else body_of(skill, reading.document)
-            document = await to_thread(conversation.document, shown, most)
+            max_length = None if SHOW_ALL in request.query_params else SHORT
+            body = reading.document if skill is None else body_of(skill, reading.document)
+            document = await to_thread(conversation.document, body, max_length)
         return self._draw(
             request,
             "resource.html",
@@ -146,7 +146,7 @@ class _CatalogPages(Endpoints):
         )
 
     async def send_events(self, request: Request) -> Response:
-        """Tell a page of each reload, from the version on that it shows."""
+        """Stream an event to a page for each reload after the version that it shows."""
         seen = request.headers.get("last-event-id") or request.query_params.get("version", "")
         number = number_in(seen) if seen else self._live.newest.number
 
@@ -156,8 +156,8 @@ class _CatalogPages(Endpoints):
                 if version is None:
                     yield ": still here\n\n"
                     continue
-                said = {"version": version.number, "said": str(version)}
-                yield f"id: {version.number}\nevent: reload\ndata: {json.dumps(said)}\n\n"
+                data = {"version": version.number, "said": str(version)}
+                yield f"id: {version.number}\nevent: reload\ndata: {json.dumps(data)}\n\n"
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
@@ -166,9 +166,9 @@ class _CatalogPages(Endpoints):
 
     async def explain(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
-        if request.url.path.startswith("/static/"):  # which anybody may ask for
+        if request.url.path.startswith("/static/"):  # static files are public
             return Response(status_code=error.status_code)
-        # Where a part of a page waits for it, that is answered.
+        # For a partial update, replace only that part of the page.
         template = "gone.html" if "hx-request" in request.headers else "error.html"
         response = self._draw(request, template, error.status_code, reason=error.detail)
         response.headers.update(error.headers or {})

@@ -1,4 +1,4 @@
-"""What a change does to what a prompt says: for each of its cases, what it said before and says now."""
+"""Changes of a prompt's renderings: the texts of each case before and after an edit."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,68 +14,68 @@ from promptkit.preview.live import CatalogVersion
 from promptkit.preview.media import BoundedStore
 from promptkit.preview.rendering import render
 
-#: The name of a case, and what is said for it: before, and now. None if there is no such case.
-Said: TypeAlias = tuple[str, str | None, str | None]
+#: The name of a case, and its old and new text. A text is None if the case does not exist.
+CaseTexts: TypeAlias = tuple[str, str | None, str | None]
 
-#: A line in parts: ``" "`` before what it was and is, ``"-"`` before what it was, ``"+"`` before what it is.
+#: The parts of a line: ``" "`` marks unchanged, ``"-"`` removed and ``"+"`` added text.
 Line: TypeAlias = list[tuple[str, str]]
 
-#: Since when changes are shown, by what chooses it.
+#: The labels of the bases of comparison, by their choice.
 SINCE: Final = {"save": "Since the last save", "commit": "Since the last commit"}
 
 _NOT_SAVED: Final = "Nothing was saved yet. Change a word of the prompt, and save it."
 
-#: What has become of a case, by how the text of its outcome begins.
+#: How the outcome of a case has changed, by the start of its text.
 _OUTCOMES: Final = {
     "[fails]": "fails now",
     "[refused]": "is refused now",
     "[not rendered]": "is not rendered now",
-    "": "says something again",
+    "": "renders again",
 }
 
-#: How much is kept of what was said, in characters.
-_MOST_KEPT: Final = 16 * 1024 * 1024
+#: Maximum size of the cached texts, in characters.
+_MAX_CACHED: Final = 16 * 1024 * 1024
 
-#: What stands in place of the name of a case for what the form holds.
+#: The name of the case for the values in the form.
 _FORM: Final = "what the form holds"
 
 
 class Comparison(Protocol):
-    """Knows what cases said at the last commit, and which words differ between two texts."""
+    """Provides the texts of cases at the last commit, and word diffs."""
 
-    def since_commit(self, prompt: CompiledPrompt, version: int) -> Sequence[Said]:
+    def since_commit(self, prompt: CompiledPrompt, version: int) -> Sequence[CaseTexts]:
         """
-        Return the cases that say something else than at the last commit.
+        Return the cases whose text differs from the last commit.
 
         Args:
             prompt:
                 The prompt.
 
             version:
-                Counts the versions of the recipes.
+                The version number of the recipes.
 
         Raises:
-            PromptkitError: If nothing is known of the last commit; the message says why.
+            PromptkitError: If the last commit cannot be loaded; the message gives the reason.
         """
 
     def words(self, old: str, new: str) -> list[Line]:
-        """Return the lines that differ. Raises OSError if they cannot be compared."""
+        """Return the changed lines. Raises OSError if they cannot be compared."""
 
 
 @attrs.frozen
 class CaseChange:
     """
-    A case that says something else.
+    A case whose text has changed.
 
     Args:
         name:
             The name of the case.
 
         what:
-            What has become of it, as a predicate of its name.
+            The kind of change, as a predicate of its name.
 
         lines:
-            The lines that differ.
+            The changed lines.
     """
 
     name: str
@@ -86,17 +86,17 @@ class CaseChange:
 @attrs.frozen
 class Changes:
     """
-    What has changed in a prompt.
+    The changes of a prompt.
 
     Args:
         since:
-            Since when, one of `SINCE`.
+            The base of the comparison, one of `SINCE`.
 
         cases:
-            The cases that say something else.
+            The changed cases.
 
         note:
-            What there is to know of it.
+            A remark for the user.
     """
 
     since: str
@@ -106,36 +106,36 @@ class Changes:
 
 class Comparisons:
     """
-    Compares what prompts say for their cases with what they said before.
+    Compares the texts of prompts' cases with their earlier texts.
 
     Args:
         comparison:
-            Knows the last commit; None if there is nothing to compare with.
+            Provides the texts of the last commit; None to disable the comparison.
     """
 
     def __init__(self, comparison: Comparison | None) -> None:
         self._comparison = comparison
-        # What was said before a version and in it, by its number, the prompt and what is sent.
-        self._said: BoundedStore[tuple[str | None, str]] = BoundedStore(_MOST_KEPT)
+        # The texts before and in a version, by version number, prompt and values.
+        self._cache: BoundedStore[tuple[str | None, str]] = BoundedStore(_MAX_CACHED)
 
     async def changes(
         self, version: CatalogVersion, prompt: CompiledPrompt, form: Submission, since: str
     ) -> Changes:
         """
-        Return what a prompt says otherwise for its cases, and for what its form holds.
+        Return the changes of a prompt's cases, and of the values in its form.
 
         Args:
             version:
-                What is shown, which knows what was shown before.
+                The version that the page shows.
 
             prompt:
                 The prompt.
 
             form:
-                What its form holds.
+                The values in its form.
 
             since:
-                One of `SINCE`; anything else for what there is to compare with.
+                One of `SINCE`; any other value selects an available base.
         """
         comparison = self._comparison
         if comparison is None:
@@ -144,10 +144,10 @@ class Comparisons:
         since = since if is_chosen else "commit" if version.before is None else "save"
         try:
             if since == "commit":
-                said = await asyncio.to_thread(comparison.since_commit, prompt, version.number)
+                texts = await asyncio.to_thread(comparison.since_commit, prompt, version.number)
             else:
-                said = await self._since_save(version, prompt, form)
-            cases = await asyncio.to_thread(_compared, said, comparison)
+                texts = await self._since_save(version, prompt, form)
+            cases = await asyncio.to_thread(_compare, texts, comparison)
         except PromptkitError as error:
             return Changes(since, note=str(error)) if is_chosen else Changes("save", note=_NOT_SAVED)
         except OSError as error:
@@ -156,50 +156,50 @@ class Comparisons:
 
     async def _since_save(
         self, version: CatalogVersion, prompt: CompiledPrompt, form: Submission
-    ) -> list[Said]:
+    ) -> list[CaseTexts]:
         inputs = [(case.name, sent) for case, sent in sendable(prompt.saved())]
         if form.given not in [sent for _, sent in inputs]:
             inputs.insert(0, (_FORM, form.given))
         return [
-            (name, *await self._then_and_now(version, prompt, sent, is_asked=name != _FORM))
+            (name, *await self._old_and_new(version, prompt, sent, is_asked=name != _FORM))
             for name, sent in inputs
         ]
 
-    async def _then_and_now(
+    async def _old_and_new(
         self, version: CatalogVersion, prompt: CompiledPrompt, sent: Mapping[str, Any], *, is_asked: bool
     ) -> tuple[str | None, str]:
-        """What was said until the last save. If nobody looked then, the function of then is called."""
-        about, number = repr((prompt.name, sorted(sent.items()))), version.number
-        now = (await render(version.calls, prompt, sent, is_asked=is_asked)).said
-        if (known := self._said.get(f"{number} {about}")) is not None:
-            then = known[0]
-        elif (known := self._said.get(f"{number - 1} {about}")) is not None:
-            then = known[1] if known[1] != now else known[0]  # a save of something else changes nothing
+        """Return the texts before and after the last save, rendering the old version if it is not cached."""
+        key, number = repr((prompt.name, sorted(sent.items()))), version.number
+        new = (await render(version.calls, prompt, sent, is_asked=is_asked)).transcript
+        if (cached := self._cache.get(f"{number} {key}")) is not None:
+            old = cached[0]
+        elif (cached := self._cache.get(f"{number - 1} {key}")) is not None:
+            old = cached[1] if cached[1] != new else cached[0]  # the save changed other recipes only
         else:
             before = prompt if version.before is None else version.before.find_prompt(prompt.name)
-            then = now if before is prompt else None
+            old = new if before is prompt else None
             if before is not None and before is not prompt:
-                then = (await render(version.calls, before, sent, is_asked=is_asked)).said
-        self._said.put(f"{number} {about}", (then, now), len(about) + len(then or "") + len(now))
-        return then, now
+                old = (await render(version.calls, before, sent, is_asked=is_asked)).transcript
+        self._cache.put(f"{number} {key}", (old, new), len(key) + len(old or "") + len(new))
+        return old, new
 
 
 def _unchanged(
     version: CatalogVersion, prompt: CompiledPrompt, changed: Sequence[CaseChange], since: str
 ) -> str:
-    """Which cases say the same."""
+    """Return a note about the unchanged cases."""
     if since == "save" and version.before is None:
         return _NOT_SAVED
     if not changed:
-        return f"Every case says the same as at {SINCE[since].lower().removeprefix('since ')}."
-    names = {case.name for case in prompt.saved()}.difference(one.name for one in changed)
+        return f"Every case renders the same text as at {SINCE[since].lower().removeprefix('since ')}."
+    names = {case.name for case in prompt.saved()}.difference(change.name for change in changed)
     return f"Nothing else has changed: {', '.join(sorted(names))}." if names else ""
 
 
-def _compared(said: Iterable[Said], comparison: Comparison) -> list[CaseChange]:
+def _compare(texts: Iterable[CaseTexts], comparison: Comparison) -> list[CaseChange]:
     return [
         CaseChange(name, _what(old, new), _lines(old, new, comparison))
-        for name, old, new in said
+        for name, old, new in texts
         if old != new
     ]
 
@@ -207,16 +207,20 @@ def _compared(said: Iterable[Said], comparison: Comparison) -> list[CaseChange]:
 def _what(old: str | None, new: str | None) -> str:
     if old is None or new is None:
         return "is new" if old is None else "is gone"
-    return _OUTCOMES[_outcome(new)] if _outcome(old) != _outcome(new) else "says something else"
+    return (
+        _OUTCOMES[_outcome_prefix(new)]
+        if _outcome_prefix(old) != _outcome_prefix(new)
+        else "renders another text"
+    )
 
 
-def _outcome(said: str) -> str:
-    """How a text begins that says why there is nothing else to say; ``""`` for what a prompt says."""
-    return next((one for one in _OUTCOMES if one and said.startswith(one)), "")
+def _outcome_prefix(text: str) -> str:
+    """Return the prefix of a text that is not a rendering; ``""`` for a rendering."""
+    return next((prefix for prefix in _OUTCOMES if prefix and text.startswith(prefix)), "")
 
 
 def _lines(old: str | None, new: str | None, comparison: Comparison) -> Sequence[Line]:
-    """The lines that differ; if another thing came of it, what came of it now."""
-    if old is not None and new is not None and _outcome(old) != _outcome(new):
-        return [[("+" if _outcome(new) else " ", line)] for line in new.splitlines()]
+    """Return the changed lines; if the kind of outcome has changed, all lines of the new text."""
+    if old is not None and new is not None and _outcome_prefix(old) != _outcome_prefix(new):
+        return [[("+" if _outcome_prefix(new) else " ", line)] for line in new.splitlines()]
     return comparison.words(old or "", new or "")

@@ -1,4 +1,4 @@
-"""A rendering as a client shows it, from what is known of the client."""
+"""A rendering as a client shows it, derived from the client's profile."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
@@ -7,7 +7,7 @@ import attrs
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
-from promptkit.clients.profiles import ClientProfile, client_of
+from promptkit.clients.profiles import ClientProfile, get_client
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.language.messages import Workflow
 from promptkit.lints.clients import lint_client, lint_workflow
@@ -19,17 +19,17 @@ from promptkit.server.user_code import rendering_of, time_limit
 @attrs.frozen
 class Arrival:
     """
-    A message, or an argument, in one client.
+    A message or an argument in one client.
 
     Args:
         label:
-            Who says it, or the argument's name.
+            The role, or the argument's name.
 
         text:
-            What it holds.
+            Its text.
 
         arrives:
-            Whether the client shows or sends it as it is.
+            Whether the client shows or sends it unchanged.
     """
 
     label: str
@@ -47,19 +47,19 @@ class ClientView:
             The client.
 
         notes:
-            What gets in the way, in sentences.
+            The client's limitations, in sentences.
 
         is_offered:
-            Whether it offers the prompt to people.
+            Whether the client offers the prompt to users.
 
         arguments:
-            What the server gets for each argument of which a value is typed.
+            What the server receives for each argument with a value.
 
         messages:
             The messages.
 
         reason:
-            Why there are none; "" if it offers the prompt and there are some.
+            Why there are no messages; "" if there are some, or the prompt is not offered.
     """
 
     title: str
@@ -72,19 +72,21 @@ class ClientView:
 
 def client_view(name: str, rendering: Rendering) -> ClientView:
     """
-    Return what one client shows and sends, and what gets in the way.
+    Return what one client shows and sends, and its limitations.
 
     Args:
         name:
-            The client, by the name that commands take.
+            The client's name on the command line.
 
         rendering:
-            A prompt with the values that a person types.
+            A prompt with the values that a user typed.
     """
-    client, most = client_of(name), client_of(name).most_arguments
-    if not client.has_prompts or (most is not None and len(rendering.prompt.arguments.ordered) > most):
+    client, max_arguments = get_client(name), get_client(name).most_arguments
+    if not client.has_prompts or (
+        max_arguments is not None and len(rendering.prompt.arguments.ordered) > max_arguments
+    ):
         return ClientView(client.title, _notes(name, rendering, rendering.workflow))
-    workflow, reason = _received(client, rendering)
+    workflow, reason = _workflow_in_client(client, rendering)
     return ClientView(
         client.title,
         _notes(name, rendering, workflow),
@@ -95,9 +97,9 @@ def client_view(name: str, rendering: Rendering) -> ClientView:
     )
 
 
-def sent_by(client: ClientProfile, arguments: Arguments, given: Mapping[str, str]) -> dict[str, str]:
+def sent_by(client: ClientProfile, arguments: Arguments, values: Mapping[str, str]) -> dict[str, str]:
     """
-    Return what a client sends for the values that a person types in the order of the signature.
+    Return what a client sends for values that a user typed in the order of the signature.
 
     Args:
         client:
@@ -106,57 +108,57 @@ def sent_by(client: ClientProfile, arguments: Arguments, given: Mapping[str, str
         arguments:
             The arguments of a prompt.
 
-        given:
-            What is typed for each.
+        values:
+            The typed values by name.
     """
     names = [argument.name for argument in arguments.ordered]
-    typed = {name: given[name] for name in names if name in given}
+    typed = {name: values[name] for name in names if name in values}
     words = " ".join(typed.values()).split()
     if not names or not (client.joins_words or client.cuts_at_blanks):
         return typed
-    # Each argument gets a word, and the last one all that are left; or the first gets all.
-    filled = names[:1] if client.joins_words else names
-    last = len(filled) - 1
+    # Each argument gets one word and the last one the rest, or the first gets all words.
+    targets = names[:1] if client.joins_words else names
+    last = len(targets) - 1
     texts = [*words[:last], " ".join(words[last:])]
-    return {name: text for name, text in zip(filled, texts, strict=False) if text}
+    return {name: text for name, text in zip(targets, texts, strict=False) if text}
 
 
-def _received(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
-    """What the prompt says for the values that a client sends, or why it says nothing."""
-    prompt, given = rendering.prompt, rendering.given
-    sent = sent_by(client, prompt.arguments, given)
-    if sent != given and _without_secrets(rendering) != given:
+def _workflow_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
+    """Return the workflow for the values that a client sends, or None and the reason."""
+    prompt, typed = rendering.prompt, rendering.given
+    sent = sent_by(client, prompt.arguments, typed)
+    if sent != typed and _without_secrets(rendering) != typed:
         return None, f"{client.title} cuts a secret, so that what the prompt says is not shown."
-    if sent == given and rendering.refusal:
+    if sent == typed and rendering.refusal:
         return None, f"not rendered: {rendering.refusal}"
-    if sent == given and (rendering.workflow is not None or rendering.error):
+    if sent == typed and (rendering.workflow is not None or rendering.error):
         return rendering.workflow, rendering.error or ""
     try:
-        called = rendering_of(prompt, sent)()
-        if isinstance(called, Coroutine):
-            # The thread that this runs on cannot be stopped while its event loop is idle.
-            called = asyncio.run(asyncio.wait_for(called, time_limit(prompt)))
+        result = rendering_of(prompt, sent)()
+        if isinstance(result, Coroutine):
+            # This thread cannot be stopped while its event loop is idle.
+            result = asyncio.run(asyncio.wait_for(result, time_limit(prompt)))
     except ArgumentsError as errors:
         return None, f"the server refuses what {client.title} sends. {errors}"
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         return None, failure(f"prompt {prompt.name!r}", error)
-    return called, ""
+    return result, ""
 
 
 def _arguments(client: ClientProfile, rendering: Rendering) -> Iterator[Arrival]:
-    arguments, given = rendering.prompt.arguments, _without_secrets(rendering)
-    sent = sent_by(client, arguments, given)
+    arguments, typed = rendering.prompt.arguments, _without_secrets(rendering)
+    sent = sent_by(client, arguments, typed)
     for argument in arguments.ordered:
-        text, meant = sent.get(argument.name), given.get(argument.name)
-        if text is not None or meant is not None:
+        text, original = sent.get(argument.name), typed.get(argument.name)
+        if text is not None or original is not None:
             upload = rendering.uploads.get(argument.name) if argument.takes_bytes else None
-            # Nobody reads base64.
-            shown = str(upload) if upload and text == meant else rendering.redacted(text or "")
-            yield Arrival(argument.name, shown, text == meant)
+            # Base64 is not readable.
+            display = str(upload) if upload and text == original else rendering.redacted(text or "")
+            yield Arrival(argument.name, display, text == original)
 
 
 def _without_secrets(rendering: Rendering) -> dict[str, str]:
-    """What is typed, with as many words for a secret as it has."""
+    """Return the typed values, with one placeholder for each word of a secret."""
     secret = rendering.prompt.arguments.secret
     return {
         name: " ".join("…" for _ in value.split()) if name in secret else value
@@ -172,9 +174,9 @@ def _messages(client: ClientProfile, rendering: Rendering, workflow: Workflow) -
 
 
 def _notes(name: str, rendering: Rendering, workflow: Workflow | None) -> tuple[str, ...]:
-    """What gets in the way: in the signature, and in what the prompt says."""
+    """Return the client's limitations for the signature and for the rendering."""
     prompt = rendering.prompt
-    found = lint_client(name, Catalog([prompt]))
-    found += () if workflow is None else lint_workflow(name, prompt, workflow)
-    sentences = dict.fromkeys(f"{one.message}: {one.hint}" for one in found)
+    diagnostics = lint_client(name, Catalog([prompt]))
+    diagnostics += () if workflow is None else lint_workflow(name, prompt, workflow)
+    sentences = dict.fromkeys(f"{diagnostic.message}: {diagnostic.hint}" for diagnostic in diagnostics)
     return tuple(map(rendering.redacted, sentences))

@@ -1,4 +1,4 @@
-"""The conversation that a prompt starts: its turns, as the page shows them."""
+"""The conversation that a prompt starts: its turns as the page shows them."""
 
 import os
 import tempfile
@@ -22,42 +22,42 @@ from promptkit.language.text import Text
 from promptkit.preview.media import MediaKind, MediaStore, kind_of
 from promptkit.preview.templating import SHORT, formatted
 
-#: A longer text is shown as it is, since nobody waits for its Markdown.
-_MARKDOWN: Final = 50_000
+#: Maximum length of Markdown to format, in characters; formatting longer texts takes too long.
+_MAX_MARKDOWN: Final = 50_000
 
-#: So many messages are shown, until somebody asks for all of them.
-_MOST_TURNS: Final = 200
+#: Number of messages that are shown unless the user requests all.
+_MAX_TURNS: Final = 200
 
-#: What asks for all messages, in place of the number of one.
+#: Requests all messages, in place of the number of one.
 ALL_TURNS: Final = -1
 
-#: A vocabulary, the name under which tiktoken keeps it on disk, and the digest that it must have.
+#: The vocabulary, its file name in tiktoken's cache, and its expected digest.
 _VOCABULARY: Final = "o200k_base"
 _FILE: Final = "fb374d419588a4632f3f557e76b4b70aebbca790"
 _MAX_BYTES: Final = 16 << 20
 _DIGEST: Final = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
-#: The tokens of a longer text are not counted: people wait for the page.
-_LONGEST: Final = 200_000
+#: Maximum length of texts whose tokens are counted, in characters, because users wait for the page.
+_MAX_COUNTED: Final = 200_000
 
 
 @attrs.frozen
 class Writing:
     """
-    Text of a turn.
+    The text of a turn.
 
     Args:
         raw:
-            As it is, perhaps only its beginning.
+            The text, possibly truncated.
 
         formatted:
-            The same, as Markdown; None if it is shown as it is.
+            The text as formatted Markdown; None to show it as it is.
 
         length:
-            How many characters it has, whole.
+            The number of characters of the whole text.
 
         address:
-            Where the text is to copy; None if a page shows each of its characters.
+            The URL of the text for copying; None if the page shows all its characters.
     """
 
     raw: str
@@ -73,16 +73,16 @@ class Medium:
 
     Args:
         kind:
-            ``image``, ``audio`` or ``file``: how it is shown.
+            How it is shown: ``image``, ``audio`` or ``file``.
 
         mime_type:
-            What it is.
+            Its MIME type.
 
         size:
-            How large, for people.
+            Its size, formatted for users.
 
         address:
-            Where the browser finds it.
+            Its URL.
     """
 
     kind: MediaKind
@@ -94,17 +94,17 @@ class Medium:
 @attrs.frozen
 class Document:
     """
-    An embedded resource, unfolded.
+    The content of an embedded resource.
 
     Args:
         uri:
-            Its name.
+            Its URI.
 
         mime_type:
-            What it is, if that is known.
+            Its MIME type, if known.
 
         shown:
-            Its text, or its bytes.
+            Its text or bytes.
     """
 
     uri: str
@@ -115,26 +115,26 @@ class Document:
 @attrs.frozen
 class TurnView:
     """
-    One message.
+    One message as the page shows it.
 
     Args:
         number:
-            Counts from 1.
+            Its number, starting at 1.
 
         message:
             The message.
 
         kind:
-            What it holds, in a word.
+            The kind of its content, in a word.
 
         shown:
-            What it holds.
+            Its content.
 
         tokens:
-            About how many tokens its text takes; 0 if it has none.
+            The approximate number of tokens of its text; 0 if it has none.
 
         redacted:
-            Hides what is secret in the text of a link.
+            Hides secrets in the text of a link.
     """
 
     number: int
@@ -154,14 +154,14 @@ class TurnView:
 @attrs.frozen
 class Conversation:
     """
-    Makes what the page shows of content.
+    Converts content for the page.
 
     Args:
         media:
-            Keeps what browsers will ask for.
+            Stores media until browsers request them.
 
         redacted:
-            Hides what is secret in text.
+            Hides secrets in text.
     """
 
     media: MediaStore
@@ -169,31 +169,31 @@ class Conversation:
 
     def turns(self, workflow: Workflow, whole: int = 0) -> list[TurnView]:
         """
-        Return the turns of a workflow; of a great many the first, and at least up to the one shown whole.
+        Return the turns of a workflow, truncating long conversations and long texts.
 
         Args:
             workflow:
-                What a prompt says.
+                The workflow to show.
 
             whole:
-                The number of a turn that is shown whole, however long; 0 for none, `ALL_TURNS` for all turns.
+                The number of a turn that is shown in full; 0 for none, `ALL_TURNS` for all turns.
         """
-        shown = workflow.shown if whole == ALL_TURNS else workflow.shown[: max(whole, _MOST_TURNS)]
+        messages = workflow.shown if whole == ALL_TURNS else workflow.shown[: max(whole, _MAX_TURNS)]
         return [
             self._turn(number, message, None if number == whole else SHORT)
-            for number, message in enumerate(shown, 1)
+            for number, message in enumerate(messages, 1)
         ]
 
-    def document(self, resource: EmbeddedResource, most: int | None = SHORT) -> Document:
+    def document(self, resource: EmbeddedResource, max_length: int | None = SHORT) -> Document:
         """
-        Return a resource, unfolded.
+        Return the content of an embedded resource.
 
         Args:
             resource:
                 The resource.
 
-            most:
-                How many characters are shown at most; None for all.
+            max_length:
+                The maximum number of characters; None for all.
         """
         name, mime_type = self.redacted(resource.uri), resource.mime_type
         if resource.text is None:
@@ -201,32 +201,34 @@ class Conversation:
         text, canonical = self.redacted(resource.text), canonical_type(mime_type or "")
         if kind_of(canonical) == "image":  # SVG is text
             return Document(name, mime_type, self._medium(text.encode(errors="replace"), canonical))
-        return Document(name, mime_type, self._writing(text, most, is_markdown=canonical == "text/markdown"))
+        return Document(
+            name, mime_type, self._writing(text, max_length, is_markdown=canonical == "text/markdown")
+        )
 
-    def _turn(self, number: int, message: Message, most: int | None) -> TurnView:
+    def _turn(self, number: int, message: Message, max_length: int | None) -> TurnView:
         content = message.content
-        kind, shown = self._view(content, most)
+        kind, view = self._view(content, max_length)
         tokens = sum(map(_tokens, content.texts))
-        return TurnView(number, message, kind, shown, tokens, self.redacted)
+        return TurnView(number, message, kind, view, tokens, self.redacted)
 
     def _view(
-        self, content: Content, most: int | None
+        self, content: Content, max_length: int | None
     ) -> tuple[str, Writing | Medium | Document | ResourceLink]:
         if isinstance(content, Text):
-            return "text", self._writing(self.redacted(content.text), most)
+            return "text", self._writing(self.redacted(content.text), max_length)
         if isinstance(content, EmbeddedResource):
-            return "resource", self.document(content, most)
+            return "resource", self.document(content, max_length)
         if isinstance(content, ResourceLink):
             return "link", content
-        assert isinstance(content, Media)  # noqa: S101 (there is no other content)
+        assert isinstance(content, Media)  # noqa: S101 (no other kind of content exists)
         medium = self._medium(content.data, str(content.mime_type))
         return medium.kind, medium
 
-    def _writing(self, text: str, most: int | None, *, is_markdown: bool = True) -> Writing:
-        raw = text[:most]
-        is_shown = len(raw) == len(text) and escape_invisible(text) == text
-        markdown = formatted(raw) if is_markdown and len(raw) <= _MARKDOWN else None
-        return Writing(raw, markdown, len(text), None if is_shown else self.media.keep_text(text))
+    def _writing(self, text: str, max_length: int | None, *, is_markdown: bool = True) -> Writing:
+        raw = text[:max_length]
+        is_complete = len(raw) == len(text) and escape_invisible(text) == text
+        markdown = formatted(raw) if is_markdown and len(raw) <= _MAX_MARKDOWN else None
+        return Writing(raw, markdown, len(text), None if is_complete else self.media.keep_text(text))
 
     def _medium(self, data: bytes, mime_type: str) -> Medium:
         name = canonical_type(mime_type)
@@ -234,23 +236,23 @@ class Conversation:
 
 
 def _tokens(text: str) -> int:
-    """About how many tokens a text takes: counted where tiktoken and its vocabulary are, else guessed."""
+    """Return the approximate number of tokens: counted with tiktoken if available, otherwise estimated."""
     count = _counter()
-    if count is None or len(text) > _LONGEST:
-        return -(-len(text) // 4)  # English text has about so many characters a token
+    if count is None or len(text) > _MAX_COUNTED:
+        return -(-len(text) // 4)  # English text has about 4 characters per token
     return count(text)
 
 
 @cache
 def _counter() -> Callable[[str], int] | None:
-    usual = Path(tempfile.gettempdir()) / "data-gym-cache"
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", usual))
+    default = Path(tempfile.gettempdir()) / "data-gym-cache"
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
     try:
-        data = read_regular_file(Path(folder, _FILE), _MAX_BYTES)  # others may write to the folder
-        import tiktoken  # type: ignore[import-not-found,unused-ignore]  # users may have it
+        data = read_regular_file(Path(folder, _FILE), _MAX_BYTES)  # other users might write to the folder
+        import tiktoken  # type: ignore[import-not-found,unused-ignore]  # optional
     except (OSError, ModuleNotFoundError):
         return None
-    if sha256(data).hexdigest() != _DIGEST:  # tiktoken would fetch another
+    if sha256(data).hexdigest() != _DIGEST:  # tiktoken would download it
         return None
     encoding = tiktoken.get_encoding(_VOCABULARY)
     return lambda text: len(encoding.encode_ordinary(text))

@@ -1,8 +1,8 @@
 """
-Forms: the fields of a prompt's arguments, and what people entered as a client would send it.
+Forms: the fields of a prompt's arguments, and the submitted values as a client would send them.
 
-A field is sent under its argument's name. What belongs to it is sent under that name, a dot and a word, which
-no argument is called: ``when.offset``.
+A field is sent under its argument's name. Related fields are sent under that name, a dot and a word, which
+cannot be an argument's name: ``when.offset``.
 """
 
 from base64 import b64decode, b64encode
@@ -21,14 +21,14 @@ from promptkit.preview.controls import Control, control_of, is_by_line, takes_fi
 from promptkit.preview.media import Upload, Uploads, number_in
 from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
 
-#: Controls in which people see what they can enter.
+#: Controls that show which values are possible.
 _PLAIN: Final = frozenset({"radios", "select", "switch", "moment", "file"})
 
-#: Controls that hold the digest of a value.
+#: Controls that contain the digest of a value.
 _HIDDEN: Final = frozenset({"file", "kept"})
 
-#: In characters: neither servers nor people take a longer one.
-_LONGEST_QUERY: Final = 6_000
+#: Maximum length of a link's query in characters; longer URLs are rejected by servers and unwieldy.
+_MAX_QUERY: Final = 6_000
 
 
 @attrs.frozen
@@ -38,49 +38,49 @@ class Field:
 
     Args:
         name:
-            The argument.
+            The argument's name.
 
         label:
             Its title, or its name.
 
         key:
-            What the ids of its elements end with.
+            The suffix of the ids of its elements.
 
         control:
-            What is drawn.
+            Its control.
 
         required:
-            Whether it has to be given.
+            Whether a value is required.
 
         description:
             What to enter.
 
         examples:
-            Values that its author gives, as a client sends them.
+            The author's examples, as a client sends them.
 
         faults:
-            What is wrong with its value.
+            The errors of its value.
 
         completes:
-            Whether values are offered while people type.
+            Whether values are suggested while users type.
 
         may_be_empty:
-            Whether ``""`` is a value, too, and whether it is the value.
+            Whether ``""`` is its value; None if ``""`` is not a value.
 
         takes_file:
-            Whether its value may be read from a file.
+            Whether its value can be read from a file.
 
         takes_files:
-            Whether it may be read from several.
+            Whether its value can be read from several files.
 
         upload:
-            What is sent in place of what is typed, or cannot be sent.
+            The uploaded value, if any, including one that cannot be sent.
 
         reads:
             How often its text was read from a file.
 
         is_given:
-            Whether it has a value: then it is said at once what is wrong with it.
+            Whether it has a value, so that its errors are shown immediately.
 
         is_unknown:
             Whether the prompt has no such argument.
@@ -106,9 +106,9 @@ class Field:
     @property
     def shape(self) -> str:
         """
-        Equal for controls that differ in what people typed alone.
+        A checksum that is equal for controls that differ only in the typed value.
 
-        A page keeps such a control as it is: to write it anew would disturb who types.
+        A page keeps a control with the same shape, because replacing it would disturb users while they type.
         """
         control = self.control
         labels = [choice.label for choice in control.choices]
@@ -120,14 +120,14 @@ class Field:
 @attrs.frozen
 class Submission:
     """
-    What a form sent.
+    The submitted values of a form.
 
     Args:
         given:
             The values by argument name, as a client would send them.
 
         uploads:
-            Those that are sent, or cannot be sent, by argument name.
+            The uploads by argument name, including invalid ones.
 
         reads:
             How often text was read from a file, by argument name.
@@ -139,40 +139,44 @@ class Submission:
 
     @property
     def faults(self) -> tuple[InvalidArgument, ...]:
-        """What is wrong with uploads."""
-        return tuple(InvalidArgument(name, one.refusal) for name, one in self.uploads.items() if one.refusal)
+        """The errors of uploads."""
+        return tuple(
+            InvalidArgument(name, upload.refusal) for name, upload in self.uploads.items() if upload.refusal
+        )
 
 
 def fields_of(
-    arguments: Arguments, submission: Submission, kept: Uploads, faults: Iterable[InvalidArgument] = ()
+    arguments: Arguments, submission: Submission, store: Uploads, faults: Iterable[InvalidArgument] = ()
 ) -> tuple[Field, ...]:
     """
-    Return the fields of a form: one for each argument, and one for each value that has no argument.
+    Return the fields of a form: one for each argument, and one for each value without an argument.
 
     Args:
         arguments:
             The arguments of a prompt.
 
         submission:
-            What the form holds.
+            The submitted values.
 
-        kept:
-            Keeps the values that no control can show.
+        store:
+            Stores the values that no control can show.
 
         faults:
-            What is wrong with the values.
+            The errors of the values.
     """
-    faults, given = tuple(faults), submission.given
-    known = [_field(argument, submission, kept, faults) for argument in arguments.ordered]
-    names = [*given, *(fault.argument for fault in faults)]
+    faults, values = tuple(faults), submission.given
+    fields = [_field(argument, submission, store, faults) for argument in arguments.ordered]
+    names = [*values, *(fault.argument for fault in faults)]
     unknown = [name for name in dict.fromkeys(names) if name not in arguments.by_name]
-    others = [_unknown_field(name, given.get(name, ""), faults, at) for at, name in enumerate(unknown, 1)]
-    return (*known, *others)
+    unknown_fields = [
+        _unknown_field(name, values.get(name, ""), faults, number) for number, name in enumerate(unknown, 1)
+    ]
+    return (*fields, *unknown_fields)
 
 
-def submission_of(arguments: Arguments, form: Any, kept: Uploads) -> Submission:
+def submission_of(arguments: Arguments, form: Any, store: Uploads) -> Submission:
     """
-    Return all that a form, or a link, says.
+    Return the values that a form or a link submits.
 
     Args:
         arguments:
@@ -181,48 +185,48 @@ def submission_of(arguments: Arguments, form: Any, kept: Uploads) -> Submission:
         form:
             Starlette's ``FormData`` or ``QueryParams``.
 
-        kept:
-            Keeps what was uploaded.
+        store:
+            Stores uploads.
     """
     names = dict.fromkeys(filter(None, (key.partition(".")[0] for key in form)))
-    given = {name: value for name in names if (value := _value(form, name)) is not None}
-    reads = {name: count for name in given if (count := number_in(form.get(f"{name}.reads")))}
+    values = {name: value for name in names if (value := _value(form, name)) is not None}
+    reads = {name: count for name in values if (count := number_in(form.get(f"{name}.reads")))}
     uploads = {}
-    for name, upload in kept.of(arguments, form).items():
+    for name, upload in store.of(arguments, form).items():
         argument = arguments.by_name[name]
         if upload.value is not None:
-            given[name] = upload.value
+            values[name] = upload.value
         if upload.value is not None and control_of(argument, upload.value).kind not in _HIDDEN:
-            reads[name] = number_in(form.get(f"{name}.reads")) + 1  # shown as if people had typed it
+            reads[name] = number_in(form.get(f"{name}.reads")) + 1  # shown as if the user had typed it
         else:
             uploads[name] = upload
-    ordered = dict.fromkeys((*arguments.by_name, *given))
-    return Submission({name: given[name] for name in ordered if name in given}, uploads, reads)
+    ordered = dict.fromkeys((*arguments.by_name, *values))
+    return Submission({name: values[name] for name in ordered if name in values}, uploads, reads)
 
 
-def query_of(arguments: Arguments, given: Mapping[str, str]) -> str:
+def query_of(arguments: Arguments, values: Mapping[str, str]) -> str:
     """
     Return the query of a link that shows the same page.
 
-    Secrets are left out, and so are uploads, and texts that would make the link too long.
+    It omits secrets, uploads, and texts that would make the link too long.
 
     Args:
         arguments:
             The arguments of a prompt.
 
-        given:
+        values:
             The values, as a client sends them.
     """
     query = ""
-    for name, value in given.items():
+    for name, value in values.items():
         argument = arguments.by_name.get(name)
         if argument is None or not (argument.arg.secret or argument.takes_bytes):
-            longer = f"{query}&{urlencode([_linked(name, value)])}"
-            query = longer if len(longer) <= _LONGEST_QUERY else query
+            extended = f"{query}&{urlencode([_link_parameter(name, value)])}"
+            query = extended if len(extended) <= _MAX_QUERY else query
     return query.removeprefix("&")
 
 
-def _linked(name: str, value: str) -> tuple[str, str]:
+def _link_parameter(name: str, value: str) -> tuple[str, str]:
     if not value:
         return f"{name}.empty", "on"
     if typeable(value):
@@ -231,9 +235,9 @@ def _linked(name: str, value: str) -> tuple[str, str]:
 
 
 def _value(form: Any, name: str) -> str | None:
-    """The value of an argument; None if it is not given."""
-    if isinstance(kept := form.get(f"{name}.base64"), str):
-        return _decoded(kept)
+    """Return the value of an argument; None if it is not given."""
+    if isinstance(encoded := form.get(f"{name}.base64"), str):
+        return _decode(encoded)
     text = form.get(name)
     if isinstance(text, str) and text:
         offset = form.get(f"{name}.offset")
@@ -242,24 +246,24 @@ def _value(form: Any, name: str) -> str | None:
     return "" if f"{name}.empty" in form else None
 
 
-def _decoded(kept: str) -> str | None:
+def _decode(encoded: str) -> str | None:
     try:
-        return b64decode(kept, validate=True).decode(errors="surrogatepass")
-    except ValueError:  # somebody has written the link by hand
+        return b64decode(encoded, validate=True).decode(errors="surrogatepass")
+    except ValueError:  # the link was written by hand
         return None
 
 
 def _field(
-    argument: Argument, submission: Submission, kept: Uploads, faults: Iterable[InvalidArgument]
+    argument: Argument, submission: Submission, store: Uploads, faults: Iterable[InvalidArgument]
 ) -> Field:
-    name, given = argument.name, submission.given.get(argument.name)
+    name, sent = argument.name, submission.given.get(argument.name)
     upload = submission.uploads.get(name)
-    if upload is not None and upload.value is not None:  # nobody looks through its value again
+    if upload is not None and upload.value is not None:  # the value need not be examined again
         control = Control("file" if argument.takes_bytes else "kept")
     else:
-        control = control_of(argument, given)
+        control = control_of(argument, sent)
     if upload is None and control.kind in _HIDDEN and control.value:
-        upload = kept.keep_value(argument, control.value)
+        upload = store.keep_value(argument, control.value)
     is_line = control.kind == "line" and control.attributes.get("type") != "password"
     return Field(
         name,
@@ -269,35 +273,35 @@ def _field(
         required=argument.required,
         description=_hint(argument, control),
         examples=() if argument.arg.secret else tuple(map(text_of, argument.examples)),
-        faults=tuple(_described(argument, fault, given) for fault in faults if fault.argument == name),
+        faults=tuple(_describe(argument, fault, sent) for fault in faults if fault.argument == name),
         completes=argument.completer is not None and is_line,
-        may_be_empty=given == "" if argument.blank_is_value and not argument.arg.secret else None,
+        may_be_empty=sent == "" if argument.blank_is_value and not argument.arg.secret else None,
         takes_file=takes_file(argument, control),
         takes_files=is_by_line(argument) and argument.takes_bytes,
         upload=upload,
         reads=submission.reads.get(name, 0),
-        is_given=bool(given) or upload is not None,
+        is_given=bool(sent) or upload is not None,
     )
 
 
-def _described(argument: Argument, fault: InvalidArgument, given: str | None) -> str:
-    """What is wrong with an argument, and in which line of a list."""
-    where = None
-    if given and not argument.arg.secret and is_by_line(argument):
-        where = _line_of(given, fault.path)
-    return f"{fault} ({where})" if where else str(fault)
+def _describe(argument: Argument, fault: InvalidArgument, sent: str | None) -> str:
+    """Return the text of an argument's error, with the line of a list's item."""
+    line = None
+    if sent and not argument.arg.secret and is_by_line(argument):
+        line = _line_of(sent, fault.path)
+    return f"{fault} ({line})" if line else str(fault)
 
 
 def _line_of(text: str, path: str) -> str | None:
-    """The line of an item of a list that has a line for each."""
+    """Return the line of an item of a list with one item per line."""
     number = path[1:-1]
-    lines = [at for at, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [line_number for line_number, line in enumerate(text.splitlines(), 1) if line.strip()]
     is_item = number.isdecimal() and len(lines) > 1 and int(number) < len(lines)
     return f"line {lines[int(number)]}" if is_item else None
 
 
 def _hint(argument: Argument, control: Control) -> str | None:
-    """The author's words, and what to enter if the control does not show that. Examples have buttons."""
+    """Return the author's description, and the accepted values if the control does not show them."""
     arg = argument.arg
     if arg.env:
         return argument.description
@@ -307,20 +311,20 @@ def _hint(argument: Argument, control: Control) -> str | None:
     return f"{arg.description} ({hint})" if hint else arg.description
 
 
-def _unknown_field(name: str, given: str, faults: Iterable[InvalidArgument], number: int) -> Field:
+def _unknown_field(name: str, sent: str, faults: Iterable[InvalidArgument], number: int) -> Field:
     return Field(
         name,
         name,
         f"unknown-{number}",
-        Control("area", given),
+        Control("area", sent),
         faults=tuple(str(fault) for fault in faults if fault.argument == name),
-        description="The prompt has no such argument: empty the field to leave it out.",
+        description="The prompt has no such argument: empty the field to omit it.",
         is_unknown=True,
     )
 
 
 def _placeholder(argument: Argument) -> dict[str, str]:
-    """The default, in the place of a value that is not given."""
+    """Return the attribute that shows the default while no value is entered."""
     default = argument.default
     if default is NO_DEFAULT or default is None or argument.arg.secret:
         return {}

@@ -1,4 +1,4 @@
-"""Media in the preview: files that a form uploads, and media that a page shows."""
+"""Media in the preview: uploaded files, and media that a page shows."""
 
 import re
 from base64 import b64encode
@@ -22,16 +22,16 @@ from promptkit.preview.controls import value_of
 
 T = TypeVar("T")
 
-#: How browsers show bytes. A file can only be saved.
+#: How browsers show bytes; a file can only be downloaded.
 MediaKind: TypeAlias = Literal["image", "audio", "file"]
 
-#: How much is kept; the oldest is dropped first.
+#: Maximum size of all stored media; the oldest are evicted first.
 _MOST_BYTES: Final = 256 * 1024 * 1024
 
-#: Whatever a document holds, nothing in it may run or be fetched.
+#: Documents must not run or fetch anything, whatever their content.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
-#: What browsers show as images. They run nothing in an image, SVG among them.
+#: Types that browsers show as images. Images cannot run scripts, not even SVG.
 _IMAGES: Final = IMAGE_TYPES | {"image/svg+xml", "image/bmp", "image/avif"}
 
 
@@ -42,32 +42,32 @@ def kind_of(mime_type: str) -> MediaKind:
 
 class BoundedStore(Generic[T]):
     """
-    Values by a key, up to a size: those that were used longest ago are dropped. Any thread may use it.
+    A thread-safe cache of values with a size limit, which evicts the least recently used ones.
 
     Args:
-        most:
-            How large they may be together. One that is larger is kept alone.
+        max_size:
+            The maximum total size. A single larger value is still stored.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
         self._size = 0
         self._values: OrderedDict[str, tuple[T, int]] = OrderedDict()
         self._lock = Lock()
 
     def put(self, key: str, value: T, size: int) -> None:
-        """Keep a value of a size. What has the key already stays."""
+        """Store a value of the given size, unless the key is present."""
         with self._lock:
             if key not in self._values:
                 self._values[key] = value, size
                 self._size += size
             self._values.move_to_end(key)
-            while self._size > self._most and len(self._values) > 1:
-                _, (_, dropped) = self._values.popitem(last=False)
-                self._size -= dropped
+            while self._size > self._max_size and len(self._values) > 1:
+                _, (_, evicted_size) = self._values.popitem(last=False)
+                self._size -= evicted_size
 
     def get(self, key: str) -> T | None:
-        """Return a value; None if it was dropped, or never was there."""
+        """Return a value; None if it was evicted or never stored."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -76,27 +76,27 @@ class BoundedStore(Generic[T]):
 
 
 class MediaStore:
-    """Bytes by their digest, so that what is shown again has the same address. Any thread may use it."""
+    """A thread-safe store of bytes by digest, so that the same content always has the same URL."""
 
     def __init__(self) -> None:
         self._store: BoundedStore[tuple[bytes, str]] = BoundedStore(_MOST_BYTES)
 
     def keep(self, data: bytes, mime_type: str) -> str:
-        """Keep bytes, and return their address."""
+        """Store bytes, and return their URL."""
         digest = sha256(mime_type.encode(errors="replace") + b"\0" + data).hexdigest()[:32]
         self._store.put(digest, (data, mime_type), len(data))
         return f"/media/{digest}"
 
     def keep_text(self, text: str) -> str:
-        """Keep a text to copy, and return its address."""
+        """Store a text for copying, and return its URL."""
         return self.keep(text.encode(errors="replace"), "text/plain")
 
     def response(self, digest: str) -> Response:
-        """Return what a browser is sent for an address: to show if it is media, else to save."""
-        found = self._store.get(digest)
-        if found is None:
-            return Response("This is not kept any more. Render the prompt again.", 404)
-        data, mime_type = found
+        """Return the response for a URL: media to show, or other content to download."""
+        entry = self._store.get(digest)
+        if entry is None:
+            return Response("This rendering has expired. Render the prompt again.", 404)
+        data, mime_type = entry
         headers = {"content-security-policy": _POLICY, "cache-control": "private, max-age=3600"}
         if kind_of(mime_type) == "file":
             headers["content-disposition"] = "attachment"
@@ -104,19 +104,19 @@ class MediaStore:
         return Response(data, media_type=mime_type, headers=headers)
 
 
-#: Bytes of the files of one field. forms.js looks at them before it sends any.
+#: Maximum size of the files of one field in bytes. forms.js checks it before it sends files.
 MAX_UPLOAD_SIZE: Final = 4 * 1024 * 1024
 
-#: Bytes of a whole form: some files at once, and texts.
+#: Maximum size of a whole form in bytes: several files, and texts.
 _MAX_FORM_SIZE: Final = 8 * MAX_UPLOAD_SIZE
 
-#: How much is kept, in characters.
+#: Maximum size of all stored uploads, in characters.
 _MOST_KEPT: Final = 256 * 1024 * 1024
 
 _TOO_LARGE: Final = f"is too large: the preview takes files of at most {MAX_UPLOAD_SIZE // 1024**2} MiB"
-_FORGOTTEN: Final = "is not kept any more: choose it again"
+_EVICTED: Final = "has expired: choose the file again"
 _FORM_TOO_LARGE: Final = (
-    f"What was sent is too large: the preview takes {_MAX_FORM_SIZE // 1024**2} MiB at once, "
+    f"The form is too large: the preview takes {_MAX_FORM_SIZE // 1024**2} MiB at once, "
     f"and files of at most {MAX_UPLOAD_SIZE // 1024**2} MiB."
 )
 
@@ -124,23 +124,23 @@ _FORM_TOO_LARGE: Final = (
 @attrs.frozen
 class Upload:
     """
-    What the files of one field come to, or a value of another kind that no control can show.
+    The uploaded files of one field, or a value that no control can show.
 
     Args:
         value:
-            What a client would send; None if it cannot be sent.
+            The value that a client would send; None if it cannot be sent.
 
         files:
-            What the files are called; none for a value that was read from none.
+            The names of the files; empty for a value that was not read from a file.
 
         size:
-            The bytes of the files, or of the value.
+            The size of the files or the value in bytes.
 
         refusal:
-            Why it cannot be sent, as a predicate of the argument's name; None if it can.
+            Why it cannot be sent, as a predicate of the argument's name; None if it can be sent.
 
         digest:
-            What the form holds in its place; ``""`` until it is kept.
+            The digest that the form contains instead of the value; ``""`` until it is stored.
     """
 
     value: str | None
@@ -151,7 +151,7 @@ class Upload:
 
     @property
     def filename(self) -> str:
-        """What the files are called, in one line."""
+        """The names of the files, on one line."""
         return ", ".join(self.files)
 
     def __str__(self) -> str:
@@ -159,13 +159,13 @@ class Upload:
 
 
 class Uploads:
-    """Uploads by their digest. Any thread may use it."""
+    """A thread-safe store of uploads by digest."""
 
     def __init__(self) -> None:
         self._store: BoundedStore[Upload] = BoundedStore(_MOST_KEPT)
 
     def keep(self, upload: Upload) -> Upload:
-        """Keep an upload, and return it with its digest."""
+        """Store an upload, and return it with its digest."""
         parts = (*upload.files, str(upload.size), upload.refusal or "", upload.value or "")
         digest = sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
         upload = attrs.evolve(upload, digest=digest)
@@ -173,17 +173,21 @@ class Uploads:
         return upload
 
     def keep_value(self, argument: Argument, value: str) -> Upload:
-        """Keep a value that was not read from a file."""
-        found = value_of(argument, value) if argument.takes_bytes else None
-        if found is None:
-            found = value.encode(errors="surrogatepass")
-        several = found if isinstance(found, Collection) and not isinstance(found, bytes) else [found]
-        data = (each.data if isinstance(each, Media) else each for each in several)
+        """Store a value that was not read from a file."""
+        converted = value_of(argument, value) if argument.takes_bytes else None
+        if converted is None:
+            converted = value.encode(errors="surrogatepass")
+        items = (
+            converted
+            if isinstance(converted, Collection) and not isinstance(converted, bytes)
+            else [converted]
+        )
+        data = (item.data if isinstance(item, Media) else item for item in items)
         return self.keep(Upload(value, size=sum(map(len, data))))
 
     def of(self, arguments: Arguments, form: Any) -> dict[str, Upload]:
         """
-        Return what a form says of uploads, by the argument that they fill.
+        Return the uploads of a form by argument name.
 
         Args:
             arguments:
@@ -192,28 +196,28 @@ class Uploads:
             form:
                 Starlette's ``FormData`` or ``QueryParams``.
         """
-        found = ((argument.name, self._sent(argument, form)) for argument in arguments.ordered)
-        return {name: upload for name, upload in found if upload is not None}
+        uploads = ((argument.name, self._find_upload(argument, form)) for argument in arguments.ordered)
+        return {name: upload for name, upload in uploads if upload is not None}
 
-    def _sent(self, argument: Argument, form: Any) -> Upload | None:
-        """A file counts first, then one that forms.js has not sent, then one that was kept."""
+    def _find_upload(self, argument: Argument, form: Any) -> Upload | None:
+        """Return the upload of an argument: a file, or a rejected file's size, or a stored value."""
         if files := _files(form, argument.name):
             return self.keep(_read(argument, files))
         if isinstance(oversized := form.get(f"{argument.name}.oversized"), str):
             size, _, filename = oversized.partition(" ")
             return self.keep(_oversized((filename,), number_in(size)))
         if isinstance(digest := form.get(f"{argument.name}.upload"), str):
-            return self._store.get(digest) or Upload(None, refusal=_FORGOTTEN, digest=digest)
+            return self._store.get(digest) or Upload(None, refusal=_EVICTED, digest=digest)
         return None
 
 
 @asynccontextmanager
 async def form_of(request: Request) -> AsyncIterator[FormData]:
     """
-    Yield the form that a request has sent.
+    Yield the form of a request.
 
     Raises:
-        HTTPException: If it is too large, or does not say its size: then nothing of it is read.
+        HTTPException: If it is too large, or has no Content-Length. It is not read then.
     """
     length = request.headers.get("content-length")
     if length is None or number_in(length) > _MAX_FORM_SIZE:
@@ -223,12 +227,12 @@ async def form_of(request: Request) -> AsyncIterator[FormData]:
 
 
 def number_in(text: object) -> int:
-    """Return the number that a browser has sent; 0 if it is none."""
+    """Return the number that a browser sent; 0 if it is invalid."""
     return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,15}", text) else 0
 
 
 def _files(form: Any, name: str) -> list[UploadFile]:
-    # A field without a file is sent as a file without a name.
+    # Browsers send an empty file field as a file without a name.
     sent = form.getlist(f"{name}.file")
     return [file for file in sent if isinstance(file, UploadFile) and file.filename]
 
@@ -240,12 +244,12 @@ def _read(argument: Argument, files: Sequence[UploadFile]) -> Upload:
         return _oversized(names, size)
     data = [file.file.read() for file in files]
     if argument.takes_bytes:
-        return Upload("\n".join(b64encode(each).decode() for each in data), names, size)
+        return Upload("\n".join(b64encode(content).decode() for content in data), names, size)
     try:
-        text = "\n".join(each.decode("utf-8-sig") for each in data)
+        text = "\n".join(content.decode("utf-8-sig") for content in data)
     except UnicodeDecodeError as error:
         filename = ", ".join(names)
-        reason = f"cannot be read from {filename!r}: it is no UTF-8 text (byte {error.start + 1})"
+        reason = f"cannot be read from {filename!r}: it is not UTF-8 text (byte {error.start + 1})"
         return Upload(None, names, size, reason)
     return Upload(text.replace("\r\n", "\n").replace("\r", "\n"), names, size)
 

@@ -1,4 +1,4 @@
-"""What the pages of all kinds have in common: the version that they show, and how they are drawn."""
+"""The base class of all pages: the version that they show, and how they are rendered."""
 
 from asyncio import FIRST_COMPLETED, create_task, ensure_future, wait
 from collections.abc import Awaitable, Sequence
@@ -16,20 +16,20 @@ T = TypeVar("T")
 
 class Endpoints:
     """
-    Answers the requests of some pages.
+    Handles the requests of some pages.
 
     Args:
         live:
-            Has what is shown.
+            The served catalogs.
 
         targets:
-            How the pages call it.
+            The targets as the pages show them.
 
         media:
-            Keeps what browsers will ask for.
+            Stores media until browsers request them.
 
         editor:
-            The scheme of the URLs that open a place in an editor; ``""`` for no such links.
+            The URL scheme that opens a location in an editor; ``""`` for no such links.
     """
 
     def __init__(self, live: Live, targets: Sequence[str], media: MediaStore, editor: str) -> None:
@@ -39,31 +39,31 @@ class Endpoints:
         self._editor = editor
 
     def _version(self, request: Request) -> CatalogVersion:
-        """What a request is answered with, whatever is saved meanwhile."""
+        """Return the catalog version of a request, which stays the same until its response."""
         if not hasattr(request.state, "version"):
             request.state.version = self._live.newest
         version: CatalogVersion = request.state.version
         return version
 
     def _draw(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """A page, or a part of one."""
-        known = {"version": self._version(request), "target": " ".join(self._targets), "status": status}
-        return HTMLResponse(page(template, self._editor, **known, **values), status)
+        """Render a page, or a part of one."""
+        common = {"version": self._version(request), "target": " ".join(self._targets), "status": status}
+        return HTMLResponse(page(template, self._editor, **common, **values), status)
 
 
 async def unless_gone(request: Request, work: Awaitable[T]) -> T:
-    """Return what *work* returns, or cancel it, and raise ClientDisconnect, when its page is gone."""
-    task, gone = ensure_future(work), create_task(_gone(request))
+    """Return the result of *work*; if the page disconnects, cancel it and raise ClientDisconnect."""
+    task, disconnect = ensure_future(work), create_task(_wait_for_disconnect(request))
     try:
-        await wait((task, gone), return_when=FIRST_COMPLETED)
+        await wait((task, disconnect), return_when=FIRST_COMPLETED)
         if not task.done():
             raise ClientDisconnect
         return task.result()
     finally:
         task.cancel()
-        gone.cancel()
+        disconnect.cancel()
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""The page of a prompt: its form, what it says, its cases, and what else there is to see of it."""
+"""The page of a prompt: its form, its conversation, its cases and its other tabs."""
 
 import asyncio
 from asyncio import CancelledError, to_thread
@@ -34,23 +34,23 @@ from promptkit.server.user_code import CallTimeoutError, time_limit
 @attrs.frozen
 class CaseView:
     """
-    A case, and what came of it.
+    A case and its outcome.
 
     Args:
         case:
             The case.
 
         rendering:
-            What came of it.
+            Its outcome.
 
         fault:
-            What its author does not expect; None if it is as expected.
+            How the outcome differs from the expected one; None if it does not.
 
         refusal:
-            The words in which it is refused, as it has to be; None if it is not.
+            The message of the expected error; None if there is none.
 
         turns:
-            What the prompt says.
+            The turns of the conversation.
     """
 
     case: Case
@@ -62,27 +62,27 @@ class CaseView:
 
 def opening(prompt: CompiledPrompt, name: str | None = None) -> Mapping[str, str]:
     """
-    Return what the form of a prompt holds when it is opened: an input of its author, if there is one.
+    Return the initial values of a prompt's form: an input from its author, if there is one.
 
     Args:
         prompt:
             The prompt.
 
         name:
-            The name of a case; None for the first that is rendered, or the first example.
+            The name of a case; None for the first case that must succeed, or the first example.
     """
     saved = sendable(prompt.saved())
     if name is not None:
         return next((sent for case, sent in saved if case.name == name), {})
-    if not prompt.sample:  # nothing is rendered before somebody asks for it
+    if not prompt.sample:  # nothing is rendered before the user requests it
         return {}
-    rendered = (sent for case, sent in saved if case.refusal is None)
-    return next(chain(rendered, filter(None, prompt.arguments.example_texts)), {})
+    successful = (sent for case, sent in saved if case.refusal is None)
+    return next(chain(successful, filter(None, prompt.arguments.example_texts)), {})
 
 
 async def views_of(calls: LimitedCalls, prompt: CompiledPrompt, media: MediaStore) -> list[CaseView]:
     """
-    Render a prompt for its cases.
+    Render the cases of a prompt.
 
     Args:
         calls:
@@ -92,7 +92,7 @@ async def views_of(calls: LimitedCalls, prompt: CompiledPrompt, media: MediaStor
             The prompt.
 
         media:
-            Keeps what browsers will ask for.
+            Stores media until browsers request them.
     """
     views = []
     for case, sent in sendable(prompt.saved()):
@@ -106,39 +106,39 @@ async def views_of(calls: LimitedCalls, prompt: CompiledPrompt, media: MediaStor
     return views
 
 
-#: What asks for one turn whole, for the defaults of a prompt, for a tab, or for the values of a case. No
-#: argument has a name like these.
+#: Form parameters: show one turn in full, render the prompt's defaults, open a tab, use the values of a case.
+#: No argument can have these names.
 SHOW_ALL: Final = "show-all"
 _RENDER: Final = "render-it"
 _TAB: Final = "open-tab"
 _CASE: Final = "use-case"
 
-#: The tab that is open at first.
+#: The tab that is initially open.
 _FIRST_TAB: Final = "conversation"
 
-#: The labels of the tabs that show something else than the conversation, by the name in their addresses.
+#: The labels of the tabs other than the conversation, by their name in URLs.
 PANELS: Final = {"cases": "Cases", "changes": "Changes", **TABS}
 
-#: How long a page waits for its prompt, in seconds. One that takes longer is shown when it is there.
-_AT_ONCE_S: Final = 0.2
+#: Time in seconds that a page waits for its prompt. Slower renderings are shown when they are complete.
+_PAGE_WAITS_S: Final = 0.2
 
-#: How long it is kept for the page to ask for it.
-_ASKED_WITHIN_S: Final = 10.0
+#: Time in seconds within which the page must request a slow rendering.
+_REQUESTED_WITHIN_S: Final = 10.0
 
-#: What is rendered: the version, the prompt, and what is sent.
-_Slow: TypeAlias = tuple[int, str, frozenset[tuple[str, str]]]
+#: Identifies a rendering: the version, the prompt, and the sent values.
+_RenderingKey: TypeAlias = tuple[int, str, frozenset[tuple[str, str]]]
 
 
 class PromptPages(Endpoints):
     """
-    Answers the requests of the pages of prompts.
+    Handles the requests of the pages of prompts.
 
     Args:
         live, targets, media, editor:
-            As for `Endpoints`.
+            See `Endpoints`.
 
         comparison:
-            Knows what cases said at the last commit; None if nothing is known of it.
+            Provides the texts of the last commit; None to disable the comparison.
     """
 
     def __init__(
@@ -152,30 +152,30 @@ class PromptPages(Endpoints):
         super().__init__(live, targets, media, editor)
         self._comparisons = Comparisons(comparison)
         self._uploads = Uploads()
-        self._slow: dict[_Slow, asyncio.Task[Rendering]] = {}
+        self._slow: dict[_RenderingKey, asyncio.Task[Rendering]] = {}
 
     async def show_prompt(self, request: Request) -> Response:
-        """The whole page. A prompt that takes a while is rendered on, and shown once the page asks for it."""
+        """Show the whole page. A slow rendering continues, and is shown when the page requests it."""
         prompt, query = self._prompt(request), request.query_params
-        submission, tab = self._opened(prompt, query), query.get(_TAB, "")
+        submission, tab = self._initial_submission(prompt, query), query.get(_TAB, "")
         version = self._version(request)
-        task = asyncio.create_task(self._rendered(version, prompt, submission))
-        done, _ = await asyncio.wait([task], timeout=_AT_ONCE_S)
+        task = asyncio.create_task(self._render_submission(version, prompt, submission))
+        done, _ = await asyncio.wait([task], timeout=_PAGE_WAITS_S)
         if not done:
-            self._keep_slow(_slow_key(version, prompt, submission), task)
+            self._store_slow(_slow_key(version, prompt, submission), task)
         rendering = task.result() if done else Rendering(prompt, submission.given, is_pending=True)
         parts = await self._parts(request, rendering, submission, query)
         tab = tab if tab in PANELS else _FIRST_TAB
         return self._draw(request, "prompt.html", panels=PANELS, tab=tab, **parts)
 
     async def render(self, request: Request) -> Response:
-        """What a form changes of the page of its prompt."""
+        """Update the page of a prompt after a change of its form."""
         prompt, version = self._prompt(request), self._version(request)
         async with form_of(request) as form:
-            submission = submission_of(prompt.arguments, _own(form), self._uploads)
+            submission = submission_of(prompt.arguments, _argument_values(form), self._uploads)
             work: Awaitable[Rendering] | None = self._slow.pop(_slow_key(version, prompt, submission), None)
             if work is None:
-                work = self._rendered(version, prompt, submission, is_asked=_RENDER in form)
+                work = self._render_submission(version, prompt, submission, is_asked=_RENDER in form)
             rendering = await unless_gone(request, work)
             parts = await self._parts(request, rendering, submission, form)
         response = self._draw(request, "rendered.html", **parts)
@@ -184,31 +184,31 @@ class PromptPages(Endpoints):
         return response
 
     async def complete(self, request: Request) -> Response:
-        """What is offered for an argument while people type it."""
+        """Return the suggestions for an argument while users type."""
         version, prompt = self._version(request), self._prompt(request)
         argument = request.path_params["argument"]
         async with form_of(request) as form:
-            chosen = dict(submission_of(prompt.arguments, _own(form), self._uploads).given)
+            chosen = dict(submission_of(prompt.arguments, _argument_values(form), self._uploads).given)
         typed = chosen.pop(argument, "")
         complete = partial(version.catalog.complete, prompt.name, argument, typed, chosen)
-        offered, failed = Completion(), ""
+        completion, failed = Completion(), ""
         try:
-            called = version.calls.call((prompt.name, argument), complete, time_limit())
-            offered = await unless_gone(request, called)
+            call = version.calls.call((prompt.name, argument), complete, time_limit())
+            completion = await unless_gone(request, call)
         except (CancelledError, ClientDisconnect):
             raise
         except BaseException as error:  # noqa: BLE001 (authors raise anything)
-            explained = failure(f"completing {argument!r}", error)
-            failed = Redactor.of(prompt.arguments, chosen).redacted(explained)
-        return self._draw(request, "completions.html", completion=offered, failed=failed)
+            message = failure(f"completing {argument!r}", error)
+            failed = Redactor.of(prompt.arguments, chosen).redacted(message)
+        return self._draw(request, "completions.html", completion=completion, failed=failed)
 
     async def show_tab(self, request: Request) -> Response:
-        """What else there is to see of a prompt."""
+        """Show a tab other than the conversation."""
         prompt, tab = self._prompt(request), request.path_params["tab"]
         if tab not in PANELS:
             raise HTTPException(404, f"There is no tab {tab!r}.")
         async with form_of(request) as form:
-            submission = submission_of(prompt.arguments, _own(form), self._uploads)
+            submission = submission_of(prompt.arguments, _argument_values(form), self._uploads)
         draw = {"cases": self._draw_cases, "changes": self._draw_changes}.get(tab, self._draw_content)
         return await draw(request, prompt, submission)
 
@@ -218,30 +218,30 @@ class PromptPages(Endpoints):
 
     async def _draw_changes(self, request: Request, prompt: CompiledPrompt, form: Submission) -> Response:
         choice = request.query_params.get("choice", "")
-        found = self._comparisons.changes(self._version(request), prompt, form, choice)
-        changes = await unless_gone(request, found)
+        pending = self._comparisons.changes(self._version(request), prompt, form, choice)
+        changes = await unless_gone(request, pending)
         return self._draw(request, "changes.html", prompt=prompt, changes=changes, choices=SINCE)
 
     async def _draw_content(self, request: Request, prompt: CompiledPrompt, form: Submission) -> Response:
         version, tab = self._version(request), request.path_params["tab"]
-        rendering = await unless_gone(request, self._rendered(version, prompt, form))
+        rendering = await unless_gone(request, self._render_submission(version, prompt, form))
         target = target_of(prompt.location.file, self._targets)
-        made = partial(content_of, tab, rendering, target, request.query_params.get("choice", ""))
+        build = partial(content_of, tab, rendering, target, request.query_params.get("choice", ""))
         try:
-            called = version.calls.call((prompt.name, tab), made, time_limit(prompt))
-            content = await unless_gone(request, called)
+            call = version.calls.call((prompt.name, tab), build, time_limit(prompt))
+            content = await unless_gone(request, call)
         except CallTimeoutError as error:
             content = TabContent(tab, notes=(f"prompt {prompt.name!r} {error}",))
         return self._draw(request, "tab.html", prompt=prompt, content=content, media=self._media)
 
-    def _opened(self, prompt: CompiledPrompt, query: QueryParams) -> Submission:
-        """What the form of a page holds at first: what its address says, else an input of the author."""
-        case, own = query.get(_CASE), _own(query)
-        if case is None and own:
-            return submission_of(prompt.arguments, own, self._uploads)
+    def _initial_submission(self, prompt: CompiledPrompt, query: QueryParams) -> Submission:
+        """Return the initial values of a form: the values in the URL, otherwise an input from the author."""
+        case, values = query.get(_CASE), _argument_values(query)
+        if case is None and values:
+            return submission_of(prompt.arguments, values, self._uploads)
         return Submission(opening(prompt, case))
 
-    async def _rendered(
+    async def _render_submission(
         self,
         version: CatalogVersion,
         prompt: CompiledPrompt,
@@ -249,23 +249,23 @@ class PromptPages(Endpoints):
         *,
         is_asked: bool = False,
     ) -> Rendering:
-        """What a form has sent, rendered."""
+        """Render the submitted values of a form."""
         rendering = await render(version.calls, prompt, submission.given, is_asked=is_asked)
         if submission.faults:
-            refused = {fault.argument for fault in submission.faults}
-            others = [one for one in rendering.faults if one.argument not in refused]
-            rendering = Rendering(prompt, submission.given, faults=(*submission.faults, *others))
+            invalid = {fault.argument for fault in submission.faults}
+            other_errors = [error for error in rendering.faults if error.argument not in invalid]
+            rendering = Rendering(prompt, submission.given, faults=(*submission.faults, *other_errors))
         return attrs.evolve(rendering, uploads=submission.uploads)
 
-    def _keep_slow(self, key: _Slow, task: asyncio.Task[Rendering]) -> None:
-        """Keep what a page will ask for in a moment, and end it if it does not."""
+    def _store_slow(self, key: _RenderingKey, task: asyncio.Task[Rendering]) -> None:
+        """Store a rendering that the page will request soon, and cancel it if it does not."""
         self._slow[key] = task
 
         def end() -> None:
             if self._slow.pop(key, None) is task:
                 task.cancel()
 
-        asyncio.get_running_loop().call_later(_ASKED_WITHIN_S, end)
+        asyncio.get_running_loop().call_later(_REQUESTED_WITHIN_S, end)
 
     async def _parts(
         self,
@@ -274,17 +274,17 @@ class PromptPages(Endpoints):
         submission: Submission,
         form: FormData | QueryParams,
     ) -> Mapping[str, Any]:
-        """What the page of a prompt is made of."""
+        """Return the parts of a prompt's page."""
         prompt, workflow = rendering.prompt, rendering.workflow
-        conversation, whole = Conversation(self._media, rendering.redacted), number_in(form.get(SHOW_ALL))
-        # On threads, as these take a while for a text that is long.
+        conversation, full_turn = Conversation(self._media, rendering.redacted), number_in(form.get(SHOW_ALL))
+        # On threads, because these take a while for long texts.
         fields = await to_thread(fields_of, prompt.arguments, submission, self._uploads, rendering.faults)
         return {
             "prompt": prompt,
             "faults": self._version(request).faults_beside(prompt.location),
             "rendering": rendering,
             "fields": fields,
-            "turns": await to_thread(conversation.turns, workflow, whole) if workflow is not None else [],
+            "turns": await to_thread(conversation.turns, workflow, full_turn) if workflow is not None else [],
             "all_turns": ALL_TURNS,
             "cases": [(case, sent == rendering.given) for case, sent in sendable(prompt.saved())],
         }
@@ -294,14 +294,14 @@ class PromptPages(Endpoints):
         try:
             return self._version(request).catalog[name]
         except UnknownPromptError as error:
-            raise HTTPException(404, f"There is no prompt of this name now: {error}.") from None
+            raise HTTPException(404, f"This prompt no longer exists: {error}.") from None
 
 
-def _slow_key(version: CatalogVersion, prompt: CompiledPrompt, form: Submission) -> _Slow:
+def _slow_key(version: CatalogVersion, prompt: CompiledPrompt, form: Submission) -> _RenderingKey:
     return version.number, prompt.name, frozenset(form.given.items())
 
 
-def _own(form: FormData | QueryParams) -> FormData:
-    """What a form, or a link, says of arguments."""
-    others = (SHOW_ALL, _RENDER, _TAB, _CASE)
-    return FormData([pair for pair in form.multi_items() if pair[0] not in others])
+def _argument_values(form: FormData | QueryParams) -> FormData:
+    """Return the argument values of a form or a link."""
+    reserved = (SHOW_ALL, _RENDER, _TAB, _CASE)
+    return FormData([pair for pair in form.multi_items() if pair[0] not in reserved])

@@ -1,4 +1,4 @@
-"""The very call that is shown, as Python source: a test of it, a case, and a request to a vendor."""
+"""The displayed call as Python source: a test, a case, and a request to a provider."""
 
 import json
 import keyword
@@ -17,13 +17,13 @@ from promptkit.exports import REQUESTS
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.preview.rendering import Rendering
 
-#: Characters of a line, as formatters have them.
+#: Maximum line length, the default of formatters.
 _WIDTH: Final = 88
 
 
 @attrs.frozen
 class _Sdk:
-    """How a vendor's SDK is called: the class of its client, the method, and what else that needs."""
+    """The call of a provider's SDK: the import, the client's class, the method, and further arguments."""
 
     imported: str
     client: str
@@ -49,13 +49,13 @@ class PytestSource:
 
     Args:
         file:
-            What it may be saved as.
+            The suggested file name.
 
         text:
             Its source.
 
         notes:
-            What there is to know of it.
+            Remarks for the user.
     """
 
     file: str
@@ -64,37 +64,42 @@ class PytestSource:
 
 
 def case_source(rendering: Rendering) -> str:
-    """Return the line that saves the values of a form as a case, to stand beside the prompt."""
+    """Return the source that saves the values of a form as a case, to paste below the prompt."""
     prompt, modules = rendering.prompt, set[str]()
     _, name = _importable(prompt) or ("", _identifier(prompt.name))
-    known = [one for one in rendering.given if one in prompt.arguments.by_name]
-    pairs = [f"{_text(one)}: {_sent(rendering, one, modules)}" for one in known]
+    arguments = [argument for argument in rendering.given if argument in prompt.arguments.by_name]
+    pairs = [
+        f"{_text(argument)}: {_argument_expression(rendering, argument, modules)}" for argument in arguments
+    ]
     imports = [f"import {module}\n" for module in sorted(modules)]
     return "".join([*imports, "\n".join(_lines(f'{name}.case_wire("a name", {{', pairs))])
 
 
 def request_source(rendering: Rendering, target: str, form: str, *, lossy: bool = False) -> str:
     """
-    Return what sends a rendering to a vendor by its SDK.
+    Return source that sends a rendering to a provider with its SDK.
 
     Args:
         rendering:
-            What a prompt says.
+            The rendering to send.
 
         target:
-            What is shown, as the author wrote it on the command line.
+            The target, as the author typed it on the command line.
 
         form:
             One of `promptkit.exports.REQUESTS`.
 
         lossy:
-            Whether the vendor cannot take all of it.
+            Whether the provider cannot represent all of it.
     """
     modules, call, sdk = set[str](), _call(rendering, target), _SDKS[form]
-    if call.is_sent:  # a client is not told all of what a request holds
-        begin = f"compile({_text(target)})[{_text(rendering.prompt.name)}].render({{"
-        call = attrs.evolve(call, imports=["from promptkit.compiler import compile"], begin=begin)
-    pairs = [f"{_text(one)}: {_sent(rendering, one, modules)}" for one in rendering.given]
+    if call.is_sent:  # clients do not receive everything that a request contains
+        opening = f"compile({_text(target)})[{_text(rendering.prompt.name)}].render({{"
+        call = attrs.evolve(call, imports=["from promptkit.compiler import compile"], begin=opening)
+    pairs = [
+        f"{_text(argument)}: {_argument_expression(rendering, argument, modules)}"
+        for argument in rendering.given
+    ]
     function = REQUESTS[form].__name__
     groups = [
         [f"import {module}" for module in sorted(modules)],
@@ -111,50 +116,55 @@ def request_source(rendering: Rendering, target: str, form: str, *, lossy: bool 
 
 def pytest_source(rendering: Rendering, target: str) -> PytestSource:
     """
-    Return a test that passes as long as the prompt says the same. It calls the prompt as a client does.
+    Return a test that calls the prompt as a client does, and passes while its rendering is unchanged.
 
     Args:
         rendering:
-            What a prompt says, or what is wrong with its arguments.
+            The rendering, or the errors of its arguments.
 
         target:
-            What is shown, as the author wrote it on the command line.
+            The target, as the author typed it on the command line.
     """
     prompt, modules = rendering.prompt, set[str]()
-    name, secret = _identifier(prompt.name), prompt.arguments.secret
-    pairs = [f"{_text(rendering.redacted(one))}: {_sent(rendering, one, modules)}" for one in rendering.given]
+    name, secrets = _identifier(prompt.name), prompt.arguments.secret
+    pairs = [
+        f"{_text(rendering.redacted(argument))}: {_argument_expression(rendering, argument, modules)}"
+        for argument in rendering.given
+    ]
     call = _call(rendering, target)
     if rendering.workflow is None:
-        body = _refused(rendering, call, pairs)
+        body = _error_assertions(rendering, call, pairs)
     else:
-        body = [*_lines(f"    said = {call.begin}", pairs), "", *_expected(rendering, call)]
+        body = [*_lines(f"    said = {call.begin}", pairs), "", *_assertions(rendering, call)]
     standard = [f"import {module}" for module in sorted(modules)]
     groups = [standard, ["import pytest"] if rendering.workflow is None else [], call.imports]
     imports = "\n\n".join("\n".join(group) for group in groups if group)
     source = [imports, "", "", f"def test_{name}_says_the_same():", *body, ""]
     notes = [
-        f"The value of {one} is a secret, and left out: set the variable {variable(one)} to run the test."
-        for one in rendering.given
-        if one in secret
+        f"The value of {key} is a secret and is omitted: set the variable {variable(key)} to run the test."
+        for key in rendering.given
+        if key in secrets
     ]
     notes += [
-        f"It reads {file}: save that file beside it."
+        f"It reads {file}: save that file next to it."
         for argument, upload in rendering.uploads.items()
-        if argument not in secret
+        if argument not in secrets
         for file in upload.files
     ]
-    saved = f"Save it as test_{name}.py beside your tests."
+    saved = f"Save it as test_{name}.py next to your tests."
     return PytestSource(f"test_{name}.py", "\n".join(source), (saved, *notes))
 
 
 def variable(name: str) -> str:
-    """Return the environment variable that stands for the value of a secret argument."""
+    """Return the environment variable for the value of a secret argument."""
     return name.upper()
 
 
 @attrs.frozen
 class _Call:
-    """How a test calls the prompt: what comes before the arguments, what is raised, and what it gets."""
+    """
+    How a test calls the prompt: imports, the text before the arguments, and how the expected error is caught.
+    """
 
     imports: list[str]
     begin: str
@@ -165,22 +175,24 @@ class _Call:
 
 def _call(rendering: Rendering, target: str) -> _Call:
     prompt, is_refused = rendering.prompt, rendering.workflow is None
-    found = _importable(prompt)
-    if found is not None:
-        module, name = found
+    importable = _importable(prompt)
+    if importable is not None:
+        module, name = importable
         imports = [f"from {module} import {name}", *["from promptkit import ArgumentsError"] * is_refused]
         return _Call(
             sorted(imports), f"{name}.render_wire({{", "ArgumentsError", "str(refused.value)", is_sent=False
         )
-    # No module has it under a name.
+    # The prompt is not importable by name.
     imports = ["from promptkit.testing import Client" + ", ProtocolError" * is_refused]
     scopes = f", scopes={sorted(prompt.scopes)!r}" if prompt.scopes else ""
     begin = f"Client({_text(target)}{scopes}).get_prompt({_text(prompt.name)}, {{"
     return _Call(imports, begin, "ProtocolError", "refused.value.message", is_sent=True)
 
 
-def _sent(rendering: Rendering, name: str, modules: set[str]) -> str:
-    """The expression for one argument, as a client sends it. What it needs is added to *modules*."""
+def _argument_expression(rendering: Rendering, name: str, modules: set[str]) -> str:
+    """
+    Return the expression for an argument as a client sends it, and add the imports it needs to *modules*.
+    """
     arguments, upload = rendering.prompt.arguments, rendering.uploads.get(name)
     if name in arguments.secret:
         modules.add("os")
@@ -198,10 +210,10 @@ def _sent(rendering: Rendering, name: str, modules: set[str]) -> str:
 
 
 def _importable(prompt: CompiledPrompt) -> tuple[str, str] | None:
-    """The module that a test imports the prompt from, and its name there."""
+    """Return the module from which a test can import the prompt, and the prompt's name in it."""
     module = getattr(prompt.renderer.function, "__module__", None) or ""
     parts = module.split(".")
-    # A folder that could not have its own name as a package has another one.
+    # Folders whose names are not valid for a package are imported under another name.
     is_own_name = Path(prompt.location.file).with_suffix("").parts[-len(parts) :] == tuple(parts)
     if not is_own_name or not all(map(_is_name, parts)):
         return None
@@ -220,12 +232,12 @@ def _identifier(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    """The literal of a text. What nobody would see is escaped in it."""
+    """Return the literal of a text, with invisible characters escaped."""
     return escape_invisible(json.dumps(text, ensure_ascii=False))
 
 
 def _lines(begin: str, pairs: list[str]) -> list[str]:
-    """A call, on one line if it is not too long."""
+    """Return the lines of a call, a single one if it is short enough."""
     line = f"{begin}{', '.join(pairs)}}})"
     if len(line) <= _WIDTH:
         return [line]
@@ -233,29 +245,29 @@ def _lines(begin: str, pairs: list[str]) -> list[str]:
     return [begin, *(f"{indent}    {pair}," for pair in pairs), f"{indent}}})"]
 
 
-def _expected(rendering: Rendering, call: _Call) -> list[str]:
-    """What the test expects of the text, and of who says it."""
+def _assertions(rendering: Rendering, call: _Call) -> list[str]:
+    """Return the assertions for the text and the roles of a rendering."""
     workflow = rendering.workflow
-    assert workflow is not None  # noqa: S101 (there is no test of a prompt that failed)
+    assert workflow is not None  # noqa: S101 (failed prompts have no test)
     roles = [message.role for message in (workflow.sent if call.is_sent else workflow)]
-    said = _says(rendering, "said.text", workflow.text)
+    assertions = _text_assertions(rendering, "said.text", workflow.text)
     if len(roles) <= 1:
-        return said
-    return [f"    assert [message.role for message in said] == [{', '.join(map(_text, roles))}]", *said]
+        return assertions
+    return [f"    assert [message.role for message in said] == [{', '.join(map(_text, roles))}]", *assertions]
 
 
-def _refused(rendering: Rendering, call: _Call, pairs: list[str]) -> list[str]:
+def _error_assertions(rendering: Rendering, call: _Call, pairs: list[str]) -> list[str]:
     errors = ArgumentsError(rendering.prompt.name, tuple(rendering.faults))
     lines = _lines(f"        {call.begin}", pairs)
-    says = _says(rendering, call.message, str(errors))
-    return [f"    with pytest.raises({call.error}) as refused:", *lines, "", *says]
+    assertions = _text_assertions(rendering, call.message, str(errors))
+    return [f"    with pytest.raises({call.error}) as refused:", *lines, "", *assertions]
 
 
-def _says(rendering: Rendering, expression: str, text: str) -> list[str]:
-    """What the test expects of a text; of one that holds secrets, what stands around them."""
-    shown = rendering.redacted(text)
-    if shown != text:
-        return [f"    assert {_text(piece)} in {expression}" for piece in shown.split(HIDDEN) if piece]
+def _text_assertions(rendering: Rendering, expression: str, text: str) -> list[str]:
+    """Return the assertions for a text; if it contains secrets, for the parts around them."""
+    redacted = rendering.redacted(text)
+    if redacted != text:
+        return [f"    assert {_text(piece)} in {expression}" for piece in redacted.split(HIDDEN) if piece]
     lines = text.splitlines(keepends=True)
     if len(lines) <= 1:
         return [f"    assert {expression} == {_text(text)}"]

@@ -1,4 +1,4 @@
-"""Calls of authors' functions: one prompt with the values of a form, or a resource, and what it says."""
+"""Calls of authors' functions: renders a prompt with the values of a form, or reads a resource."""
 
 import asyncio
 from collections import defaultdict
@@ -27,93 +27,96 @@ from promptkit.server.elicitation import askable
 from promptkit.server.elicitation_forms import message
 from promptkit.server.user_code import AuthorCall, CallTimeoutError, explanation, rendering_of, time_limit
 
-if TYPE_CHECKING:  # most recipes hold none
+if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
 T = TypeVar("T")
 
-#: How many calls for one thing may run. One that cannot be stopped counts until it ends.
-_MOST_AT_ONCE: Final = 4
+#: Maximum number of concurrent calls per prompt or resource. Calls that cannot be stopped count until they
+#: end.
+_MAX_CONCURRENT: Final = 4
 
 _ALL_HANG: Final = (
-    f"does not return: {_MOST_AT_ONCE} calls of it still run, and plain functions cannot be stopped. "
+    f"does not return: {_MAX_CONCURRENT} calls of it still run, and plain functions cannot be stopped. "
     "Change the recipe, or start promptkit dev again"
 )
 
 
 class LimitedCalls:
-    """Calls authors' functions, a few at once for each thing that the pages show."""
+    """Calls authors' functions, with limited concurrency for each prompt and resource."""
 
     def __init__(self) -> None:
-        self._free = defaultdict[Hashable, asyncio.Semaphore](partial(asyncio.Semaphore, _MOST_AT_ONCE))
+        self._semaphores = defaultdict[Hashable, asyncio.Semaphore](
+            partial(asyncio.Semaphore, _MAX_CONCURRENT)
+        )
 
     async def call(
-        self, thing: Hashable, function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float
+        self, key: Hashable, function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float
     ) -> T:
         """
-        Call an author's function, once fewer calls for this thing run.
+        Call an author's function, after waiting until fewer calls with the same key run.
 
         Args:
-            thing:
-                What it is called for.
+            key:
+                The purpose of the call, by which concurrency is limited.
 
             function:
-                What is called, plain or asynchronous.
+                The function, plain or asynchronous.
 
             seconds:
-                How long it may take, and may be waited for before.
+                The time limit of the call, and of the wait before it.
 
         Raises:
-            CallTimeoutError: If it takes longer, or others do.
+            CallTimeoutError: If the call or the wait takes longer.
 
-            BaseException: Whatever the function raises.
+            BaseException: Any exception from the function.
         """
-        free = self._free[thing]
+        semaphore = self._semaphores[key]
         try:
             async with asyncio.timeout(seconds):
-                await free.acquire()
+                await semaphore.acquire()
         except TimeoutError:
             raise CallTimeoutError(_ALL_HANG) from None
-        return await call(function, seconds, free.release)
+        return await call(function, seconds, semaphore.release)
 
 
 async def call(
     function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float, ended: Callable[[], object] = bool
 ) -> T:
     """
-    Call an author's function on a thread of its own.
+    Call an author's function on a new thread.
 
-    When its time is over, or the page has been left, asynchronous code is cancelled, and other code is
-    stopped where it reports progress or runs a command. It does not keep the process alive.
+    On timeout, or when the page disconnects, asynchronous code is cancelled, and other code is stopped where
+    it reports progress or runs a command. The thread does not keep the process alive.
 
     Args:
         function:
-            What is called, plain or asynchronous.
+            The function, plain or asynchronous.
 
         seconds:
-            How long it may take.
+            The time limit.
 
         ended:
-            Called on the event loop when the thread has nothing more to do, however late.
+            Called on the event loop when the thread has finished, even after the time limit.
 
     Returns:
-        What it returned.
+        The result of the function.
 
     Raises:
         CallTimeoutError: If it takes longer.
 
-        BaseException: Whatever the function raises, or what kept its thread from starting.
+        BaseException: Any exception from the function, or from starting its thread.
     """
     loop, author_call = asyncio.get_running_loop(), AuthorCall(function)
-    over: asyncio.Future[None] = loop.create_future()
-    over.add_done_callback(lambda _: ended())
+    finished: asyncio.Future[None] = loop.create_future()
+    finished.add_done_callback(lambda _: ended())
 
     def run() -> None:
         try:
             author_call.run()
         finally:
-            with suppress(RuntimeError):  # the pages' loop is closed
-                loop.call_soon_threadsafe(over.set_result, None)
+            with suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(finished.set_result, None)
 
     try:
         Thread(target=run, name="promptkit-render", daemon=True).start()
@@ -121,7 +124,7 @@ async def call(
         ended()
         raise
     try:
-        done, _ = await asyncio.wait([over], timeout=seconds)
+        done, _ = await asyncio.wait([finished], timeout=seconds)
         line = None if done else author_call.line
     finally:
         author_call.cancel()
@@ -145,29 +148,29 @@ class Rendering:
             The values, as a client would send them.
 
         workflow:
-            What it says; None if it failed.
+            The workflow; None if rendering failed.
 
         faults:
-            What is wrong with its arguments.
+            The errors of its arguments.
 
         error:
-            Why it failed, for people; None if it did not, or its arguments are why.
+            The error message for the user; None if there was no error, or the arguments are invalid.
 
         refusal:
-            Why it is not rendered for its defaults alone: the `PromptError` that it raised, or its option
-            ``sample=False``. No failure: nothing was entered yet.
+            Why the prompt is not rendered for its defaults alone: the `PromptError` that it raised, or its
+            option ``sample=False``. This is not an error, because no values were entered yet.
 
         raised:
-            What was raised; None if nothing was.
+            The exception, if any.
 
         is_pending:
-            Whether it takes longer than a page waits for.
+            Whether rendering takes longer than a page waits.
 
         asked:
-            The missing arguments that a client would ask the person for, if the prompt has `elicit`.
+            The missing arguments that a client would request from the user, if the prompt has `elicit`.
 
         uploads:
-            The uploaded files by argument name, also those that cannot be sent.
+            The uploads by argument name, including invalid ones.
     """
 
     prompt: CompiledPrompt
@@ -183,12 +186,12 @@ class Rendering:
 
     @property
     def question(self) -> str:
-        """Why a client would ask the person; ``""`` if it would not."""
+        """The message with which a client would request missing arguments; ``""`` for none."""
         return message(self.prompt, self.asked) if self.asked else ""
 
     @property
-    def said(self) -> str:
-        """What it says, or why it says nothing, as text to compare."""
+    def transcript(self) -> str:
+        """The transcript, or the reason why there is none, as text to compare."""
         if self.workflow is not None:
             return self.redacted(str(self.workflow))
         if self.raised is None:
@@ -198,11 +201,11 @@ class Rendering:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Hides the values of secret arguments in what is shown."""
+        """Hides the values of secret arguments."""
         return Redactor.of(self.prompt.arguments, self.given)
 
     def redacted(self, text: str) -> str:
-        """*text* without the values of secret arguments."""
+        """Return *text* without the values of secret arguments."""
         return self.redactor.redacted(text) if self.prompt.arguments.secret else text
 
 
@@ -210,9 +213,9 @@ async def render(
     calls: LimitedCalls, prompt: CompiledPrompt, given: Mapping[str, str], *, is_asked: bool = False
 ) -> Rendering:
     """
-    Render *prompt* for the values that a form has given.
+    Render *prompt* with the values of a form.
 
-    To cancel this cancels a prompt that is asynchronous.
+    Cancelling this coroutine cancels an asynchronous prompt.
 
     Args:
         calls:
@@ -225,7 +228,7 @@ async def render(
             The values, as a client would send them.
 
         is_asked:
-            Whether a person asks for its defaults, which have not just been opened with the page.
+            Whether the user has explicitly requested a rendering of the defaults.
     """
     rendering = Rendering(prompt, given)
     if not (given or is_asked or prompt.sample or prompt.arguments.required):
@@ -240,8 +243,8 @@ async def render(
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         if isinstance(error, PromptError) and not given:
             return attrs.evolve(rendering, refusal=str(error), raised=error)
-        shown = rendering.redacted(failure(f"prompt {prompt.name!r}", error))
-        return attrs.evolve(rendering, error=shown, raised=error)
+        text = rendering.redacted(failure(f"prompt {prompt.name!r}", error))
+        return attrs.evolve(rendering, error=text, raised=error)
     return attrs.evolve(rendering, workflow=workflow)
 
 
@@ -252,16 +255,16 @@ class Reading:
 
     Args:
         resource:
-            The resource; None if there is none of that URI.
+            The resource; None if no resource has this URI.
 
         document:
-            What it says; None if it was not read.
+            Its content; None if it was not read.
 
         error:
-            Why it was not read, for people; None if it is a template, which is read at no URI.
+            The error message for the user; None for a template, which cannot be read without values.
 
         redacted:
-            Hides the values of secret variables in what is shown.
+            Hides the values of secret variables.
     """
 
     resource: CompiledResource | None = None
@@ -271,8 +274,8 @@ class Reading:
 
 
 async def read(calls: LimitedCalls, catalog: Catalog, uri: str) -> Reading:
-    """Read the resource at a URI; a template is only found."""
-    template = next((one for one in catalog.resources if one.uri_template == uri), None)
+    """Read the resource at a URI; for a template, only return it."""
+    template = next((candidate for candidate in catalog.resources if candidate.uri_template == uri), None)
     if template is not None and template.is_template:
         return Reading(template)
     try:
@@ -281,8 +284,8 @@ async def read(calls: LimitedCalls, catalog: Catalog, uri: str) -> Reading:
         return Reading(error=str(error))
     redacted = Redactor.of(resource.arguments, variables).redacted if resource.arguments.secret else str
     try:
-        reads = partial(resource.read, uri, variables)
-        document = await calls.call(resource.uri_template, reads, time_limit())
+        read_document = partial(resource.read, uri, variables)
+        document = await calls.call(resource.uri_template, read_document, time_limit())
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
@@ -291,7 +294,7 @@ async def read(calls: LimitedCalls, catalog: Catalog, uri: str) -> Reading:
 
 
 def body_of(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResource:
-    """Return a file of a skill; a ``SKILL.md`` without its fields, which stand beside it."""
+    """Return a skill's file; for ``SKILL.md`` without its frontmatter, which the page shows separately."""
     if document.uri != skill.uri_template or document.text is None:
         return document
 
@@ -299,15 +302,15 @@ def body_of(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResou
     return EmbeddedResource(document.uri, text=body.lstrip("\n"), mime_type=document.mime_type)
 
 
-def failure(whose: str, error: BaseException) -> str:
+def failure(subject: str, error: BaseException) -> str:
     """
-    Return why something failed, for people.
+    Return the error message for the user.
 
     Args:
-        whose:
-            What has failed.
+        subject:
+            The failed operation, such as ``prompt 'review'``.
 
         error:
-            What was raised.
+            The exception.
     """
-    return explanation(whose, error) or format_exception(error)
+    return explanation(subject, error) or format_exception(error)

@@ -1,4 +1,4 @@
-"""Tabs: what else there is to see of a rendering, as text to copy."""
+"""The tabs of a prompt's page other than the conversation: views of a rendering as text to copy."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.elicitation_forms import elicitation
 from promptkit.server.server import PROMPTKIT
 
-#: What people see of a vendor's form, and the method of the SDK that takes it.
+#: The label of each request format, and the SDK method that accepts it.
 _VENDORS: Final = {
     "openai-chat": ("OpenAI chat", "chat.completions.create"),
     "openai-responses": ("OpenAI responses", "responses.create"),
@@ -33,7 +33,7 @@ _VENDORS: Final = {
     "gemini": ("Gemini", "models.generate_content"),
 }
 
-#: Characters of a value that stands in the command itself. Systems take 128 KiB.
+#: Maximum length of a value in the command itself, in characters. Systems accept 128 KiB.
 _MAX_VALUE: Final = 32_000
 
 
@@ -44,13 +44,13 @@ class Block:
 
     Args:
         title:
-            What it is.
+            Its title.
 
         text:
             The text.
 
         language:
-            What it is written in.
+            Its language, for highlighting.
     """
 
     title: str
@@ -61,20 +61,20 @@ class Block:
 @attrs.frozen
 class TabContent:
     """
-    What a tab holds.
+    The content of a tab.
 
     Args:
         tab:
             The tab.
 
         choices:
-            What else it may show.
+            The views to choose from.
 
         blocks:
             Texts to copy.
 
         notes:
-            What there is to know, in sentences.
+            Remarks for the user, in sentences.
 
         view:
             The rendering as a client shows it.
@@ -89,7 +89,7 @@ class TabContent:
 
 def content_of(tab: str, rendering: Rendering, target: str, choice: str = "") -> TabContent:
     """
-    Return what a tab holds.
+    Return the content of a tab.
 
     Args:
         tab:
@@ -99,17 +99,17 @@ def content_of(tab: str, rendering: Rendering, target: str, choice: str = "") ->
             A prompt with the values of a form.
 
         target:
-            What is shown, as the author wrote it on the command line.
+            The target, as the author typed it on the command line.
 
         choice:
-            One of the choices that the tab has; anything else stands for its first.
+            One of the tab's choices; any other value selects the first.
 
     Raises:
         KeyError: If there is no such tab.
     """
     _, make = _CONTENTS[tab]
     refused = [name for name, upload in rendering.uploads.items() if upload.refusal]
-    if refused:  # no client would send these, or get such a fault
+    if refused:  # clients would not send these, or receive these errors
         return TabContent(tab, notes=(f"There is nothing to show yet: {', '.join(refused)} cannot be sent.",))
     return make(rendering, target, choice)
 
@@ -119,23 +119,23 @@ def _choices(labels: Mapping[str, str], chosen: str) -> tuple[Choice, ...]:
 
 
 def _json_block(title: str, value: Any) -> Block:
-    """JSON to copy. What nobody would see is escaped in it."""
+    """Return a block of JSON to copy, with invisible characters escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return Block(title, text if escape_invisible(text) == text else json.dumps(value, indent=2), "json")
 
 
 def _wire(rendering: Rendering, _target: str, choice: str) -> TabContent:
-    """The result of ``prompts/get``, and the prompt in the list, for one revision."""
-    date = choice if choice in REVISIONS else next(reversed(REVISIONS))
-    lowering = lowering_for(REVISIONS[date], PROMPTKIT)
+    """Return the result of ``prompts/get``, and the prompt in the list, for one revision."""
+    chosen = choice if choice in REVISIONS else next(reversed(REVISIONS))
+    lowering = lowering_for(REVISIONS[chosen], PROMPTKIT)
     replies, note = _replies(rendering, lowering)
     listed = _json_block("The prompt in the list", msgspec.to_builtins(lowering.prompt(rendering.prompt)))
-    choices = _choices({one: one for one in reversed(REVISIONS)}, date)
+    choices = _choices({revision: revision for revision in reversed(REVISIONS)}, chosen)
     return TabContent("wire", choices, (*replies, listed), (note,) if note else ())
 
 
 def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...], str]:
-    """What may answer ``prompts/get``, and what there is to know of it."""
+    """Return the possible responses to ``prompts/get``, and a note."""
     prompt, workflow = rendering.prompt, rendering.workflow
     redacted = rendering.redactor.redacted_json
     if workflow is not None:
@@ -149,20 +149,20 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
     if not rendering.faults:
         return (), "The prompt failed: a client gets an error, and no messages."
     errors = ArgumentsError(prompt.name, tuple(rendering.faults))
-    refused = msgspec.json.decode(encode_error(1, errors).line)["error"]
-    refusal = _json_block("The error of prompts/get", redacted(refused))
+    error_data = msgspec.json.decode(encode_error(1, errors).line)["error"]
+    error_block = _json_block("The error of prompts/get", redacted(error_data))
     if not (rendering.asked and lowering.revision.elicitation):
-        return (refusal,), "The arguments do not fit: a client gets this error."
+        return (error_block,), "The arguments are invalid: a client gets this error."
     modes = lowering.revision.elicitation_modes
     params = elicitation(prompt, rendering.asked, modes=modes)
     question = _json_block("The params of elicitation/create", redacted(params))
-    return (question, refusal), "A client that can show forms gets the question, any other one the error."
+    return (question, error_block), "A client that can show forms gets the question, any other one the error."
 
 
 def _vendors(rendering: Rendering, target: str, choice: str) -> TabContent:
-    """The request to one vendor. Text stands in place of what it does not take."""
+    """Return the request to one provider, with text in place of unsupported parts."""
     form = choice if choice in REQUESTS else next(iter(REQUESTS))
-    choices = _choices({one: label for one, (label, _) in _VENDORS.items()}, form)
+    choices = _choices({name: label for name, (label, _) in _VENDORS.items()}, form)
     if rendering.workflow is None:
         return TabContent("vendors", choices, notes=("There is nothing to send for these arguments.",))
     try:
@@ -170,15 +170,15 @@ def _vendors(rendering: Rendering, target: str, choice: str) -> TabContent:
     except UnsupportedAnswerError as error:
         return TabContent("vendors", choices, notes=(f"{error}.",))
     title = f"arguments of {_VENDORS[form][1]}{', with text in place of it' * bool(notes)}"
-    shown = rendering.redactor.redacted_json(msgspec.to_builtins(request))
+    redacted = rendering.redactor.redacted_json(msgspec.to_builtins(request))
     source = Block(
         "Send it by the vendor's SDK", request_source(rendering, target, form, lossy=bool(notes)), "python"
     )
-    return TabContent("vendors", choices, (_json_block(title, shown), source), notes)
+    return TabContent("vendors", choices, (_json_block(title, redacted), source), notes)
 
 
 def _request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the request, and the parts that the vendor does not take. Raises UnsupportedAnswerError."""
+    """Return the request, and the unsupported parts. Raises UnsupportedAnswerError."""
     try:
         return REQUESTS[form](workflow), ()
     except ExportError as error:
@@ -187,40 +187,49 @@ def _request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple[str, 
 
 
 def _test(rendering: Rendering, target: str, _choice: str) -> TabContent:
-    """A pytest test of the very call that is shown."""
+    """Return a pytest test of the displayed call."""
     if rendering.refusal:
         return TabContent("test", notes=(f"Not rendered: {rendering.refusal}.",))
     if rendering.workflow is None and not rendering.faults:
         return TabContent("test", notes=("The prompt failed, so there is nothing that a test could expect.",))
     test = pytest_source(rendering, target)
-    case = Block("A case of these values, beside the prompt", case_source(rendering), "python")
+    case = Block("A case with these values, next to the prompt", case_source(rendering), "python")
     return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 
 def _command_line(rendering: Rendering, target: str, _choice: str) -> TabContent:
-    """The command that prints the same, quoted for a shell as Linux and macOS have it."""
+    """Return the command that prints the same rendering, quoted for a POSIX shell."""
     prompt = rendering.prompt
-    # A link may bring any names: those that the prompt does not have are left out.
+    # A link can contain any names; names without an argument are omitted.
     known = [argument for name in rendering.given if (argument := prompt.arguments.by_name.get(name))]
-    given = [_word(one, rendering.given[one.name], rendering.uploads.get(one.name)) for one in known]
-    words = ["promptkit", "render", quoted_path(target), quoted(prompt.name), *(word for word, _ in given)]
+    words_with_notes = [
+        _word(argument, rendering.given[argument.name], rendering.uploads.get(argument.name))
+        for argument in known
+    ]
+    words = [
+        "promptkit",
+        "render",
+        quoted_path(target),
+        quoted(prompt.name),
+        *(word for word, _ in words_with_notes),
+    ]
     command = rendering.redactor.redacted(" ".join(words))
-    notes = tuple(note for _, note in given if note)
+    notes = tuple(note for _, note in words_with_notes if note)
     return TabContent("command-line", (), (Block("Run this", command, "shell"),), notes)
 
 
 def _word(argument: Argument, value: str, upload: Upload | None) -> tuple[str, str]:
-    """The word for one argument, and what is to be known of it."""
+    """Return the word for one argument, and a note."""
     name = argument.name
     if argument.arg.secret:
-        note = f"The value of {name} is a secret, and left out: set the variable {variable(name)} to it."
+        note = f"The value of {name} is a secret and is omitted: set the variable {variable(name)} to it."
         return f'{name}="${variable(name)}"', note
     if upload is not None and upload.files:
         file = upload.files[0]
-        note = f"The value of {name} is read from {file}: run this beside it."
+        note = f"The value of {name} is read from {file}: run this next to it."
         if len(upload.files) > 1:
             note = f"The value of {name} is made of {len(upload.files)} files, and a command line takes one."
-        # "@@" and "@-" have a meaning of their own.
+        # "@@" and "@-" have a special meaning.
         return quoted(f"{name}=@{'./' * file.startswith(('@', '-'))}{file}"), note
     if "\0" in value or len(value) > _MAX_VALUE or argument.takes_bytes:
         file = f"{name}.bin" if argument.takes_bytes else f"{name}.txt"
@@ -230,14 +239,14 @@ def _word(argument: Argument, value: str, upload: Upload | None) -> tuple[str, s
 
 
 def _clients(rendering: Rendering, _target: str, choice: str) -> TabContent:
-    """What one client shows and sends, and what gets in the way."""
+    """Return the view of one client, and its limitations."""
     name = choice if choice in CLIENTS else next(iter(CLIENTS))
     choices = _choices({name: client.title for name, client in CLIENTS.items()}, name)
     view = client_view(name, rendering)
     return TabContent("clients", choices, notes=view.notes, view=view)
 
 
-#: Takes a rendering, the target as the author wrote it, and what was chosen in the tab.
+#: Takes a rendering, the target as the author typed it, and the choice in the tab.
 _Content: TypeAlias = Callable[[Rendering, str, str], TabContent]
 
 _CONTENTS: Final[dict[str, tuple[str, _Content]]] = {
@@ -248,5 +257,5 @@ _CONTENTS: Final[dict[str, tuple[str, _Content]]] = {
     "clients": ("Clients", _clients),
 }
 
-#: The labels of the tabs, by the name in their addresses.
+#: The labels of the tabs, by their name in URLs.
 TABS: Final = {name: label for name, (label, _) in _CONTENTS.items()}

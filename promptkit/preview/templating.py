@@ -1,4 +1,4 @@
-"""How pages are written: templates and Markdown, in which everything is escaped, and nothing is hidden."""
+"""Page rendering: templates and Markdown, with all text escaped and invisible characters shown."""
 
 from collections.abc import Sequence
 from functools import cache, lru_cache, partial
@@ -25,29 +25,29 @@ from promptkit.language.media_checks import human_size
 from promptkit.preview.live import tag_search
 from promptkit.preview.media import MAX_UPLOAD_SIZE
 
-#: Where the templates lie, and beside them what browsers load.
+#: The folder of the templates and static files.
 FOLDER: Final = Path(__file__).parent
 
-#: A longer text is cut; in characters.
+#: Maximum length of displayed texts in characters; longer texts are truncated.
 SHORT: Final = 20_000
 
-#: Names classes, which the style sheet gives colours to.
+#: Uses CSS classes, which the style sheet colors.
 _COLOURS: Final = HtmlFormatter(nowrap=True)
 
-#: The schemes of links that may be followed.
+#: Allowed schemes of links.
 _SCHEMES: Final = frozenset({"http", "https", "mailto"})
 
 
 @cache
 def environment(editor: str = "") -> Environment:
     """
-    Return what reads and keeps the templates.
+    Return the template environment, with all templates loaded.
 
     Args:
         editor:
-            The scheme of the URLs that open a place in an editor; ``""`` for no such links.
+            The URL scheme that opens a location in an editor; ``""`` for no such links.
     """
-    made = Environment(
+    jinja = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -56,81 +56,81 @@ def environment(editor: str = "") -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {
+    jinja.filters |= {
         "coloured": coloured,
         "editor_url": partial(_editor_url, editor),
         "as_typed": _as_typed,
         "case_path": _case_path,
         "human_size": human_size,
         "marked": _marked,
-        "may_be_followed": _may_be_followed,
+        "may_be_followed": _is_safe_link,
         "prompt_path": prompt_path,
         "resource_path": _resource_path,
         "search_path": search_path,
         "tag_search": tag_search,
         "visible": _visible,
     }
-    made.globals |= {"max_upload_size": MAX_UPLOAD_SIZE, "short": SHORT, "static": static_path()}
-    for name in made.list_templates():  # nobody waits now
-        made.get_template(name)
-    return made
+    jinja.globals |= {"max_upload_size": MAX_UPLOAD_SIZE, "short": SHORT, "static": static_path()}
+    for name in jinja.list_templates():  # compile all templates before the first request
+        jinja.get_template(name)
+    return jinja
 
 
 def page(name: str, editor: str = "", **values: Any) -> str:
-    """Return a template filled in. Text is escaped, and shows characters that nobody would see."""
+    """Return a rendered template. Text is escaped, and invisible characters are shown."""
     return environment(editor).get_template(name).render(values)
 
 
 @lru_cache(maxsize=64)
 def coloured(text: str, language: str) -> Markup:
-    """Return code as a page shows it: in colours, if the language is known and the code not too long."""
-    shown = escape_invisible(str(text))  # it may be a part of a template
-    if len(shown) > SHORT:
-        return escape(shown)
+    """Return code for a page, highlighted if the language is known and the code is short enough."""
+    code = escape_invisible(str(text))  # it can be Markup
+    if len(code) > SHORT:
+        return escape(code)
     try:
         lexer = get_lexer_by_name(language, stripnl=False)
     except ClassNotFound:
-        return escape(shown)
-    made = highlight(shown, lexer, _COLOURS)  # which always ends with a line
-    return Markup(made if shown.endswith("\n") else made.removesuffix("\n"))  # noqa: S704 (it is escaped)
+        return escape(code)
+    highlighted = highlight(code, lexer, _COLOURS)  # always ends with a line break
+    return Markup(highlighted if code.endswith("\n") else highlighted.removesuffix("\n"))  # noqa: S704 (Pygments escapes it)
 
 
-def _editor_url(editor: str, place: Location) -> str:
-    """What opens a place in an editor; ``""`` if there is none."""
-    path = Path(place.file)
+def _editor_url(editor: str, location: Location) -> str:
+    """Return the URL that opens a location in an editor; ``""`` if there is none."""
+    path = Path(location.file)
     if not (editor and path.is_absolute()):
         return ""
-    return f"{editor}://file/{quote(path.as_posix().lstrip('/'), safe='/:')}:{place.line}"
+    return f"{editor}://file/{quote(path.as_posix().lstrip('/'), safe='/:')}:{location.line}"
 
 
 def _visible(value: Any) -> Any:
-    """Show what is invisible in a text; what is markup already, or no text, stays as it is."""
+    """Show invisible characters in a plain string; return markup and other values unchanged."""
     return escape_invisible(value) if type(value) is str else value
 
 
 def _as_typed(text: str) -> Markup:
-    """The value of a control as it was typed, with invisible characters."""
+    """Return the value of a control as it was typed, with invisible characters."""
     return escape(text.encode(errors="replace").decode())
 
 
 def prompt_path(name: str, query: str = "") -> str:
-    """Return where the page of a prompt is, with the arguments of *query*."""
+    """Return the path of a prompt's page, with the arguments of *query*."""
     return f"/prompts/{quote(name, safe='')}" + (f"?{query}" if query else "")
 
 
 def _case_path(name: str, case: str) -> str:
-    """The page of a prompt with a case of it in its form."""
+    """Return the path of a prompt's page with the values of a case in its form."""
     return prompt_path(name, urlencode({"use-case": case}))
 
 
 def search_path(typed: str) -> str:
-    """Return where all prompts are that a search finds."""
+    """Return the path of the prompts that a search finds."""
     return f"/?{urlencode({'q': typed})}" if typed else "/"
 
 
 @cache
 def static_path() -> str:
-    """Return where scripts and styles are: another path whenever one of them is another."""
+    """Return the path of scripts and styles, which changes with their content."""
     digest = sha256()
     for file in sorted((FOLDER / "static").iterdir()):
         digest.update(file.read_bytes())
@@ -138,28 +138,28 @@ def static_path() -> str:
 
 
 def _resource_path(uri: str) -> str:
-    """Where the page of a resource is."""
+    """Return the path of a resource's page."""
     return f"/resources?{urlencode({'uri': uri})}"
 
 
-def _marked(place: Location) -> tuple[int, str, str, str]:
-    """The number of a line of source, and what is before, at and after a place in it."""
-    place = place if place.column else place.part("def")  # of a whole function, its name
-    source = line_of(place.file, place.line).rstrip() if place.line else ""
-    begin, end = place.column - 1, place.end - 1
-    if begin < 0:
-        begin, end = len(source) - len(source.lstrip()), len(source)
-    return place.line, source[:begin], source[begin:end], source[end:]
+def _marked(location: Location) -> tuple[int, str, str, str]:
+    """Return a line number, and the text of the line before, at and after a location."""
+    location = location if location.column else location.part("def")  # for a whole function, mark its name
+    source = line_of(location.file, location.line).rstrip() if location.line else ""
+    start, end = location.column - 1, location.end - 1
+    if start < 0:
+        start, end = len(source) - len(source.lstrip()), len(source)
+    return location.line, source[:start], source[start:end], source[end:]
 
 
-@lru_cache(maxsize=64)  # while people type, most turns stay as they are
+@lru_cache(maxsize=64)  # while users type, most turns stay the same
 def formatted(text: str) -> Markup:
-    """Return Markdown as a page shows it: without HTML of its own, images, and unsafe links."""
-    return Markup(_markdown().render(escape_invisible(text)))  # noqa: S704 (made by a renderer that escapes)
+    """Return Markdown as HTML for a page, without embedded HTML, images and unsafe links."""
+    return Markup(_markdown().render(escape_invisible(text)))  # noqa: S704 (the renderer escapes it)
 
 
-def _may_be_followed(url: str) -> bool:
-    """Whether a page may link to a URL."""
+def _is_safe_link(url: str) -> bool:
+    """Return whether a page can link to a URL."""
     try:
         return urlsplit(url).scheme.lower() in _SCHEMES
     except ValueError:
@@ -169,14 +169,14 @@ def _may_be_followed(url: str) -> bool:
 @cache
 def _markdown() -> MarkdownIt:
     options = {"html": False, "breaks": True, "highlight": lambda code, word, _: str(coloured(code, word))}
-    made = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
-    made.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
-    made.validateLink = _may_be_followed  # type: ignore[method-assign]
-    return made
+    markdown = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
+    markdown.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
+    markdown.validateLink = _is_safe_link  # type: ignore[method-assign]
+    return markdown
 
 
 class _Renderer(RendererHTML):
-    """Writes the headings of a prompt as paragraphs: they are no headings of the page."""
+    """Renders headings in prompts as paragraphs, because they are not headings of the page."""
 
     def heading_open(self, tokens: Sequence[Token], idx: int, _options: OptionsDict, _env: EnvType) -> str:
         return f'<p class="level level-{tokens[idx].tag[1:]}">'

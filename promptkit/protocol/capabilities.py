@@ -1,4 +1,4 @@
-"""What a server says of itself and can do: name, capabilities, methods; and what every result has."""
+"""The server's name, capabilities and methods, and the members that every result has."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -11,16 +11,17 @@ from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import MethodNotFound, RequestId, encode
 from promptkit.protocol.revisions import Revision
 
-#: How long a client may cache what does not change while the server runs, in milliseconds.
+#: How long a client may cache a result that does not change while the server runs, in milliseconds.
 _CACHE_MS: Final = 300_000
 
-#: The extension by which clients read skills: https://modelcontextprotocol.io/extensions/skills.
+#: The extension through which clients read skills: https://modelcontextprotocol.io/extensions/skills.
 SKILLS: Final = "io.modelcontextprotocol/skills"
 
-#: What identifies a page of a list: its method, the client's revision, and its cursor.
+#: The key of a page of a list: the method, the client's revision, and the cursor.
 PageKey: TypeAlias = tuple[str, Revision, str | UnsetType]
 
-#: Whether prompts are offered as tools, too: each as one, or all of them behind two that find and get one.
+#: Whether prompts are also offered as tools: True for one tool each, ``"search"`` for one tool that finds
+#: prompts and one that renders them.
 ToolMode: TypeAlias = bool | Literal["search"]
 
 
@@ -30,7 +31,7 @@ class ServerInfo(Struct, frozen=True):
 
     Args:
         instructions:
-            What a model should know about the server.
+            Instructions for the model that uses the server.
     """
 
     name: str
@@ -40,25 +41,23 @@ class ServerInfo(Struct, frozen=True):
 
 class Capabilities(Struct, frozen=True):
     """
-    What a server declares that it can do.
+    The capabilities that a server declares.
 
-    They do not depend on the recipes, because the handshake does not wait for these to be imported.
+    They do not depend on the recipes, because the handshake does not wait for the recipes to be imported.
 
     Args:
         changes:
-            Whether its lists and resources may change while it runs, and clients are notified.
+            Whether lists and resources can change while the server runs, and clients are notified.
 
         tools:
-            Whether it offers prompts as tools.
+            Whether the server offers prompts as tools.
     """
 
     changes: bool = False
     tools: ToolMode = False
 
     def declared(self, revision: Revision) -> dict[str, Any]:
-        """
-        The capabilities as *revision* spells them.
-        """
+        """Return the capabilities as *revision* spells them."""
         declared: dict[str, Any] = {
             "prompts": {"listChanged": self.changes},
             "resources": {"subscribe": self.changes, "listChanged": self.changes},
@@ -71,37 +70,35 @@ class Capabilities(Struct, frozen=True):
         return declared
 
     def method(self, name: str) -> "Method | None":
-        """
-        Return a method that exists only if prompts are tools; None if it does not exist.
-        """
+        """Return a method that exists only if prompts are offered as tools, or None."""
         return TOOL_METHODS.get(name) if self.tools else None
 
 
 class Method(Struct, frozen=True, dict=True):
     """
-    What is known of a method.
+    A method of the protocol.
 
     Args:
         params:
-            What its params are.
+            The type of its params.
 
         handshake:
-            Whether sessions opened with a handshake have it.
+            Whether the method exists in sessions opened with a handshake.
 
         modern:
-            Whether requests that name their own revision have it.
+            Whether the method exists for requests that name their revision.
 
         opens:
-            Whether it may come before the handshake.
+            Whether the method is allowed before the handshake.
 
         enveloped:
-            Whether a request for it may name its own revision.
+            Whether a request for the method may name its revision.
 
         served:
-            Whether the server answers it, and not the connection itself.
+            Whether the server answers the method, rather than the connection itself.
 
         static:
-            The result, if it is always the same.
+            The result, if it is constant.
     """
 
     params: type[wire.Params]
@@ -114,15 +111,13 @@ class Method(Struct, frozen=True, dict=True):
 
     @cached_property
     def decode(self) -> Callable[[bytes | Raw], wire.Params]:
-        """
-        Decodes its params; made when a client first calls it.
-        """
+        """The decoder of the params, created when a client first calls the method."""
         return Decoder(self.params).decode
 
 
-#: Every method that there always is. Nothing else checks when one may be called.
+#: The methods that always exist. This table alone decides when a method may be called.
 #:
-#: Some clients ask for every kind of list and give up on an error, so empty lists are answered, too.
+#: Empty lists are served, too: some clients request every kind of list and abort on an error.
 METHODS: Final[Mapping[str, Method]] = {
     "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False, served=False),
     "ping": Method(wire.Params, modern=False, opens=True, served=False, static=b"{}"),
@@ -142,14 +137,12 @@ METHODS: Final[Mapping[str, Method]] = {
     "resources/directory/read": Method(wire.DirectoryParams),
 }
 
-#: The methods that there are if prompts are offered as tools. A call has the params of a prompt.
+#: The methods that exist only if prompts are offered as tools. A call has the params of ``prompts/get``.
 TOOL_METHODS: Final[Mapping[str, Method]] = {"tools/call": METHODS["prompts/get"]}
 
 
 def method_not_found(method: str) -> MethodNotFound:
-    """
-    Return the error for a method that does not exist, or not for this client.
-    """
+    """Return the error for a method that does not exist, or is not available to this client."""
     return MethodNotFound(f"method not found: {method}", method)
 
 
@@ -159,7 +152,7 @@ class ResultEncoder:
 
     Args:
         server_info:
-            Sent with every result, if the revision requires it.
+            The name and version to send with every result, if the revision requires them.
 
     Attributes:
         type:
@@ -182,10 +175,10 @@ class ResultEncoder:
 
     def encode(self, result: wire.Result) -> bytes:
         """
-        Encode a result: one that asks for input, or a complete one.
+        Encode a complete result, or one that requests input.
 
         Raises:
-            UnicodeEncodeError: If a text holds a lone surrogate.
+            UnicodeEncodeError: If a text contains a lone surrogate.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr
@@ -205,7 +198,7 @@ class ResultEncoder:
         meta = {wire.SUBSCRIPTION_ID: stream, **self._server}
         return encode(wire.Result(result_type=self.type, meta=Raw(encode(meta))))
 
-    def encode_kept(self, result: wire.Result, *, changes: bool) -> bytes:
+    def encode_cacheable(self, result: wire.Result, *, changes: bool) -> bytes:
         """
         Encode a result that clients may cache, unless it *changes* while the server runs.
 
@@ -214,5 +207,5 @@ class ResultEncoder:
         """
         if self._stateless:
             result.ttl_ms = 0 if changes else _CACHE_MS
-            result.cache_scope = "private"  # prompts come from one person's files
+            result.cache_scope = "private"  # prompts come from one user's files
         return self.encode(result)

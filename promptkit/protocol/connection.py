@@ -1,7 +1,7 @@
 """
-One client's connection, sans I/O: bytes in, replies or requests out; and requests to the client.
+One client's connection, sans I/O: bytes in, events out; and requests to the client.
 
-See `promptkit.protocol.session` for what the messages mean.
+`promptkit.protocol.session` interprets the messages.
 """
 
 from itertools import count
@@ -24,12 +24,12 @@ _decode_any: Final = msgspec.json.Decoder().decode
 
 class LineBuffer:
     """
-    Splits the bytes that arrive into lines.
+    Splits incoming bytes into lines.
 
     Args:
         limit:
-            The longest line, in bytes. A longer one is returned as an `OverlongLine` as soon as its
-            length is known, and the rest of it is dropped.
+            The longest line, in bytes. The beginning of a longer one is returned as an `OverlongLine` as soon
+            as it exceeds the limit, and the rest of the line is dropped.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
@@ -42,12 +42,9 @@ class LineBuffer:
 
     def receive_data(self, data: bytes) -> list[bytes]:
         """
-        Take bytes as they arrive, and return every line that is now complete, without its newline.
+        Add *data* to the buffer, and return every line that is now complete, without its newline.
 
-        Args:
-            data:
-                Any number of bytes. ``b""`` is the end of the stream, which also ends the last line,
-                unless it is `CutOff`.
+        ``b""`` means the end of the stream, which also completes the last line, unless it is `CutOff`.
         """
         if not data:
             if isinstance(data, CutOff):
@@ -55,13 +52,13 @@ class LineBuffer:
                 return []
             data = b"\n"
         elif b"\n" not in data:
-            return self._keep(data)
+            return self._buffer(data)
         first: list[bytes] = []
         if self._dropping or self._pending:
             end = data.index(b"\n")
-            first = self._keep(data[:end])
+            first = self._buffer(data[:end])
             if not self._dropping:
-                first = [self._pop()]
+                first = [self._take_pending()]
             self._dropping = False
             data = data[end + 1 :]
         *lines, rest = data.split(b"\n")
@@ -71,10 +68,10 @@ class LineBuffer:
             ]
         if first:
             lines = first + lines
-        return lines + self._keep(rest) if rest else lines
+        return lines + self._buffer(rest) if rest else lines
 
-    def _keep(self, data: bytes) -> list[bytes]:
-        """Keep the beginning of a line; return it instead if it is already too long."""
+    def _buffer(self, data: bytes) -> list[bytes]:
+        """Buffer the beginning of a line. If it is already too long, return it instead."""
         if self._dropping:
             return []
         try:
@@ -89,7 +86,7 @@ class LineBuffer:
         self._pending = bytearray()
         return [kind(beginning[:PREFIX_BYTES])]
 
-    def _pop(self) -> bytes:
+    def _take_pending(self) -> bytes:
         try:
             return bytes(self._pending)
         except MemoryError:
@@ -100,17 +97,17 @@ class LineBuffer:
 
 class Connection(Session):
     """
-    One client, from its first byte to its last: a session with a message on each line.
+    A client's connection: a session with one message per line.
 
     Args:
         server_info:
             The server's name and version.
 
         capabilities:
-            What the server declares that it can do.
+            The capabilities that the server declares.
 
         limits:
-            How much the client may send.
+            The limits on messages and requests.
     """
 
     def __init__(
@@ -126,49 +123,45 @@ class Connection(Session):
 
     def receive_data(self, data: bytes) -> list[Event]:
         """
-        Take bytes as they arrive, cut anywhere, and return the events of every line that is now complete.
+        Return the events of every line that *data* completes.
 
         Args:
             data:
-                Any number of bytes. ``b""`` is the end of the stream, which also ends the last line,
-                unless it is `CutOff`.
+                The next bytes of the stream, split anywhere. ``b""`` means the end of the stream, which also
+                completes the last line, unless it is `CutOff`.
         """
         events: list[Event] = []
         for line in self._lines.receive_data(data):
             try:
                 events += self._receive(line)
-            except Exception as error:  # noqa: BLE001 (memory may be short: go on with the next line)
+            except Exception as error:  # noqa: BLE001 (memory may be short: continue with the next line)
                 events.append(refuse_unread(line, error))
         return events
 
     def ask(self, method: str, params: Any) -> tuple[RequestId, bytes]:
         """
-        Return the id and the line of a request to the client. Call `expect` before the line is sent.
+        Return the id and the encoded line of a request to the client. Call `expect` before sending the line.
         """
         request_id = f"promptkit-{next(self._numbers)}"
         return request_id, encode_request(request_id, method, params)
 
     def expect(self, request_id: RequestId) -> None:
-        """
-        From now on, `receive_data` returns the client's answer to this request, as a `ClientResponse`.
-        """
+        """Make `receive_data` return the client's response to this request, as a `ClientResponse`."""
         self._expected.add(request_id)
 
     def withdraw(self, request_id: RequestId) -> bytes:
-        """
-        Ignore the client's answer to this request; return the line that cancels the request.
-        """
+        """Ignore the client's response to this request, and return the line that cancels the request."""
         self._expected.discard(request_id)
         return encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
 
     def _receive_response(self, response: Message) -> ClientResponse | None:
-        """Ignore a response that was not expected."""
-        number, result = response.id, response.result
-        if isinstance(number, UnsetType) or number not in self._expected:
+        """Return the event for a response, or None if none was expected."""
+        request_id, result = response.id, response.result
+        if isinstance(request_id, UnsetType) or request_id not in self._expected:
             return None
-        self._expected.discard(number)  # not remove(): another thread may have withdrawn it
+        self._expected.discard(request_id)  # not remove(): another thread may have withdrawn the request
         try:
-            found = None if result is UNSET else _decode_any(result)
-        except UNREADABLE:  # a number may be too large: handled like an error
-            found = None
-        return ClientResponse(number, found)
+            value = None if result is UNSET else _decode_any(result)
+        except UNREADABLE:  # such as a number that is too large: handled like an error
+            value = None
+        return ClientResponse(request_id, value)

@@ -1,9 +1,9 @@
 """
-Decoding: from a line to a message, and its limits.
+Decoding of lines into messages, and the limits on them.
 
-A line is refused by its length, its depth or its number of values. Every other line is decoded once. Its
-members stay as they were written, and the params are decoded later, by the type that their method has. Text
-that is long and that the server does not need is therefore never decoded.
+A line that is too long, too deep, or has too many values is rejected. Every other line is decoded once: its
+members stay raw JSON, and the params are decoded later, as the type that the method has. Long text that the
+server does not need is therefore never decoded.
 """
 
 import re
@@ -39,20 +39,20 @@ from promptkit.protocol.limits import (
 )
 from promptkit.types.scalar_parsing import extent
 
-#: The longest id, and the longest method, in bytes.
+#: The longest id and the longest method name, in bytes.
 _MAX_NAME: Final = 1024
 
-#: The second and later bytes of a character in UTF-8.
+#: The continuation bytes of UTF-8.
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 
-#: The id of a request, if nothing comes before it but the version and the method.
+#: The id of a request that only the version and the method precede.
 _LEADING_ID: Final = (
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
 )
 
 
 class _Members(Struct, gc=False):
-    """The members of an object, as they were written."""
+    """The members of a message, as raw JSON."""
 
     jsonrpc: Raw | UnsetType = UNSET
     id: Raw | UnsetType = UNSET
@@ -64,32 +64,32 @@ class _Members(Struct, gc=False):
 
 class Message(Struct, gc=False):
     """
-    A message, its params not yet decoded.
+    A message whose params are not decoded yet.
 
     Args:
         id:
-            The id of a request, or of a response; `UNSET` if there is none that a reply can carry.
+            The id of a request or a response; `UNSET` if it is missing or invalid.
 
         method:
-            The method of a request or of a notification.
+            The method of a request or a notification.
 
         params:
-            The params.
+            The params, as raw JSON.
 
         result:
-            The result of a response.
+            The result of a response, as raw JSON.
 
         is_response:
-            Whether this is a response, which is never answered, even if it is malformed.
+            Whether this is a response. Responses are never answered, even if they are malformed.
 
         is_notification:
-            Whether this is a notification, which is never answered either.
+            Whether this is a notification. Notifications are never answered.
 
         elements:
             The elements of an array; None for other JSON.
 
         error:
-            The error to answer with; None for a message that can be served.
+            The error to answer with; None for a valid message.
     """
 
     id: RequestId | UnsetType = UNSET
@@ -103,7 +103,7 @@ class Message(Struct, gc=False):
 
 
 class _LongMembers(Struct, rename="camel"):
-    """The members of the params of ``prompts/get`` that may be long."""
+    """The params of ``prompts/get`` that can be long."""
 
     arguments: dict[str, Raw] | None = None
     input_responses: Raw = Raw()
@@ -119,16 +119,16 @@ _decode_long_members: Final = Decoder(_LongMembers).decode
 
 
 def find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
-    """
-    Return the error for a line that exceeds a limit; None if the line is within all of them.
-    """
+    """Return the error for a line that exceeds a limit, or None."""
     if isinstance(line, OutOfMemoryLine):
         return InternalError("the message is not read: there is not enough memory for it")
     if isinstance(line, OverlongLine):
         return InvalidRequest(f"the message is not read: it is longer than {limits.line:,} bytes")
-    # First upper bounds, which also count brackets and commas within strings.
-    most = line.count(b"{") + line.count(b"[")
-    if most <= limits.depth and (len(line) <= limits.values or line.count(b",") + most <= limits.values):
+    # Cheap upper bounds first: they also count brackets and commas within strings.
+    brackets = line.count(b"{") + line.count(b"[")
+    if brackets <= limits.depth and (
+        len(line) <= limits.values or line.count(b",") + brackets <= limits.values
+    ):
         return None
     for depth, values in extent(line):
         if depth > limits.depth:
@@ -142,37 +142,32 @@ def decode_message(line: bytes, error: JsonRpcError | None = None) -> Message:
     """
     Decode one line.
 
-    Args:
-        line:
-            The line.
-
-        error:
-            What `find_excess` returned for the line. Its id is decoded nevertheless.
+    With *error*, the result of `find_excess`, only the id is decoded, so that the reply can carry it.
     """
     if isinstance(line, OverlongLine):
         return Message(leading_id(line), error=error)
     if not line.isascii() and not _is_utf8(line):
         error = error or ParseError("the message is not UTF-8")
     try:
-        return _decoded(line, error)
+        return _decode_json(line, error)
     except RecursionError:
         return Message(leading_id(line), error=error or ParseError("the message is nested too deeply"))
     except msgspec.DecodeError:
         pass
-    half = InvalidRequest("the message holds half of a surrogate pair, which is not a character")
+    surrogate_error = InvalidRequest("the message holds half of a surrogate pair, which is not a character")
     try:
-        message = _decoded(_without_surrogates(line), error or half)
+        message = _decode_json(_without_surrogates(line), error or surrogate_error)
     except UNREADABLE:
         return Message(
             leading_id(line) if error else UNSET, error=error or ParseError("the message is not JSON")
         )
-    if message.id is not UNSET and encode(message.id) not in line:  # it held an escape that was replaced
+    if message.id is not UNSET and encode(message.id) not in line:  # an escape in the id was replaced
         message.id = UNSET
     return message
 
 
-def _decoded(line: bytes, error: JsonRpcError | None) -> Message:
-    """Decode JSON. Raises `msgspec.DecodeError` or `RecursionError` for other text."""
+def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
+    """Decode JSON; raise `msgspec.DecodeError` or `RecursionError` for other text."""
     if line.lstrip().startswith(b"["):
         if error is None:
             return Message(elements=_decode_elements(line))
@@ -181,13 +176,13 @@ def _decoded(line: bytes, error: JsonRpcError | None) -> Message:
     try:
         members = _decode_members(line)
     except msgspec.ValidationError:
-        _decode_any(line)  # the error came early, and the rest may not be JSON
+        _decode_any(line)  # validation stops early: the rest may not be JSON
         return Message(error=error or InvalidRequest("a message must be a JSON object"))
-    request_id = UNSET if members.id is UNSET else _id(members.id)
+    request_id = UNSET if members.id is UNSET else _parse_id(members.id)
     if members.method is UNSET and not (members.result is UNSET and members.error is UNSET):
         return Message(request_id, result=UNSET if error else members.result, is_response=True)
-    method = _text(members.method)
-    if _text(members.jsonrpc) != "2.0":
+    method = _parse_text(members.method)
+    if _parse_text(members.jsonrpc) != "2.0":
         error = error or InvalidRequest('a message has the member "jsonrpc": "2.0"')
     elif method is None:
         error = error or _method_error(members.method)
@@ -200,8 +195,8 @@ def _decoded(line: bytes, error: JsonRpcError | None) -> Message:
     return Message(request_id, method or "", members.params, error=error)
 
 
-def _id(raw: Raw) -> RequestId | UnsetType:
-    """Decode an id; `UNSET` for a value that is not an id."""
+def _parse_id(raw: Raw) -> RequestId | UnsetType:
+    """Decode an id, or return `UNSET` for any other value."""
     try:
         request_id: RequestId | UnsetType = _decode_id(raw) if len(raw) <= _MAX_NAME else UNSET
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -209,8 +204,8 @@ def _id(raw: Raw) -> RequestId | UnsetType:
     return request_id
 
 
-def _text(raw: Raw | UnsetType) -> str | None:
-    """Decode a short text; None for any other value."""
+def _parse_text(raw: Raw | UnsetType) -> str | None:
+    """Decode a short string, or return None for any other value."""
     try:
         return None if raw is UNSET or len(raw) > _MAX_NAME else _decode_text(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -218,17 +213,17 @@ def _text(raw: Raw | UnsetType) -> str | None:
 
 
 def _method_error(raw: Raw | UnsetType) -> JsonRpcError:
-    """The error for a method that is missing, no string, or too long."""
+    """Return the error for a method that is missing, not a string, or too long."""
     if raw is not UNSET and bytes(memoryview(raw)[:1]) == b'"':
         return MethodNotFound(f"method not found: each has at most {_MAX_NAME:,} bytes")
     return InvalidRequest("a request has a method, a string")
 
 
 def _is_utf8(line: bytes) -> bool:
-    """Return whether a line is UTF-8. The decoder does not check text that it skips."""
+    """Return whether a line is UTF-8, which the JSON decoder does not check in text that it skips."""
     decode = getincrementaldecoder("utf-8")().decode
     try:
-        for start in range(0, len(line), LARGE_MESSAGE):  # as text, all of it may take four times its size
+        for start in range(0, len(line), LARGE_MESSAGE):  # decoded whole, it may take four times its size
             decode(line[start : start + LARGE_MESSAGE])
         decode(b"", True)  # noqa: FBT003 (it is not a keyword)
     except UnicodeDecodeError:
@@ -237,42 +232,26 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _without_surrogates(line: bytes) -> bytes:
-    """Replace escapes of surrogates: the decoder refuses half of a pair."""
-    line = line.replace(b"\\\\", b'\\"')  # else what follows a backslash would look escaped
+    """Replace the escapes of surrogates, because the decoder rejects half of a pair."""
+    line = line.replace(b"\\\\", b'\\"')  # otherwise text after an escaped backslash would look escaped
     return line.replace(b"\\ud", b"\\ue").replace(b"\\uD", b"\\uE")
 
 
 def leading_id(line: bytes) -> RequestId | UnsetType:
-    """
-    Return the id of a request from the beginning of its line, which is not decoded.
-    """
+    """Return the id of a request from the beginning of its line, without decoding the line."""
     match = re.match(_LEADING_ID, line[:PREFIX_BYTES])
-    return _id(Raw(match[1])) if match else UNSET
+    return _parse_id(Raw(match[1])) if match else UNSET
 
 
-def check_params(name: str, kind: type[wire.Params], params: Raw, limits: Limits) -> None:
+def check_params(name: str, params_type: type[wire.Params], params: Raw, limits: Limits) -> None:
     """
-    Check how long the params of a request are, and the arguments in them, before they are decoded.
+    Raise InvalidParams if the params of a request, or the arguments in them, are too long or too many.
 
-    Args:
-        name:
-            The method.
-
-        kind:
-            The type of its params.
-
-        params:
-            The params.
-
-        limits:
-            The limits on arguments.
-
-    Raises:
-        InvalidParams: If something is too long, or if there are too many arguments.
+    This comes before they are decoded.
     """
     size = len(params)
-    if kind is wire.GetPromptParams:
-        with suppress(*UNREADABLE):  # the decoder of the params reports it
+    if params_type is wire.GetPromptParams:
+        with suppress(*UNREADABLE):  # the decoder of the params reports the error
             members = _decode_long_members(params)
             arguments = members.arguments or {}
             check_arguments(arguments, limits)
@@ -284,12 +263,7 @@ def check_params(name: str, kind: type[wire.Params], params: Raw, limits: Limits
 
 
 def check_arguments(arguments: Mapping[str, Raw], limits: Limits) -> None:
-    """
-    Check how many arguments there are, and how long each is.
-
-    Raises:
-        InvalidParams: If there are too many, or one is too long.
-    """
+    """Raise InvalidParams if there are too many arguments, or if one is too long."""
     if len(arguments) > limits.arguments:
         msg = f"there are {len(arguments):,} arguments: at most {limits.arguments:,} are taken"
         raise InvalidParams(msg)
@@ -302,5 +276,5 @@ def check_arguments(arguments: Mapping[str, Raw], limits: Limits) -> None:
 
 
 def _count_characters(raw: Raw) -> int:
-    """Count the characters of JSON, where each escape of one by its number counts as one."""
+    r"""Count the characters of JSON; a ``\u`` escape counts as one character."""
     return len(bytes(raw).translate(None, _CONTINUATION)) - len("u00fc") * bytes(raw).count(b"\\u")

@@ -1,5 +1,5 @@
 """
-JSON-RPC 2.0: messages, error codes, and the table of which exception has which code.
+JSON-RPC 2.0: messages, error codes, and the mapping of exceptions to codes.
 
 See https://www.jsonrpc.org/specification and
 https://modelcontextprotocol.io/specification/2025-11-25/basic#messages.
@@ -23,18 +23,18 @@ RequestId: TypeAlias = int | str
 
 class JsonRpcError(PromptkitError):
     """
-    A message that cannot be served.
+    The base class of JSON-RPC errors.
 
     Args:
         message:
-            One sentence for the person at the client.
+            One sentence for the client's user.
 
         data:
-            Details for programs, if there are any.
+            Details for programs, if any.
 
     Attributes:
         code:
-            The code of the reply.
+            The error code.
     """
 
     code: ClassVar[int]
@@ -45,82 +45,66 @@ class JsonRpcError(PromptkitError):
 
 
 class ParseError(JsonRpcError):
-    """
-    The message is not JSON.
-    """
+    """The message is not JSON."""
 
     code = -32700
 
 
 class InvalidRequest(JsonRpcError):
-    """
-    The message is JSON, but not a request.
-    """
+    """The message is JSON, but not a request."""
 
     code = -32600
 
 
 class MethodNotFound(JsonRpcError):
-    """
-    The method does not exist, or not for this client.
-    """
+    """The method does not exist, or is not available to this client."""
 
     code = -32601
 
 
 class InvalidParams(JsonRpcError):
-    """
-    The params are not what the method takes.
-    """
+    """The params are invalid for the method."""
 
     code = -32602
 
 
 class ResourceNotFound(JsonRpcError):
-    """
-    No resource has this URI. Revisions with a handshake have a code for it.
-    """
+    """No resource has this URI. Only revisions with a handshake have this code."""
 
     code = -32002
 
 
 class HeaderMismatch(JsonRpcError):
-    """
-    What the head of a request says is not what its body says.
-    """
+    """The headers of a request contradict its body."""
 
     code = -32020
 
 
 class MissingCapability(JsonRpcError):
-    """
-    The client did not declare a capability that the request needs.
-    """
+    """The client did not declare a capability that the request needs."""
 
     code = -32021
 
 
 class UnsupportedVersion(JsonRpcError):
-    """
-    A request cannot name this revision.
-    """
+    """The revision that a request names is not supported."""
 
     code = -32022
 
 
 class TooManyRequests(JsonRpcError):
     """
-    The server is at a limit. The same request may be served later.
+    The server has reached a limit. The same request may succeed later.
 
     Args:
         message:
-            One sentence for the person at the client.
+            One sentence for the client's user.
 
         retry_after:
-            In how many seconds; None if that is not known.
+            Seconds until the client may retry; None if unknown.
     """
 
-    code = 429  # our own, outside of what JSON-RPC and MCP reserve; HTTP has it for the same
+    code = 429  # outside the ranges that JSON-RPC and MCP reserve; the status code of HTTP for the same error
 
     def __init__(self, message: str, retry_after: int | None = None) -> None:
         super().__init__(message, UNSET if retry_after is None else {"retryAfter": retry_after})
@@ -128,14 +112,12 @@ class TooManyRequests(JsonRpcError):
 
 
 class InternalError(JsonRpcError):
-    """
-    The server failed. The message must not say how.
-    """
+    """The server failed. The message must not reveal internals."""
 
     code = -32603
 
 
-#: The codes of exceptions that are no `JsonRpcError`. Any other exception must not leave the server.
+#: The codes of exceptions that are not a `JsonRpcError`. No other exception may reach a client.
 _CODES: Final[dict[type[PromptkitError], int]] = {
     MissingClientCapabilityError: MissingCapability.code,
     UnknownPromptError: InvalidParams.code,
@@ -143,33 +125,33 @@ _CODES: Final[dict[type[PromptkitError], int]] = {
     PromptError: InvalidParams.code,
 }
 
-#: What has a code, for an ``except`` clause.
+#: The exceptions that have a code, for an ``except`` clause.
 CLIENT_ERRORS: Final[tuple[type[PromptkitError], ...]] = (JsonRpcError, *_CODES)
 
-#: What decoding raises for bytes that are not JSON, do not fit the type, or are nested too deeply.
+#: The exceptions that decoding raises for bytes that are not JSON, have the wrong type, or nest too deeply.
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-#: The longest error message, in characters. Messages quote what clients send, which may be long.
+#: The longest error message, in characters. Messages quote input of clients, which may be long.
 _MAX_MESSAGE: Final = 500
 
 
 class Reply(Struct, gc=False, frozen=True):
     """
-    What is sent to the client, and what came of its request.
+    A reply to the client, and the outcome of the request.
 
     Args:
         line:
-            One line, or several if they are not the reply to a request; ``b""`` if nothing is sent.
+            The encoded line; several lines if they are notifications; ``b""`` if nothing is sent.
 
         outcome:
-            What came of the request, in one word: ``ok``, ``error``, ``failed`` for the call of a tool,
-            ``asked``, ``cancelled`` or ``unanswered``.
+            ``ok``, ``error``, ``failed`` for a failed tool call, ``asked`` if the client is asked for input,
+            ``cancelled`` or ``unanswered``.
 
         code:
             The code of an error.
 
         retry_after:
-            In how many seconds the client may try again, if the error says so.
+            Seconds until the client may retry, if the error has them.
     """
 
     line: bytes
@@ -178,7 +160,7 @@ class Reply(Struct, gc=False, frozen=True):
     retry_after: int | None = None
 
 
-#: For a request whose client wants no reply any more.
+#: The reply to a cancelled request.
 CANCELLED: Final = Reply(b"", "cancelled")
 
 
@@ -198,17 +180,13 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 def encode_result(request_id: RequestId, result: bytes, outcome: str = "ok") -> Reply:
-    """
-    The reply that answers a request with *result*, which is already JSON.
-    """
+    """Return the reply with *result*, which is already JSON."""
     line = b"".join((b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":', result, b"}\n"))
     return Reply(line, outcome)
 
 
 def encode_request(request_id: RequestId, method: str, params: Any) -> bytes:
-    """
-    The line that sends the client a request.
-    """
+    """Return the line of a request to the client."""
     return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}\n' % (
         encode(request_id),
         encode(method),
@@ -217,45 +195,39 @@ def encode_request(request_id: RequestId, method: str, params: Any) -> bytes:
 
 
 def encode_notification(method: str, params: Any) -> bytes:
-    """
-    The line that sends the client a notification.
-    """
+    """Return the line of a notification to the client."""
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (encode(method), encode(params))
 
 
 def encode_error(request_id: RequestId | UnsetType, error: PromptkitError) -> Reply:
     """
-    The reply that answers a request with *error*, which has to be one of `CLIENT_ERRORS`.
+    Return the reply with *error*, which must be one of `CLIENT_ERRORS`.
 
-    An id that could not be read is left out, as no revision's schema allows null.
+    An id that could not be decoded is omitted, because no revision's schema allows null.
     """
     codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
     code = error.code if isinstance(error, JsonRpcError) else next(codes)
-    line = encode(_Failure("2.0", request_id, _Error(code, message_of(error), _data(error)))) + b"\n"
+    line = encode(_Failure("2.0", request_id, _Error(code, format_message(error), _data(error)))) + b"\n"
     return Reply(line, "error", code, error.retry_after if isinstance(error, TooManyRequests) else None)
 
 
-def message_of(error: PromptkitError) -> str:
-    """
-    What an error says: an author's own words, or one line, shortened in the middle.
-    """
+def format_message(error: PromptkitError) -> str:
+    """Return an error's message: unchanged for an author's `PromptError`, otherwise as one shortened line."""
     message = str(error)
     if not isinstance(error, PromptError):
-        if len(message) > 2 * _MAX_MESSAGE:  # first of all, as the next line copies it
+        if len(message) > 2 * _MAX_MESSAGE:  # before the next line copies it
             message = cut(message, 2 * _MAX_MESSAGE)
         message = " ".join(message.splitlines())
         if len(message) > _MAX_MESSAGE:
             message = cut(message)
-    return message.encode(errors="backslashreplace").decode()  # an author may have put anything into it
+    return message.encode(errors="backslashreplace").decode()  # an author's text may contain lone surrogates
 
 
-def cut(text: str, longest: int = _MAX_MESSAGE) -> str:
-    """
-    Shorten *text* by leaving out its middle.
-    """
-    if len(text) <= longest:
+def cut(text: str, limit: int = _MAX_MESSAGE) -> str:
+    """Shorten *text* by removing its middle."""
+    if len(text) <= limit:
         return text
-    half = longest // 2
+    half = limit // 2
     return f"{text[: half - 3]}...{text[-half:]}"
 
 
@@ -263,7 +235,7 @@ def _data(error: PromptkitError) -> Any:
     if isinstance(error, UnknownPromptError):
         return error.as_data()
     if isinstance(error, ArgumentsError):
-        return {"name": error.prompt, "errors": [fault.as_data() for fault in error.errors]}
+        return {"name": error.prompt, "errors": [diagnostic.as_data() for diagnostic in error.errors]}
     if isinstance(error, MissingClientCapabilityError):
         return {"requiredCapabilities": {error.capability: {}}}
     return error.data if isinstance(error, JsonRpcError) else UNSET

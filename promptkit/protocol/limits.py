@@ -1,60 +1,51 @@
-"""Limits: how much a client may send, and how much it is sent."""
+"""Limits on requests and replies."""
 
 from math import inf
 from typing import Final
 
 from msgspec import Struct, structs
 
-#: How many prompts or resources one page of a list holds. Many frameworks read the first page alone.
+#: The number of entries on one page of a list. It is large because many frameworks only read the first page.
 PAGE_SIZE: Final = 1000
 
-#: Longer messages, in bytes, count against `Limits.held` until they are answered.
+#: Messages longer than this, in bytes, count against `Limits.held` until they are answered.
 LARGE_MESSAGE: Final = 1 << 16
 
-#: The limit of the params of a request without arguments, in bytes: names, ``_meta`` and so on.
+#: The longest params of a request, not counting arguments, in bytes: names, ``_meta`` and so on.
 MAX_PARAMS: Final = 1 << 20
 
-#: How many bytes the params of all requests may have that wait until fewer prompts run.
+#: The total size of the params of all requests that wait for a free slot, in bytes.
 WAITING_BYTES: Final = 64 * 1024 * 1024
 
-#: How long running prompts are waited for when serving ends, in seconds: over stdio, and over HTTP, where
-#: balancers expect more.
+#: How long shutdown waits for running prompts, in seconds: over stdio, and over HTTP, where load balancers
+#: expect more.
 GRACE_S: Final = 1.0
 HTTP_GRACE_S: Final = 10.0
 
-
-#: How much of a line that is too long is kept: enough to find the id of the request.
+#: The number of bytes kept of a line that is too long: enough to find the id of the request.
 PREFIX_BYTES: Final = 4096
 
 
 class OverlongLine(bytes):
-    """
-    The beginning of a line that is too long to be read.
-    """
+    """The beginning of a line that exceeds the limit."""
 
     __slots__ = ()
 
 
 class OutOfMemoryLine(OverlongLine):
-    """
-    The beginning of a line that did not fit into memory.
-    """
+    """The beginning of a line that did not fit into memory."""
 
     __slots__ = ()
 
 
 class CutOff(bytes):
-    """
-    No bytes, as at the end of a stream, but it is not read to its end: a line that has begun is dropped.
-    """
+    """The empty bytes at the end of a stream that was cut off: an incomplete line is dropped."""
 
     __slots__ = ()
 
 
 class LimitOption(Struct, frozen=True):
-    """
-    How `promptkit serve` names a limit, and how its help describes it.
-    """
+    """The option of `promptkit serve` for a limit, and its help."""
 
     name: str
     help: str
@@ -63,9 +54,9 @@ class LimitOption(Struct, frozen=True):
 
 class Limits(Struct, frozen=True, kw_only=True):
     """
-    What a server refuses, with a clear error and without harm to the next request.
+    The limits of a server. A request that exceeds one gets an error, and later requests are not affected.
 
-    The command line and its help are made from these types and defaults, and from `OPTIONS`.
+    The command line and its help are generated from these types and defaults, and from `OPTIONS`.
 
     Raises:
         ValueError: If a limit is not above zero.

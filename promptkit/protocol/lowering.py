@@ -1,7 +1,7 @@
 """
-Lowering: converts promptkit's values to what a protocol revision can carry.
+Lowering: conversion of promptkit's values to the objects of a protocol revision.
 
-Content that an older revision lacks is sent as content that it has. Nothing is lost or refused.
+Content that an older revision lacks is converted to content that it has. Nothing is lost or rejected.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ from promptkit.language.text import Text
 from promptkit.language.tools import Tool
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
-from promptkit.protocol.jsonrpc import InternalError, encode, message_of
+from promptkit.protocol.jsonrpc import InternalError, encode, format_message
 from promptkit.protocol.revisions import Revision
 
 if TYPE_CHECKING:  # most prompts hold nothing but text
@@ -41,29 +41,26 @@ if TYPE_CHECKING:  # most prompts hold nothing but text
 
 T = TypeVar("T")
 
-#: The bytes that were encoded last, and what came of them: so large ones, in bytes, and so many at most. They
-#: are known by their object, as to hash or to compare them takes longer than to encode them.
-_LEAST_KEPT: Final = 64 * 1024
-_MOST_KEPT: Final = 2 * 1024 * 1024
-_KEPT: Final[deque[tuple[bytes, bytes]]] = deque(maxlen=4)
+#: A cache of recently encoded bytes, for sizes within these bounds. Lookups compare identity, because hashing
+#: or comparing the bytes would take longer than encoding them.
+_MIN_CACHED: Final = 64 * 1024
+_MAX_CACHED: Final = 2 * 1024 * 1024
+_BASE64_CACHE: Final[deque[tuple[bytes, bytes]]] = deque(maxlen=4)
 
-#: What a model is told in the result of a call, as it may mend that. Of all else its client is told.
-_TOLD: Final = (ArgumentsError, PromptError, InternalError, UnknownPromptError)
+#: Errors that the model can fix: they are sent as the result of a tool call. Others are JSON-RPC errors.
+_TOOL_ERRORS: Final = (ArgumentsError, PromptError, InternalError, UnknownPromptError)
+
+#: A placeholder for the text of a result, used to find the bytes before and after the text.
+_MARKER: Final = "gap"
+_MARKED: Final = Workflow([Message("user", Text(_MARKER))])
 
 
-#: Stands for a text in a result, to find what is around it.
-_GAP: Final = "gap"
-_WITH_GAP: Final = Workflow([Message("user", Text(_GAP))])
-
-
-def _set(value: T | None) -> T | UnsetType:
+def _or_unset(value: T | None) -> T | UnsetType:
     return UNSET if value is None else value
 
 
 class Lowering:
-    """
-    Encodes prompts, resources, completions and calls of tools for one revision.
-    """
+    """An encoder of prompts, resources, completions and tool results for one revision."""
 
     def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
         self.revision = revision
@@ -72,24 +69,17 @@ class Lowering:
 
     def result(self, prompt: CompiledPrompt, rendered: Workflow | str) -> bytes:
         """
-        Encode the result of ``prompts/get``.
-
-        Args:
-            prompt:
-                The prompt.
-
-            rendered:
-                What it rendered to. A plain string stands for a single user message.
+        Encode the result of ``prompts/get``. A plain string means a single user message.
 
         Raises:
-            UnicodeEncodeError: If a text holds a lone surrogate.
+            UnicodeEncodeError: If a text contains a lone surrogate.
         """
         description = prompt.description
-        if isinstance(rendered, str):  # most prompts say one text: what is around it is encoded once
+        if isinstance(rendered, str):  # the common case: encode only the text
             try:
                 before, after = self._around_text[description]
             except KeyError:
-                before, after = self._around_text[description] = _around(self.result(prompt, _WITH_GAP))
+                before, after = self._around_text[description] = _around(self.result(prompt, _MARKED))
             return before + encode(rendered) + after
         sent = rendered.messages if rendered.system is None else rendered.sent
         messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
@@ -97,20 +87,20 @@ class Lowering:
         described = UNSET if description is None else description
         return encode(wire.GetPromptResult(messages, described, result_type=kind, meta=meta))
 
-    def forget_texts(self) -> None:
-        """Drop what is kept of the prompts that were served until now."""
+    def clear_text_cache(self) -> None:
+        """Clear the cache of encoded results, which is keyed by the prompts' descriptions."""
         self._around_text.clear()
 
     def content(self, content: Content) -> wire.Content:
-        """One content block."""
+        """Convert a content block."""
         if type(content) is Text and not content.annotated:
             return wire.TextContent(content.text)
         return _LOWERED[type(content).__name__](self, content)
 
     def completion(self, completion: "Completion") -> bytes:
         """Encode the result of ``completion/complete``."""
-        offered = wire.CompletionValues(completion.values, completion.total, completion.has_more)
-        return self.results.encode(wire.CompleteResult(offered))
+        values = wire.CompletionValues(completion.values, completion.total, completion.has_more)
+        return self.results.encode(wire.CompleteResult(values))
 
     def contents(self, resource: "EmbeddedResource", *, changes: bool = True) -> bytes:
         """
@@ -118,81 +108,77 @@ class Lowering:
 
         Args:
             resource:
-                What was read.
+                The contents.
 
             changes:
-                Whether it may be something else the next time, as what comes from a function may.
+                Whether the contents can change, such as those that a function returns.
 
         Raises:
-            UnicodeEncodeError: If a text holds a lone surrogate.
+            UnicodeEncodeError: If a text contains a lone surrogate.
         """
-        return self.results.encode_kept(wire.ReadResourceResult([_contents(resource)]), changes=changes)
+        return self.results.encode_cacheable(wire.ReadResourceResult([_contents(resource)]), changes=changes)
 
     def prompt(self, prompt: CompiledPrompt) -> "wire.PromptEntry":
-        """A prompt, as listed."""
-        has = self.revision
+        """Convert a prompt to its entry in ``prompts/list``."""
+        revision = self.revision
         return wire.PromptEntry(
             name=prompt.name,
-            title=_set(prompt.title) if has.titles else UNSET,
-            description=_set(prompt.description),
+            title=_or_unset(prompt.title) if revision.titles else UNSET,
+            description=_or_unset(prompt.description),
             arguments=[self._argument(argument) for argument in prompt.arguments.ordered] or UNSET,
             icons=self.icons(prompt),
-            meta=_meta(prompt) or UNSET if has.metadata else UNSET,
+            meta=_meta(prompt) or UNSET if revision.metadata else UNSET,
         )
 
     def tool(self, prompt: CompiledPrompt) -> "wire.ToolEntry":
-        """A prompt, as listed as a tool."""
-        has = self.revision
+        """Convert a prompt to its entry in ``tools/list``."""
+        revision = self.revision
         return wire.ToolEntry(
             name=prompt.name,
             input_schema=prompt.schema,
-            title=_set(prompt.title) if has.titles else UNSET,
-            description=_set(prompt.description),
-            annotations=_tool_annotations(prompt) if has.tool_annotations else UNSET,
+            title=_or_unset(prompt.title) if revision.titles else UNSET,
+            description=_or_unset(prompt.description),
+            annotations=_tool_annotations(prompt) if revision.tool_annotations else UNSET,
             icons=self.icons(prompt),
-            meta=dict(prompt.meta) or UNSET if has.metadata else UNSET,
+            meta=dict(prompt.meta) or UNSET if revision.metadata else UNSET,
         )
 
-    def called(self, rendered: Workflow | str) -> bytes:
+    def tool_result(self, rendered: Workflow | str) -> bytes:
         """
-        Encode the result of ``tools/call``.
-
-        Args:
-            rendered:
-                What the prompt rendered to. A plain string stands for a single user message.
+        Encode the result of ``tools/call``. A plain string means a single user message.
 
         Raises:
-            UnicodeEncodeError: If a text holds a lone surrogate.
+            UnicodeEncodeError: If a text contains a lone surrogate.
         """
         if isinstance(rendered, str):
             before, after = self._around_call
             return before + encode(rendered) + after
         blocks = list(self._blocks(rendered))
         texts = [b.text for b in blocks if isinstance(b, wire.TextContent) and b.annotations is UNSET]
-        if texts and len(texts) == len(blocks):  # there are clients that read the first block alone
+        if texts and len(texts) == len(blocks):  # some clients only read the first block
             blocks = [wire.TextContent("\n\n".join(texts))]
         return self._call_result(blocks)
 
-    def failure(self, error: PromptkitError) -> bytes | None:
-        """Encode the result of a call that failed; None if the error is not for a model."""
-        if not isinstance(error, _TOLD) or isinstance(error, UnknownToolError):
+    def tool_error(self, error: PromptkitError) -> bytes | None:
+        """Encode the result of a failed tool call, or return None if the model cannot fix the error."""
+        if not isinstance(error, _TOOL_ERRORS) or isinstance(error, UnknownToolError):
             return None
-        return self._call_result([wire.TextContent(message_of(error))], is_error=True)
+        return self._call_result([wire.TextContent(format_message(error))], is_error=True)
 
     def icons(self, prompt: CompiledPrompt) -> "list[wire.IconEntry] | UnsetType":
-        """The icons of a prompt, if the revision has them."""
+        """Convert the icons of a prompt, if the revision has icons."""
         return [_icon(icon) for icon in prompt.icons if self.revision.icons] or UNSET
 
     def resource(self, resource: "CompiledResource | CompiledSkill") -> "wire.ResourceEntry":
-        """A resource without variables, as listed; of a skill, its ``SKILL.md``."""
+        """Convert a resource without variables, or the ``SKILL.md`` of a skill, to its list entry."""
         return wire.ResourceEntry(resource.uri_template, *self._described(resource))
 
     def template(self, resource: "CompiledResource") -> "wire.ResourceTemplate":
-        """A resource with variables, as listed."""
+        """Convert a resource with variables to its entry in ``resources/templates/list``."""
         return wire.ResourceTemplate(resource.uri_template, *self._described(resource))
 
     def skill(self, skill: "CompiledSkill") -> "wire.SkillEntry":
-        """A skill, as listed."""
+        """Convert a skill to its entry in ``skills/list``."""
         files = [
             wire.SkillFileEntry(skill.uri_of(file.path), f"sha256:{file.content.digest}", file.content.size)
             for file in skill.files
@@ -200,8 +186,8 @@ class Lowering:
         return wire.SkillEntry(skill.uri_template, skill.frontmatter, files)
 
     def directory(self, skill: "CompiledSkill", uri: str) -> "list[wire.ResourceEntry]":
-        """What a folder of a skill holds, as listed."""
-        from urllib.parse import unquote  # few clients ask for folders
+        """Return the list entries of the files and folders in a folder of a skill."""
+        from urllib.parse import unquote  # imported here because few clients read folders
 
         return [
             self.resource(skill.resources[inner])
@@ -211,7 +197,7 @@ class Lowering:
         ]
 
     def annotations(self, content: Content) -> wire.ContentAnnotations | UnsetType:
-        """The annotations of *content*, if it has any that the revision knows."""
+        """Convert those annotations of *content* that the revision has."""
         if not content.annotated:
             return UNSET
         moment = content.last_modified if self.revision.dates else None
@@ -219,17 +205,21 @@ class Lowering:
             return UNSET
         return wire.ContentAnnotations(
             content.audience or UNSET,
-            _set(content.priority),
+            _or_unset(content.priority),
             moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
         )
 
     @cached_property
     def _around_call(self) -> list[bytes]:
-        """What is around the only text of a call's result."""
-        return _around(self.called(_WITH_GAP))
+        """The bytes before and after the text in a tool result with a single text."""
+        return _around(self.tool_result(_MARKED))
 
     def _blocks(self, workflow: Workflow) -> Iterator[wire.Content]:
-        """Every part in order. A block says whose each turn of several is: results have no roles."""
+        """
+        Yield every content block in order.
+
+        Results have no roles, so that with several turns a text block with the role precedes each turn.
+        """
         turns = [(role, list(messages)) for role, messages in groupby(workflow.shown, attrgetter("role"))]
         for role, messages in turns:
             if len(turns) > 1:
@@ -240,26 +230,26 @@ class Lowering:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
     def _described(self, resource: "CompiledResource | CompiledSkill") -> tuple[str, Any, Any, Any]:
-        """The listed members of a resource or a template, except its URI."""
-        title = _set(resource.title) if self.revision.titles else UNSET
-        return resource.name, title, _set(resource.description), _set(resource.mime_type)
+        """Return the members of a list entry of a resource or a template, except its URI."""
+        title = _or_unset(resource.title) if self.revision.titles else UNSET
+        return resource.name, title, _or_unset(resource.description), _or_unset(resource.mime_type)
 
     def _argument(self, argument: Argument) -> "wire.PromptArgument":
         return wire.PromptArgument(
             name=argument.name,
-            title=_set(argument.title) if self.revision.titles else UNSET,
-            description=_set(argument.description),
+            title=_or_unset(argument.title) if self.revision.titles else UNSET,
+            description=_or_unset(argument.description),
             required=argument.required,
         )
 
 
 def _around(result: bytes) -> list[bytes]:
-    """What is around the only text of a result."""
-    return result.split(encode(_GAP), 1)
+    """Return the bytes before and after the marker in an encoded result."""
+    return result.split(encode(_MARKER), 1)
 
 
 def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
-    """The schemas of the arguments and of the answer, and what the author set."""
+    """Return the schemas of the arguments and of the answer, and the author's own metadata."""
     own = {SCHEMA: prompt.schema} if prompt.arguments.ordered else {}
     if (answer := prompt.answer_schema) is not None:
         own[ANSWER] = answer
@@ -267,29 +257,31 @@ def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
 
 
 def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":
-    said = Tool() if isinstance(prompt.tool, bool | None) else prompt.tool
+    tool = Tool() if isinstance(prompt.tool, bool | None) else prompt.tool
     return wire.ToolAnnotations(
-        said.read_only,
-        said.idempotent,
-        said.open_world,
-        UNSET if said.read_only else said.destructive,
+        tool.read_only,
+        tool.idempotent,
+        tool.open_world,
+        UNSET if tool.read_only else tool.destructive,
     )
 
 
 def _icon(icon: "Icon") -> "wire.IconEntry":
-    return wire.IconEntry(icon.src, _set(icon.mime_type), icon.sizes or UNSET, _set(icon.theme))
+    return wire.IconEntry(icon.src, _or_unset(icon.mime_type), icon.sizes or UNSET, _or_unset(icon.theme))
 
 
 def _base64(data: bytes) -> Raw:
-    """Encode bytes. Large ones are mostly an author's constants, so those that were sent last are kept."""
+    """Encode bytes. Large ones are mostly constants in recipes, so the most recent ones are cached."""
     from pybase64 import b64encode  # not needed before the first image
 
-    is_kept = _LEAST_KEPT <= len(data) <= _MOST_KEPT
-    encoded = next((known for of, known in tuple(_KEPT) if of is data), None) if is_kept else None
+    is_cacheable = _MIN_CACHED <= len(data) <= _MAX_CACHED
+    encoded = (
+        next((text for key, text in tuple(_BASE64_CACHE) if key is data), None) if is_cacheable else None
+    )
     if encoded is None:
         encoded = b'"%b"' % b64encode(data)
-        if is_kept:
-            _KEPT.append((data, encoded))
+        if is_cacheable:
+            _BASE64_CACHE.append((data, encoded))
     return Raw(encoded)
 
 
@@ -309,7 +301,7 @@ def _audio(lowering: Lowering, content: "Audio") -> wire.Content:
 
 
 def _contents(content: "EmbeddedResource") -> wire.ResourceContents:
-    # The specification asks for a MIME type. If none was given, send the most general one.
+    # The specification requires a MIME type. Without one, send the most general type.
     if content.text is None:
         mime_type = content.mime_type or "application/octet-stream"
         return wire.ResourceContents(content.uri, mime_type, blob=_base64(content.blob or b""))
@@ -323,25 +315,27 @@ def _link(lowering: Lowering, content: "ResourceLink") -> wire.Content:
     return wire.ResourceLinkContent(
         content.uri,
         content.name,
-        _set(content.title),
-        _set(content.description),
-        _set(content.mime_type),
-        _set(content.size),
+        _or_unset(content.title),
+        _or_unset(content.description),
+        _or_unset(content.mime_type),
+        _or_unset(content.size),
         annotations,
     )
 
 
-#: What lowers each kind of content, by its class's name: most prompts hold nothing but text.
+#: The converter of each kind of content, by class name, because most prompts never import the classes.
 _LOWERED: Final[dict[str, Callable[[Lowering, Any], wire.Content]]] = {
     "Text": lambda lowering, text: wire.TextContent(text.text, lowering.annotations(text)),
     "Image": _image,
     "Audio": _audio,
-    "EmbeddedResource": lambda lowering, one: wire.EmbeddedContent(_contents(one), lowering.annotations(one)),
+    "EmbeddedResource": lambda lowering, item: wire.EmbeddedContent(
+        _contents(item), lowering.annotations(item)
+    ),
     "ResourceLink": _link,
 }
 
 
 @cache
 def lowering_for(revision: Revision, server_info: ServerInfo | None = None) -> Lowering:
-    """Return the `Lowering` of *revision* for a server, made once."""
+    """Return the cached `Lowering` of *revision* for a server."""
     return Lowering(revision, server_info)

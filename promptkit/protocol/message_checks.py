@@ -1,9 +1,8 @@
 """
-Refusals: checks of messages that cannot be served, and the errors that answer them.
+Checks of invalid messages, and the errors that answer them.
 
-A request that names a revision in its ``_meta``, its envelope, is of the modern era, whatever else is wrong
-with it. See
-https://modelcontextprotocol.io/specification/2026-07-28/basic#request-metadata.
+A request that names a revision in its ``_meta``, its envelope, belongs to the modern era, even if it is
+otherwise invalid. See https://modelcontextprotocol.io/specification/2026-07-28/basic#request-metadata.
 """
 
 from contextlib import suppress
@@ -47,9 +46,7 @@ _decode_raw_meta: Final = msgspec.json.Decoder(_RawMeta).decode
 
 
 def raw_meta(params: msgspec.Raw) -> dict[str, msgspec.Raw]:
-    """
-    Return the ``_meta`` of *params*, its values not decoded; empty if there is none.
-    """
+    """Return the ``_meta`` of *params* with raw values; empty if it is missing or not an object."""
     try:
         return _decode_raw_meta(params).meta
     except UNREADABLE:
@@ -61,7 +58,7 @@ def check_envelope(params: msgspec.Raw) -> None:
     Check the ``_meta`` of *params* if it names a revision.
 
     Raises:
-        UnsupportedVersion: If no request can name this revision.
+        UnsupportedVersion: If requests cannot name this revision.
 
         InvalidParams: If a member is missing or has another type.
     """
@@ -76,9 +73,9 @@ def check_envelope(params: msgspec.Raw) -> None:
         version = _decode_text(meta[wire.PROTOCOL_VERSION])
     if version is not None and version not in MODERN:
         served = ", ".join(MODERN)
-        asked = shortened(version)
-        msg = f"protocol version {asked!r} is not served to requests: name {served}, or call initialize"
-        raise UnsupportedVersion(msg, {"supported": list(MODERN), "requested": asked})
+        requested = shortened(version)
+        msg = f"protocol version {requested!r} is not served to requests: name {served}, or call initialize"
+        raise UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested})
     try:
         _decode_params(params)
     except UNREADABLE as error:
@@ -87,9 +84,7 @@ def check_envelope(params: msgspec.Raw) -> None:
 
 
 def check_object(params: msgspec.Raw) -> None:
-    """
-    Raise InvalidRequest if *params* are not an object.
-    """
+    """Raise InvalidRequest if *params* is not an object."""
     if bytes(memoryview(params)[:1]) != b"{":
         msg = "params is an object"
         raise InvalidRequest(msg)
@@ -97,12 +92,12 @@ def check_object(params: msgspec.Raw) -> None:
 
 def decode_again(name: str, method: Method, params: msgspec.Raw, error: Exception) -> wire.Params:
     """
-    Decode *params* that the method's own decoder has refused with *error*, without their ``_meta``.
+    Decode *params* again, without their ``_meta``, after the method's own decoder has raised *error*.
 
-    In a session, only the token for progress matters there.
+    In a session, only the progress token of ``_meta`` matters.
 
     Raises:
-        JsonRpcError: If the params are wrong otherwise, or name a revision.
+        JsonRpcError: If the params are otherwise invalid, or name a revision.
     """
     check_object(params)
     if isinstance(error, RecursionError):
@@ -117,9 +112,9 @@ def decode_again(name: str, method: Method, params: msgspec.Raw, error: Exceptio
         token = {key: meta[key] for key in meta.keys() & {"progressToken"}}
         try:
             return method.decode(encode({**_decode_members(params), "_meta": token}))
-        except UNREADABLE as other:
-            reason = str(other)
-    msg = f"the params of {name} do not fit: {cut(reason)}"
+        except UNREADABLE as retry_error:
+            reason = str(retry_error)
+    msg = f"the params of {name} are invalid: {cut(reason)}"
     raise InvalidParams(msg)
 
 
@@ -127,7 +122,7 @@ def decode_sender(params: msgspec.Raw) -> tuple[Revision, wire.ClientInfo | None
     """
     Return the revision and the client that a request names, as far as they can be decoded.
 
-    If it names a revision that is not served, that is the newest one. If it names none, return None.
+    Return the newest revision for one that is not supported, and None if the request names no revision.
     """
     meta = raw_meta(params)
     if wire.PROTOCOL_VERSION not in meta:
@@ -141,9 +136,7 @@ def decode_sender(params: msgspec.Raw) -> tuple[Revision, wire.ClientInfo | None
 
 
 def refuse_unread(line: bytes, error: Exception) -> Reply:
-    """
-    Return the reply to a line if reading it raised an exception.
-    """
+    """Return the reply to a line that could not be processed because of *error*."""
     if isinstance(error, MemoryError):
         reason = "the message is not read: there is not enough memory for it"
     else:
@@ -153,18 +146,16 @@ def refuse_unread(line: bytes, error: Exception) -> Reply:
 
 
 def not_in_a_batch(method: str) -> InvalidRequest:
-    """
-    The error for a method that sessions do not have, or that opens one: only sessions have batches.
-    """
-    return InvalidRequest(f"{method} cannot be part of a batch here: send it by itself")
+    """Return the error for a method that is not allowed in a batch: only sessions have batches."""
+    return InvalidRequest(f"{method} cannot be part of a batch here: send it separately")
 
 
 def refuse_envelope(method: str, params: msgspec.Raw, *, in_batch: bool) -> JsonRpcError:
     """
-    The error for a request that names a revision, but cannot be served.
+    Return the error for a request that names a revision, but cannot be served.
 
     Raises:
-        JsonRpcError: If the envelope itself is wrong.
+        JsonRpcError: If the envelope itself is invalid.
     """
     if in_batch:
         return not_in_a_batch(method)
@@ -174,10 +165,10 @@ def refuse_envelope(method: str, params: msgspec.Raw, *, in_batch: bool) -> Json
 
 def refuse_unknown(method: str, params: msgspec.Raw) -> MethodNotFound:
     """
-    The error for a method that does not exist.
+    Return the error for an unknown method.
 
     Raises:
-        JsonRpcError: If the params are wrong, too.
+        JsonRpcError: If the params are invalid, too.
     """
     check_object(params)
     check_envelope(params)
@@ -185,9 +176,7 @@ def refuse_unknown(method: str, params: msgspec.Raw) -> MethodNotFound:
 
 
 def no_session(method: str) -> InvalidParams:
-    """
-    The error for a request that needs a session, and came before there was one.
-    """
+    """Return the error for a request that needs a session, but precedes the handshake."""
     missing = [wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES]
     msg = (
         f"{method} came before initialize, and its params._meta lacks {missing[0]!r}: "
@@ -197,11 +186,9 @@ def no_session(method: str) -> InvalidParams:
 
 
 def refuse_batch(revision: Revision | None, size: int, limits: Limits) -> InvalidRequest:
-    """
-    The error for an array of *size* messages where there are no batches, or none of that size.
-    """
+    """Return the error for a batch of *size* messages that the revision or the limits do not allow."""
     if revision is None or not revision.batches:
-        return InvalidRequest("there are no batches here: send each message by itself")
+        return InvalidRequest("batches are not supported in this revision: send each message separately")
     if not size:
         return InvalidRequest("the batch is empty")
     return InvalidRequest(f"the batch has {size:,} messages: at most {limits.messages:,} are taken")

@@ -1,4 +1,4 @@
-"""Pages: lists in parts, with cursors that are valid for exactly one list."""
+"""Pagination of lists, with cursors that are valid for exactly one list."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -16,7 +16,7 @@ from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.limits import PAGE_SIZE
 from promptkit.protocol.lowering import Lowering
 
-try:  # the C module alone loads at once, while hashlib brings in all of OpenSSL
+try:  # the C module loads quickly, while hashlib loads all of OpenSSL
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
@@ -28,37 +28,36 @@ def digest(data: bytes, *, key: bytes = b"") -> bytes:
     """
     Return the digest of *data*.
 
-    With a secret *key* of up to 64 bytes, nobody else can compute the digest of what they guess.
+    With a secret *key* of up to 64 bytes, others cannot verify guesses at *data* by their digest.
     """
     return blake2b(data, digest_size=16, key=key).digest()
 
 
 def digest_of_lines(lines: Iterable[bytes]) -> bytes:
-    """
-    Return the digest of *lines*, each with a line feed. They are never together in memory.
-    """
-    hashed = blake2b(digest_size=16)
+    """Return the digest of *lines*, each followed by a newline, without joining them in memory."""
+    digest_state = blake2b(digest_size=16)
     for line in lines:
-        hashed.update(line)
-        hashed.update(b"\n")
-    return hashed.digest()
+        digest_state.update(line)
+        digest_state.update(b"\n")
+    return digest_state.digest()
 
 
 class Pages:
     """
     The pages of one list, each encoded once.
 
-    A cursor names the list and a place in it. It is refused for other lists, and for this one after a change.
+    A cursor contains a digest of the list and an offset. It is rejected for other lists, and for the same
+    list once it has changed.
 
     Args:
         items:
-            The items, encoded, in the order in which every client sees them.
+            The encoded items, in the order in which every client sees them.
 
         size:
-            How many items a page holds.
+            The number of items per page.
 
         encode_page:
-            Encodes the result from encoded items and the cursor of the next page.
+            A function that encodes a result from encoded items and the cursor of the next page.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination
@@ -93,20 +92,20 @@ class Pages:
             raise InvalidParams(msg)
         if start not in self._encoded:
             end = start + self._size
-            following = next((cursor for cursor, place in self._starts.items() if place == end), UNSET)
+            following = next((cursor for cursor, offset in self._starts.items() if offset == end), UNSET)
             self._encoded[start] = self._encode_page(list(self.items[start:end]), following)
         return self._encoded[start]
 
-    # After a reload nobody asks for most of the lists, so a digest waits until somebody does.
+    # Computed lazily: after a reload, most lists are not requested.
     @cached_property
     def _starts(self) -> Mapping[str | UnsetType, int]:
-        """Where each page starts, by its cursor."""
+        """The offset of each page, by cursor."""
         starts = range(0, max(len(self.items), 1), self._size)
-        of_all = digest_of_lines(self.items)[:8].hex() if len(starts) > 1 else ""
-        return {f"{of_all}-{start}" if start else UNSET: start for start in starts}
+        list_digest = digest_of_lines(self.items)[:8].hex() if len(starts) > 1 else ""
+        return {f"{list_digest}-{start}" if start else UNSET: start for start in starts}
 
 
-class _Listed(Struct, frozen=True):
+class _List(Struct, frozen=True):
     items: Callable[[Catalog, ToolMode], Sequence[Any]]
     lower: Callable[[Lowering, Any], Any]
     result: Callable[[list[Raw], str | UnsetType], wire.Result]
@@ -119,35 +118,33 @@ def _tools(catalog: Catalog, mode: ToolMode) -> Sequence[CompiledPrompt]:
     return Tools(catalog, search=mode == "search").listed
 
 
-#: What each method lists.
+#: The list of each method.
 LISTS: Final = {
-    "prompts/list": _Listed(lambda catalog, _: catalog.prompts, Lowering.prompt, wire.ListPromptsResult),
-    "resources/list": _Listed(
-        lambda catalog, _: [*(one for one in catalog.resources if not one.is_template), *catalog.skills],
+    "prompts/list": _List(lambda catalog, _: catalog.prompts, Lowering.prompt, wire.ListPromptsResult),
+    "resources/list": _List(
+        lambda catalog, _: [*(each for each in catalog.resources if not each.is_template), *catalog.skills],
         Lowering.resource,
         wire.ListResourcesResult,
     ),
-    "resources/templates/list": _Listed(
+    "resources/templates/list": _List(
         lambda catalog, _: [resource for resource in catalog.resources if resource.is_template],
         Lowering.template,
         wire.ListResourceTemplatesResult,
     ),
-    "skills/list": _Listed(lambda catalog, _: catalog.skills, Lowering.skill, wire.ListSkillsResult),
-    "tools/list": _Listed(_tools, Lowering.tool, wire.ListToolsResult),
+    "skills/list": _List(lambda catalog, _: catalog.skills, Lowering.skill, wire.ListSkillsResult),
+    "tools/list": _List(_tools, Lowering.tool, wire.ListToolsResult),
 }
 
 
-def lists_the_same(
+def lists_equal(
     method: str, catalog: Catalog, other: Catalog, lowering: Lowering, *, tools: ToolMode = False
 ) -> bool:
-    """
-    Return whether a method lists the same of two catalogs. Only items that they do not share are compared.
-    """
-    listed = LISTS[method]
-    items, others = listed.items(catalog, tools), listed.items(other, tools)
-    return len(items) == len(others) and all(
-        item is one or encode(listed.lower(lowering, item)) == encode(listed.lower(lowering, one))
-        for item, one in zip(items, others, strict=True)
+    """Return whether a method lists the same for two catalogs. Items that they share are not compared."""
+    listing = LISTS[method]
+    items, other_items = listing.items(catalog, tools), listing.items(other, tools)
+    return len(items) == len(other_items) and all(
+        a is b or encode(listing.lower(lowering, a)) == encode(listing.lower(lowering, b))
+        for a, b in zip(items, other_items, strict=True)
     )
 
 
@@ -161,38 +158,39 @@ def pages_of(  # noqa: PLR0913 (they are independent)
     before: tuple[Catalog, Pages] | None = None,
 ) -> Pages:
     """
-    Return the pages of what *method*, one of `LISTS`, lists.
+    Return the pages of a list.
 
     Args:
         method:
-            One of `LISTS`.
+            A method of `LISTS`.
 
         catalog:
-            The catalog that is served.
+            The served catalog.
 
         lowering:
-            Encodes for the client's revision.
+            The encoder for the client's revision.
 
         size:
-            How many items a page holds.
+            The number of items per page.
 
         offered:
-            Whether the list may change while the server runs, and prompts are offered as tools.
+            The capabilities of the server.
 
         before:
-            An earlier catalog, and its pages for the same method: items of both are not encoded again.
+            An earlier catalog and its pages for the same method. Items of both catalogs are not encoded
+            again.
     """
-    listed = LISTS[method]
-    found = listed.items(catalog, offered.tools)
-    known: dict[int, Raw] = {}
+    listing = LISTS[method]
+    items = listing.items(catalog, offered.tools)
+    encoded: dict[int, Raw] = {}
     if before is not None:
-        earlier, pages = listed.items(before[0], offered.tools), before[1]
-        known = dict(zip(map(id, earlier), pages.items, strict=True))
-        if len(found) == len(earlier) and all(map(is_, found, earlier)):
+        earlier, pages = listing.items(before[0], offered.tools), before[1]
+        encoded = dict(zip(map(id, earlier), pages.items, strict=True))
+        if len(items) == len(earlier) and all(map(is_, items, earlier)):
             return pages
-    items = [known.get(id(item)) or Raw(encode(listed.lower(lowering, item))) for item in found]
+    entries = [encoded.get(id(item)) or Raw(encode(listing.lower(lowering, item))) for item in items]
 
     def encode_page(items: list[Raw], cursor: str | UnsetType) -> bytes:
-        return lowering.results.encode_kept(listed.result(items, cursor), changes=offered.changes)
+        return lowering.results.encode_cacheable(listing.result(items, cursor), changes=offered.changes)
 
-    return Pages(items, size, encode_page)
+    return Pages(entries, size, encode_page)

@@ -1,4 +1,4 @@
-"""Principals: who sends a request, as far as somebody has verified that."""
+"""Principals: the verified callers of requests."""
 
 from collections.abc import Awaitable, Iterable
 from typing import Protocol
@@ -21,26 +21,26 @@ def _split(scopes: str | Iterable[str]) -> frozenset[str]:
 @attrs.frozen
 class Principal:
     """
-    Whoever bears a token that was verified.
+    The bearer of a verified token.
 
     Args:
         subject:
-            Who it is: the same text for the same person, and for nobody else. Any text that UTF-8 can write
-            is taken as it is.
+            A unique and stable identifier of the caller. Any text that can be encoded in UTF-8 is used
+            unchanged.
 
         scopes:
-            What the token allows. One text with blanks between the scopes is taken apart.
+            The scopes that the token grants, as an iterable, or as one string with spaces between them.
 
         expires:
-            When the token expires, in seconds since 1970. Until then, but for five minutes at most, the
-            result of one verification is used again. Without it, each request verifies the token.
+            When the token expires, in seconds since 1970. The result of a verification is cached until then,
+            for five minutes at most. Without it, every request verifies the token.
 
         program:
-            Whether it is a program that acts for itself, and *subject* its id. A person of the same subject
-            is somebody else.
+            Whether the caller is a program that acts on its own behalf, with *subject* as its id. A person
+            with the same subject is a different principal.
 
     Raises:
-        ValueError: If UTF-8 cannot write the subject.
+        ValueError: If the subject cannot be encoded in UTF-8.
     """
 
     subject: str = attrs.field(validator=_check_exact)
@@ -50,33 +50,27 @@ class Principal:
 
     @property
     def identity(self) -> str:
-        """
-        The subject and its kind in one text, which no other principal has.
-        """
+        """The subject and its kind in one string, which is unique to this principal."""
         return f"{'program' if self.program else 'person'} {self.subject}"
 
 
 class VerifierUnavailableError(Exception):
-    """
-    A token cannot be verified at the moment. A verifier raises it, and the client is told to try later.
-    """
+    """A verifier raises this if it cannot verify a token at the moment. The client may retry later."""
 
 
 class TokenVerifier(Protocol):
-    """
-    Says who bears a token.
-    """
+    """The interface of objects that verify tokens."""
 
     def verify(self, token: str) -> Principal | Awaitable[Principal | None] | None:
         """
-        Return who bears a token; None if it is not valid here.
+        Return the bearer of a token, or None if the token is not valid here.
 
-        It may be an ``async`` function. A plain one must not wait for anything, as all requests would.
+        This can be an ``async`` function. A plain function must not block, because it blocks all requests.
 
         Args:
             token:
                 The token: printable ASCII without blanks, up to 32 KiB.
 
         Raises:
-            VerifierUnavailableError: If that cannot be said at the moment.
+            VerifierUnavailableError: If the token cannot be verified at the moment.
         """

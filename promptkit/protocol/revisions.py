@@ -1,7 +1,7 @@
 """
-The dated revisions of the protocol, and what each of them has.
+The dated revisions of the protocol, and the features of each.
 
-No other module names a date: others ask what a revision has, and not which one it is.
+No other module names a date: they check the features of a revision instead.
 """
 
 from typing import Final
@@ -15,14 +15,14 @@ class Revision(Struct, frozen=True, eq=False):
 
     Args:
         stateless:
-            Whether a request needs no session, as its metadata names the revision, and a result has a
-            ``resultType``. In the others, client and server agree once, by an ``initialize`` request.
+            Whether requests need no session, because their metadata names the revision, and results have a
+            ``resultType``. In other revisions, client and server negotiate once, with ``initialize``.
 
         audio:
-            Whether a message may hold audio.
+            Whether a message can contain audio.
 
         resource_links:
-            Whether a message may hold a link to a resource.
+            Whether a message can contain a link to a resource.
 
         titles:
             Whether prompts, arguments and tools have a title.
@@ -37,28 +37,28 @@ class Revision(Struct, frozen=True, eq=False):
             Whether prompts and tools have icons.
 
         tool_annotations:
-            Whether a tool says what to expect of a call.
+            Whether a tool has annotations that describe its behavior.
 
         completions:
-            Whether completion has a capability of its own.
+            Whether completion has its own capability.
 
         batches:
-            Whether several messages may come as one array.
+            Whether a client can send several messages as one array.
 
         progress_messages:
-            Whether a progress notification may have a message.
+            Whether a progress notification can have a message.
 
         elicitation:
-            Whether the server may ask the user for input.
+            Whether the server can ask the user for input.
 
         elicitation_modes:
-            Whether an elicitation has a mode, and a form may let the user choose several values.
+            Whether an elicitation has a mode, and a form can offer multiple choice.
 
         empty_lists:
-            Whether capabilities are declared for empty lists, too. What is not declared is not answered.
+            Whether capabilities are declared for empty lists, too, because undeclared ones are not served.
 
         resource_not_found:
-            Whether a resource that does not exist has an error code of its own.
+            Whether an unknown resource has its own error code.
 
     See Also:
         https://modelcontextprotocol.io/specification/versioning
@@ -114,7 +114,7 @@ REVISIONS: Final = {
     )
 }
 
-LATEST_HANDSHAKE: Final = [r for r in REVISIONS.values() if not r.stateless][-1]
+LATEST_HANDSHAKE: Final = [revision for revision in REVISIONS.values() if not revision.stateless][-1]
 
 #: The revisions that a request may name.
 MODERN: Final = {date: revision for date, revision in REVISIONS.items() if revision.stateless}
@@ -124,7 +124,7 @@ def negotiate(proposed: str) -> Revision:
     """
     Return the revision for the answer to ``initialize``.
 
-    It is the one that the client has *proposed*, if that has a handshake, else the newest that has one.
+    This is the *proposed* revision if it has a handshake, otherwise the newest one that has.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation

@@ -1,8 +1,8 @@
 """
 One client's session, sans I/O: messages in, replies or requests out.
 
-A `Session` answers the handshake and refuses invalid requests by itself. It returns all other requests
-with their protocol revision, for the server. It never blocks, and knows nothing about prompts.
+A `Session` answers the handshake and rejects invalid requests itself. It returns all other requests, with
+their protocol revision, for the server. It never blocks, and does not depend on prompts.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,39 +53,39 @@ _decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
 
 class Session:
     """
-    One client, from its first message to its last. The `capabilities` may be replaced at any time.
+    The session of one client. Its `capabilities` can be replaced at any time.
 
     Args:
         server_info:
             The server's name and version.
 
         capabilities:
-            What the server declares that it can do.
+            The capabilities that the server declares.
 
         limits:
-            How much the client may send.
+            The limits on messages and requests.
 
         budget:
-            How many bytes large requests may take together; that of the limits by default.
+            The memory budget of large requests. By default, it is that of the limits.
 
     Attributes:
         methods:
-            The methods that there always are.
+            The methods that always exist.
 
         observe:
-            Called with each request that the session answers by itself, and the reply.
+            A callback for each request that the session answers itself, and the reply.
 
         revision:
-            The revision that was agreed upon in a handshake; None before.
+            The revision negotiated in the handshake; None before.
 
         client:
             The client's name and version, from the handshake.
 
         client_capabilities:
-            What the client declared in the handshake.
+            The capabilities that the client declared in the handshake.
 
         subscriptions:
-            What the client wants to be notified of.
+            The client's subscriptions.
     """
 
     methods: Mapping[str, Method] = METHODS
@@ -99,31 +99,22 @@ class Session:
     ) -> None:
         self.server_info = server_info
         self.capabilities = capabilities or Capabilities()
-        self.methods = type(self).methods  # found faster here, for every request
+        self.methods = type(self).methods  # an instance attribute is faster to look up
         self.observe: Observe | None = None
         self.revision: Revision | None = None
         self.client: wire.ClientInfo | None = None
         self.client_capabilities: dict[str, Any] = {}
         self.subscriptions = Subscriptions()
         self._limits = limits
-        # Params of at most this length cannot exceed the limits on arguments and values.
-        self._harmless = min(limits.argument, limits.arguments * len('"":0,'), limits.values, MAX_PARAMS)
+        # Params up to this length cannot exceed the limits on arguments and values.
+        self._small_params = min(limits.argument, limits.arguments * len('"":0,'), limits.values, MAX_PARAMS)
         self._budget = budget or MemoryBudget(limits.held)
 
     def receive_message(self, message: bytes, channel: Channel | None = None) -> list[Event]:
-        """
-        Take one message, or a batch, and return its events.
-
-        Args:
-            message:
-                JSON.
-
-            channel:
-                Where the reply to a request goes, if not to the client by itself.
-        """
+        """Return the events of one message or batch, in JSON. Replies go to *channel*, if there is one."""
         try:
             return self._receive(message, channel)
-        except Exception as error:  # noqa: BLE001 (memory may be short: go on with the next message)
+        except Exception as error:  # noqa: BLE001 (memory may be short: continue with the next message)
             return [refuse_unread(message, error)]
 
     def _receive(self, line: bytes, channel: Channel | None = None) -> list[Event]:
@@ -154,47 +145,49 @@ class Session:
         except JsonRpcError as error:
             event = encode_error(request_id, error)
         if self.observe is not None and isinstance(event, Reply):
-            self._note(self.observe, message, event, channel)
+            self._observe_reply(self.observe, message, event, channel)
         return event
 
     def _reserve(self, request: Request, line: bytes) -> Request | Reply:
-        """Reserve memory for a large request; return the error if there is no room for it."""
-        # Decoded, non-ASCII text takes up to four times as much memory.
+        """Reserve memory for a large request, or return the error if the budget is exhausted."""
+        # Decoded non-ASCII text takes up to four times as much memory.
         if self._budget.take(request, len(line) * (1 if line.isascii() else 4)):
             return request
         msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
-        refused = encode_error(request.id, TooManyRequests(msg))
+        error_reply = encode_error(request.id, TooManyRequests(msg))
         if self.observe is not None:
-            self.observe(request, refused)
-        return refused
+            self.observe(request, error_reply)
+        return error_reply
 
-    def _note(self, observe: Observe, message: Message, reply: Reply, channel: Channel | None) -> None:
+    def _observe_reply(
+        self, observe: Observe, message: Message, reply: Reply, channel: Channel | None
+    ) -> None:
         method = self.methods.get(message.method) or self.capabilities.method(message.method)
         sender = decode_sender(message.params) if method is None or method.enveloped else None
         revision, client = sender or (self.revision or LATEST_HANDSHAKE, self.client)
-        number: Any = message.id
-        observe(Request(number, message.method, wire.Params(), revision, client, {}, channel), reply)
+        request_id: Any = message.id
+        observe(Request(request_id, message.method, wire.Params(), revision, client, {}, channel), reply)
 
     def _receive_notification(self, message: Message) -> Cancelled | Reply | None:
-        """Drop a notification that is unknown or malformed."""
+        """Return the event for a notification, or None if it is unknown or malformed."""
         if message.method == "notifications/cancelled":
             try:
                 return Cancelled(_decode_cancelled(message.params).request_id)
             except UNREADABLE:
                 return None
         if message.method == "notifications/initialized" and self.revision is not None:
-            missed = self.subscriptions.ready()
-            return Reply(missed) if missed else None
+            notifications = self.subscriptions.ready()
+            return Reply(notifications) if notifications else None
         return None
 
     def _receive_request(
         self, message: Message, request_id: RequestId, channel: Channel | None
     ) -> Request | Reply:
-        """Return the request for the server, or the reply. Raises JsonRpcError if it cannot be served."""
+        """Return the request for the server, or the reply; raise JsonRpcError for an invalid request."""
         name = message.method
         if (method := self.methods.get(name) or self.capabilities.method(name)) is None:
             raise refuse_unknown(name, message.params)
-        if large := len(message.params) > self._harmless:
+        if large := len(message.params) > self._small_params:
             check_params(name, method.params, message.params, self._limits)
         try:
             params = method.decode(message.params)
@@ -220,7 +213,7 @@ class Session:
     def _named_revision(
         self, name: str, method: Method, params: Raw, meta: wire.Meta, channel: Channel | None
     ) -> Revision:
-        """Return the revision that a request names. Raises JsonRpcError if it cannot be used."""
+        """Return the revision that a request names; raise JsonRpcError if the request cannot use it."""
         revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
         in_batch = channel is not None and isinstance(channel, Batch)
         if not in_batch and revision is not None and method.modern and meta.client_capabilities is not UNSET:
@@ -228,7 +221,7 @@ class Session:
         raise refuse_envelope(name, params, in_batch=in_batch)
 
     def _session_revision(self, name: str, method: Method) -> Revision:
-        """Return the session's revision. Raises JsonRpcError if there is none, or it lacks the method."""
+        """Return the session's revision; raise JsonRpcError if there is none, or it lacks the method."""
         if self.revision is None and method.opens:
             return LATEST_HANDSHAKE
         if self.revision is not None and method.handshake:
@@ -236,7 +229,7 @@ class Session:
         raise no_session(name) if self.revision is None else method_not_found(name)
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
-        """Agree on a revision. A second handshake may change it."""
+        """Negotiate a revision. A second handshake can change it."""
         self.revision = negotiate(params.protocol_version)
         self.client, self.client_capabilities = params.client_info, params.capabilities
         self.subscriptions.open_session(self.capabilities)
@@ -255,15 +248,15 @@ class Session:
             self.server_info.instructions or UNSET,
         )
         encoder = ResultEncoder(revision, self.server_info)
-        return encoder.encode_kept(result, changes=self.capabilities.changes)
+        return encoder.encode_cacheable(result, changes=self.capabilities.changes)
 
     def _receive_response(self, response: Message) -> Event | None:  # noqa: ARG002
-        """Ignore a response, as nothing was asked."""
+        """Ignore a response, because the session sends no requests."""
         return None
 
     def _receive_array(self, elements: list[Raw], channel: Channel | None) -> list[Event]:
-        is_taken = self.revision is not None and self.revision.batches
-        if not (is_taken and 0 < len(elements) <= self._limits.messages):
+        is_allowed = self.revision is not None and self.revision.batches
+        if not (is_allowed and 0 < len(elements) <= self._limits.messages):
             return [encode_error(UNSET, refuse_batch(self.revision, len(elements), self._limits))]
         batch = Batch(self._limits.reply, channel)
         events: list[Event] = []

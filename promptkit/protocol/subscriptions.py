@@ -1,4 +1,4 @@
-"""Subscriptions: what one client is notified of, in both eras."""
+"""The subscriptions of a client, in both eras of the protocol."""
 
 from collections.abc import Callable, Collection, Iterable
 from threading import Lock
@@ -17,29 +17,29 @@ from promptkit.protocol.jsonrpc import (
 )
 
 
-class _Kind(Struct, frozen=True):
-    """The lists whose changes have one notification, and the member of a filter that asks for it."""
+class _ChangeType(Struct, frozen=True):
+    """A notification of changes, the lists that it is about, and the filter field that requests it."""
 
     notification: str
     lists: tuple[str, ...]
-    wanted: str
+    member: str
     is_offered: Callable[[Capabilities], bool]
 
 
-_KINDS: Final = (
-    _Kind(
+_CHANGE_TYPES: Final = (
+    _ChangeType(
         "notifications/prompts/list_changed",
         ("prompts/list",),
         "prompts_list_changed",
         lambda _: True,
     ),
-    _Kind(
+    _ChangeType(
         "notifications/resources/list_changed",
         ("resources/list", "resources/templates/list", "skills/list"),
         "resources_list_changed",
         lambda _: True,
     ),
-    _Kind(
+    _ChangeType(
         "notifications/tools/list_changed",
         ("tools/list",),
         "tools_list_changed",
@@ -49,25 +49,24 @@ _KINDS: Final = (
 _UPDATED: Final = "notifications/resources/updated"
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
-#: How many resources a client may subscribe to, in its session and all of its streams together. A resource
-#: counts each time.
+#: The number of subscriptions to resources per client, in its session and all of its streams together.
 MAX_SUBSCRIPTIONS: Final = 10_000
 
-#: The longest URI of such a resource, in characters.
+#: The longest URI of a subscription, in characters.
 MAX_CHARACTERS: Final = 2048
 
 
 class Subscriptions:
     """
-    What one client is notified of.
+    The subscriptions of one client.
 
-    A client with a session is notified of every change of a list, and subscribes to single resources. One of
-    the modern era opens streams, each with a filter; every notification to a stream has the id of the request
-    that opened it.
+    A client with a session is notified of every change to a list, and subscribes to single resources. A
+    client of the modern era opens streams, each with a filter. Every notification on a stream carries the id
+    of the request that opened it.
 
     Attributes:
         session:
-            Whether the client has opened a session, and said that it is ready.
+            Whether the client has opened a session, and has declared that it is ready.
 
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions
@@ -78,15 +77,13 @@ class Subscriptions:
         self._offered = Capabilities()
         self._uris: set[str] = set()
         self._streams: dict[RequestId, wire.SubscriptionFilter] = {}
-        self._listening: dict[str, dict[RequestId, None]] = {}  # by URI: the streams that are notified
-        self._streamed = 0
-        self._wrong: list[_Kind] = []
-        self._lock = Lock()  # notifications come from another thread than the one that reads
+        self._listening: dict[str, dict[RequestId, None]] = {}  # the streams to notify, by URI
+        self._stream_uris = 0
+        self._corrected: list[_ChangeType] = []
+        self._lock = Lock()  # notifications come from a different thread than requests
 
     def open_session(self, offered: Capabilities) -> None:
-        """
-        Open a session, or open it anew. The client is not ready yet.
-        """
+        """Open or reopen the session. The client is not ready yet."""
         with self._lock:
             self.session = False
             self._offered = offered
@@ -94,9 +91,7 @@ class Subscriptions:
 
     @property
     def uris(self) -> Collection[str]:
-        """
-        The resources that the session or a stream is subscribed to.
-        """
+        """The URIs that the session or a stream is subscribed to."""
         with self._lock:
             return self._uris.union(self._listening)
 
@@ -111,7 +106,7 @@ class Subscriptions:
         """
         with self._lock:
             if uri not in self._uris:
-                self._check_room((uri,))
+                self._check_limits((uri,))
                 self._uris.add(uri)
 
     def unsubscribe(self, uri: str) -> None:
@@ -120,128 +115,122 @@ class Subscriptions:
             self._uris.discard(uri)
 
     def listen(
-        self, request_id: RequestId, wanted: "wire.SubscriptionFilter", offered: Capabilities
+        self, request_id: RequestId, requested: "wire.SubscriptionFilter", offered: Capabilities
     ) -> bytes:
         """
-        Open a stream, and return its acknowledgement, which has to be sent before any notification.
+        Open a stream, and return its acknowledgement, which must be sent before any notification.
 
-        What is *wanted* and not *offered* is left out.
+        Changes that the server does not offer are removed from the filter.
 
         Raises:
             InvalidParams: If a URI is too long.
 
             TooManyRequests: If there are too many subscriptions.
         """
-        accepted = _accepted(wanted, offered)
+        accepted = _accepted(requested, offered)
         with self._lock:
-            self._forget(request_id)
-            self._check_room(_uris(accepted))
+            self._remove(request_id)
+            self._check_limits(_uris(accepted))
             self._streams[request_id] = accepted
-            self._streamed += len(_uris(accepted))
+            self._stream_uris += len(_uris(accepted))
             for uri in _uris(accepted):
                 self._listening.setdefault(uri, {})[request_id] = None
         params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
         line = encode_notification(_ACKNOWLEDGED, params)
-        return line + self._list_changes(self._wrong, in_session=False, streams=[request_id])
+        return line + self._list_changes(self._corrected, in_session=False, streams=[request_id])
 
     def cancel(self, request_id: RequestId) -> None:
-        """Close a stream that its client has ended."""
+        """Close a stream that the client has cancelled."""
         with self._lock:
-            self._forget(request_id)
+            self._remove(request_id)
 
-    def _check_room(self, uris: Collection[str]) -> None:
-        """Raises InvalidParams or TooManyRequests."""
+    def _check_limits(self, uris: Collection[str]) -> None:
+        """Raise InvalidParams or TooManyRequests if these subscriptions exceed a limit."""
         if any(len(uri) > MAX_CHARACTERS for uri in uris):
             msg = f"the URI of a resource to subscribe to has at most {MAX_CHARACTERS:,} characters"
             raise InvalidParams(msg)
-        if self._streamed + len(self._uris) + len(uris) > MAX_SUBSCRIPTIONS:
-            many = f"{MAX_SUBSCRIPTIONS:,} subscriptions to resources"
-            msg = f"there would be more than {many}: end some of them first"
+        if self._stream_uris + len(self._uris) + len(uris) > MAX_SUBSCRIPTIONS:
+            limit = f"{MAX_SUBSCRIPTIONS:,} subscriptions to resources"
+            msg = f"there would be more than {limit}: end some of them first"
             raise TooManyRequests(msg)
 
-    def _forget(self, request_id: RequestId) -> None:
-        if (wanted := self._streams.pop(request_id, None)) is None:
+    def _remove(self, request_id: RequestId) -> None:
+        if (requested := self._streams.pop(request_id, None)) is None:
             return
-        self._streamed -= len(_uris(wanted))
-        for uri in _uris(wanted):
+        self._stream_uris -= len(_uris(requested))
+        for uri in _uris(requested):
             streams = self._listening.get(uri, {})
             streams.pop(request_id, None)
             if not streams:
                 self._listening.pop(uri, None)
 
     def __contains__(self, request_id: object) -> bool:
-        """Whether the stream that the request with this id opened is still open."""
+        """Return whether the stream that this request opened is still open."""
         return request_id in self._streams
 
     def correct(self, lists: Collection[str]) -> bytes:
         """
-        Return the notifications that *lists*, by their methods, were wrong when they were sent.
+        Return the notifications for lists, named by their methods, that were wrong when they were sent.
 
-        A session or a stream that is opened later is notified, too: its client may have a wrong list.
+        Sessions and streams that open later are notified, too, because their clients may have a wrong list.
         """
         with self._lock:
-            self._wrong = _kinds_of(lists)
-        return self._list_changes(self._wrong, in_session=self.session, streams=list(self._streams))
+            self._corrected = _types_for(lists)
+        return self._list_changes(self._corrected, in_session=self.session, streams=list(self._streams))
 
     def ready(self) -> bytes:
-        """
-        Note that the client of the session is ready; return the notifications that it missed.
-        """
-        was, self.session = self.session, True
-        return b"" if was else self._list_changes(self._wrong, in_session=True, streams=[])
+        """Mark the session as ready, and return the notifications that the client has missed."""
+        was_ready, self.session = self.session, True
+        return b"" if was_ready else self._list_changes(self._corrected, in_session=True, streams=[])
 
     def changed(self, lists: Collection[str]) -> bytes:
-        """
-        Return the notifications that *lists*, by their methods, have changed.
-        """
+        """Return the notifications for changed lists, named by their methods."""
         with self._lock:
             streams = list(self._streams)
-        return self._list_changes(_kinds_of(lists), in_session=self.session, streams=streams)
+        return self._list_changes(_types_for(lists), in_session=self.session, streams=streams)
 
     def updated(self, uri: str) -> bytes:
-        """
-        Return the notifications that the contents of a resource have changed.
-        """
+        """Return the notifications for a changed resource."""
         with self._lock:
             streams = list(self._listening.get(uri, ()))
             in_session = self.session and uri in self._uris
         return _notifications(_UPDATED, streams, in_session=in_session, uri=uri)
 
     def end(self, results: ResultEncoder) -> bytes:
-        """
-        Close every stream from this side, and return the lines that tell the client.
-        """
+        """Close every stream, and return the lines that notify the client."""
         with self._lock:
-            ended = list(self._streams)
+            stream_ids = list(self._streams)
             self._streams.clear()
             self._listening.clear()
-            self._streamed = 0
-        return b"".join(_end_stream(request_id, results) for request_id in ended)
+            self._stream_uris = 0
+        return b"".join(_end_stream(request_id, results) for request_id in stream_ids)
 
-    def _list_changes(self, kinds: Iterable[_Kind], *, in_session: bool, streams: list[RequestId]) -> bytes:
-        """The notifications of changes, for the session and for those of *streams* that want them."""
+    def _list_changes(
+        self, change_types: Iterable[_ChangeType], *, in_session: bool, streams: list[RequestId]
+    ) -> bytes:
+        """Return the notifications of changes, for the session and for those *streams* that request them."""
         lines = b""
-        for kind in kinds:
-            listening = [key for key in streams if getattr(self._streams.get(key), kind.wanted, None) is True]
-            told = in_session and kind.is_offered(self._offered)
-            lines += _notifications(kind.notification, listening, in_session=told)
+        for change in change_types:
+            ids = [key for key in streams if getattr(self._streams.get(key), change.member, None) is True]
+            notify_session = in_session and change.is_offered(self._offered)
+            lines += _notifications(change.notification, ids, in_session=notify_session)
         return lines
 
 
-def _kinds_of(lists: Collection[str]) -> list[_Kind]:
-    return [kind for kind in _KINDS if not set(kind.lists).isdisjoint(lists)]
+def _types_for(lists: Collection[str]) -> list[_ChangeType]:
+    return [change for change in _CHANGE_TYPES if not set(change.lists).isdisjoint(lists)]
 
 
-def _uris(wanted: "wire.SubscriptionFilter") -> Collection[str]:
-    return wanted.resource_subscriptions or ()
+def _uris(requested: "wire.SubscriptionFilter") -> Collection[str]:
+    return requested.resource_subscriptions or ()
 
 
-def _accepted(wanted: "wire.SubscriptionFilter", offered: Capabilities) -> "wire.SubscriptionFilter":
+def _accepted(requested: "wire.SubscriptionFilter", offered: Capabilities) -> "wire.SubscriptionFilter":
     return wire.SubscriptionFilter(
-        (offered.changes and wanted.prompts_list_changed is True) or UNSET,
-        (offered.changes and wanted.resources_list_changed is True) or UNSET,
-        (wanted.resource_subscriptions if offered.changes else UNSET) or UNSET,
-        (offered.changes and bool(offered.tools) and wanted.tools_list_changed is True) or UNSET,
+        (offered.changes and requested.prompts_list_changed is True) or UNSET,
+        (offered.changes and requested.resources_list_changed is True) or UNSET,
+        (requested.resource_subscriptions if offered.changes else UNSET) or UNSET,
+        (offered.changes and bool(offered.tools) and requested.tools_list_changed is True) or UNSET,
     )
 
 
@@ -254,7 +243,7 @@ def _notifications(
 
 
 def _end_stream(request_id: RequestId, results: ResultEncoder) -> bytes:
-    # One page of the specification asks for the result of the request, another for a cancellation. Clients
-    # take a result for an end and a cancellation for a loss: the result first makes the other harmless.
+    # One page of the specification requires a result, another one a cancellation. Clients treat a result as
+    # the end and a cancellation as a loss, so that a cancellation after the result is harmless.
     cancelled = encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
     return encode_result(request_id, results.encode_end(request_id)).line + cancelled

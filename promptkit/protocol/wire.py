@@ -1,7 +1,7 @@
 """
 The objects of the published schemas, as structs: params, results and content.
 
-A member that a revision lacks, or that is not set, is `UNSET` and is not sent.
+A member that a revision lacks, or that has no value, is `UNSET` and is not sent.
 """
 
 from collections.abc import Mapping
@@ -18,49 +18,41 @@ LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
-#: What a person types. A URI has as many characters at most.
+#: Text that a user types, or a URI.
 Typed: TypeAlias = Annotated[str, msgspec.Meta(max_length=65_536)]
 
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 
 class ClientInfo(Struct, gc=False):
-    """
-    The client's name and version.
-    """
+    """The client's name and version."""
 
     name: str
     version: str = ""
 
 
 class Meta(Struct, kw_only=True, gc=False):
-    """
-    The ``_meta`` of a request. In the modern era it names the revision and the client.
-    """
+    """The ``_meta`` of a request. In the modern era it names the revision and the client."""
 
     protocol_version: str | UnsetType = field(default=UNSET, name=PROTOCOL_VERSION)
     client_capabilities: dict[str, Any] | UnsetType = field(default=UNSET, name=CLIENT_CAPABILITIES)
     client_info: ClientInfo | UnsetType = field(default=UNSET, name=CLIENT_INFO)
     log_level: LogLevel | UnsetType = field(default=UNSET, name=LOG_LEVEL)
     progress_token: int | str | UnsetType = field(default=UNSET, name="progressToken")
-    # Of the tracing of others: whatever stands there, the request is served.
+    # Trace context: an invalid value does not make the request fail.
     traceparent: Any = UNSET
     tracestate: Any = UNSET
     baggage: Any = UNSET
 
 
 class Params(Struct, kw_only=True, gc=False):
-    """
-    Params that may be any object.
-    """
+    """The common params: any object is accepted."""
 
     meta: Meta | UnsetType | None = field(default=UNSET, name="_meta")
 
 
 class InitializeParams(Params, rename="camel"):
-    """
-    The params of ``initialize``.
-    """
+    """The params of ``initialize``."""
 
     protocol_version: str
     capabilities: dict[str, Any] = field(default_factory=dict)
@@ -68,19 +60,17 @@ class InitializeParams(Params, rename="camel"):
 
 
 class PageParams(Params):
-    """
-    Which page of a list to return.
-    """
+    """The params of methods that list: the page to return."""
 
     cursor: str | UnsetType = UNSET
 
 
 class GetPromptParams(Params, rename="camel"):
     """
-    Which prompt to render, or which tool to call.
+    The prompt to render or the tool to call, and its arguments.
 
-    By the schema, the arguments of a prompt are strings. Some clients send other JSON values, which an
-    argument may accept. Those of a tool are JSON.
+    In the schema, the arguments of a prompt are strings. Some clients send other JSON values, which an
+    argument may accept. The arguments of a tool are JSON.
     """
 
     name: str
@@ -90,50 +80,38 @@ class GetPromptParams(Params, rename="camel"):
 
 
 class CancelledParams(Params, rename="camel"):
-    """
-    The request that needs no answer any more.
-    """
+    """The params of ``notifications/cancelled``."""
 
     request_id: int | str
 
 
 class PromptReference(Struct, tag_field="type", tag="ref/prompt"):
-    """
-    The prompt that an argument to complete belongs to.
-    """
+    """The prompt whose argument to complete."""
 
     name: str
 
 
 class ResourceReference(Struct, tag_field="type", tag="ref/resource"):
-    """
-    The resource template that a variable to complete belongs to.
-    """
+    """The resource template whose variable to complete."""
 
     uri: str
 
 
 class ArgumentPrefix(Struct):
-    """
-    The argument to complete, and what was typed so far.
-    """
+    """The argument to complete, and the text typed so far."""
 
     name: Typed
     value: Typed
 
 
 class CompletionContext(Struct):
-    """
-    The arguments that have been chosen already.
-    """
+    """The values already chosen for other arguments."""
 
     arguments: dict[str, str] = field(default_factory=dict)
 
 
 class CompleteParams(Params):
-    """
-    The params of ``completion/complete``.
-    """
+    """The params of ``completion/complete``."""
 
     ref: PromptReference | ResourceReference
     argument: ArgumentPrefix
@@ -141,25 +119,19 @@ class CompleteParams(Params):
 
 
 class ResourceParams(Params):
-    """
-    The params of the methods about one resource.
-    """
+    """The params of methods for one resource."""
 
     uri: Typed
 
 
 class DirectoryParams(ResourceParams):
-    """
-    The params of ``resources/directory/read``: a folder, and which page of what is in it.
-    """
+    """The params of ``resources/directory/read``: a folder, and the page of its contents."""
 
     cursor: str | UnsetType = UNSET
 
 
 class SubscriptionFilter(Struct, rename="camel"):
-    """
-    Which changes to notify the client of. Unknown kinds are ignored.
-    """
+    """The changes to notify the client of. Unknown members are ignored."""
 
     prompts_list_changed: bool | UnsetType = UNSET
     resources_list_changed: bool | UnsetType = UNSET
@@ -168,25 +140,19 @@ class SubscriptionFilter(Struct, rename="camel"):
 
 
 class ListenParams(Params):
-    """
-    The params of ``subscriptions/listen``.
-    """
+    """The params of ``subscriptions/listen``."""
 
     notifications: SubscriptionFilter
 
 
 class NotificationMeta(Struct):
-    """
-    The subscription that a notification belongs to.
-    """
+    """The subscription that a notification belongs to."""
 
     subscription_id: int | str = field(name=SUBSCRIPTION_ID)
 
 
 class ChangeParams(Struct):
-    """
-    The params of a notification that something changed.
-    """
+    """The params of a notification of changes."""
 
     uri: str | UnsetType = UNSET
     notifications: SubscriptionFilter | UnsetType = UNSET
@@ -194,9 +160,7 @@ class ChangeParams(Struct):
 
 
 class ProgressParams(Struct, rename="camel"):
-    """
-    The params of ``notifications/progress``: how far the work on a request has come.
-    """
+    """The params of ``notifications/progress``."""
 
     progress_token: int | str
     progress: float
@@ -205,9 +169,7 @@ class ProgressParams(Struct, rename="camel"):
 
 
 class Result(Struct, rename="camel", kw_only=True):
-    """
-    The members that every result may have.
-    """
+    """The members that every result can have."""
 
     result_type: str | UnsetType = UNSET
     ttl_ms: int | UnsetType = UNSET
@@ -216,18 +178,14 @@ class Result(Struct, rename="camel", kw_only=True):
 
 
 class Implementation(Struct):
-    """
-    The server's name and version.
-    """
+    """The server's name and version."""
 
     name: str
     version: str
 
 
 class InitializeResult(Result, rename="camel"):
-    """
-    The answer to ``initialize``.
-    """
+    """The result of ``initialize``."""
 
     protocol_version: str
     capabilities: dict[str, Any]
@@ -236,9 +194,7 @@ class InitializeResult(Result, rename="camel"):
 
 
 class DiscoverResult(Result, rename="camel"):
-    """
-    The answer to ``server/discover``, for clients without a session.
-    """
+    """The result of ``server/discover``, for clients without a session."""
 
     supported_versions: list[str]
     capabilities: dict[str, Any]
@@ -246,9 +202,7 @@ class DiscoverResult(Result, rename="camel"):
 
 
 class ContentAnnotations(Struct, rename="camel"):
-    """
-    Who content is for, how much it matters, and how old it is.
-    """
+    """The audience of a content block, its priority, and its date."""
 
     audience: tuple[str, ...] | UnsetType = UNSET
     priority: float | UnsetType = UNSET
@@ -256,18 +210,14 @@ class ContentAnnotations(Struct, rename="camel"):
 
 
 class TextContent(Struct, tag_field="type", tag="text", gc=False):
-    """
-    Text.
-    """
+    """Text."""
 
     text: str
     annotations: ContentAnnotations | UnsetType = UNSET
 
 
 class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
-    """
-    An image, in base64.
-    """
+    """An image, in base64."""
 
     data: Raw
     mime_type: str
@@ -275,9 +225,7 @@ class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
 
 
 class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
-    """
-    A recording, in base64.
-    """
+    """A recording, in base64."""
 
     data: Raw
     mime_type: str
@@ -285,9 +233,7 @@ class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
 
 
 class ResourceContents(Struct, rename="camel"):
-    """
-    The contents of a resource: either text, or bytes in base64.
-    """
+    """The contents of a resource: text, or bytes in base64."""
 
     uri: str
     mime_type: str | UnsetType = UNSET
@@ -296,18 +242,14 @@ class ResourceContents(Struct, rename="camel"):
 
 
 class EmbeddedContent(Struct, tag_field="type", tag="resource"):
-    """
-    A resource inside a message.
-    """
+    """A resource inside a message."""
 
     resource: ResourceContents
     annotations: ContentAnnotations | UnsetType = UNSET
 
 
 class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename="camel"):
-    """
-    A link to a resource that the client may read.
-    """
+    """A link to a resource that the client may read."""
 
     uri: str
     name: str
@@ -322,44 +264,34 @@ Content = TextContent | ImageContent | AudioContent | EmbeddedContent | Resource
 
 
 class PromptMessage(Struct, gc=False):
-    """
-    One content block, and whose it is.
-    """
+    """A content block and its role."""
 
     role: str
     content: Content
 
 
 class GetPromptResult(Result):
-    """
-    A rendered prompt.
-    """
+    """A rendered prompt."""
 
     messages: list[PromptMessage]
     description: str | UnsetType = UNSET
 
 
 class ReadResourceResult(Result):
-    """
-    The contents of a resource.
-    """
+    """The contents of a resource."""
 
     contents: list[ResourceContents]
 
 
 class CallToolResult(Result, rename="camel"):
-    """
-    What a call gives: content, or what was wrong. That it is an error comes first, where a log looks for it.
-    """
+    """The result of ``tools/call``. The error flag comes first, where log parsers look for it."""
 
     is_error: bool | UnsetType = UNSET
     content: list[Content] = field(default_factory=list)
 
 
 class IconEntry(Struct, rename="camel"):
-    """
-    A picture that a client may show.
-    """
+    """An icon that a client may show."""
 
     src: str
     mime_type: str | UnsetType = UNSET
@@ -368,9 +300,7 @@ class IconEntry(Struct, rename="camel"):
 
 
 class PromptArgument(Struct):
-    """
-    An argument in an entry of ``prompts/list``.
-    """
+    """An argument in an entry of ``prompts/list``."""
 
     name: str
     title: str | UnsetType = UNSET
@@ -379,9 +309,7 @@ class PromptArgument(Struct):
 
 
 class PromptEntry(Struct):
-    """
-    An entry of ``prompts/list``.
-    """
+    """An entry of ``prompts/list``."""
 
     name: str
     title: str | UnsetType = UNSET
@@ -392,18 +320,14 @@ class PromptEntry(Struct):
 
 
 class ListPromptsResult(Result, rename="camel"):
-    """
-    One page of the prompts, each already encoded.
-    """
+    """One page of prompts, each already encoded."""
 
     prompts: list[Raw]
     next_cursor: str | UnsetType = UNSET
 
 
 class ResourceEntry(Struct, rename="camel"):
-    """
-    An entry of ``resources/list``.
-    """
+    """An entry of ``resources/list``."""
 
     uri: str
     name: str
@@ -413,9 +337,7 @@ class ResourceEntry(Struct, rename="camel"):
 
 
 class ResourceTemplate(Struct, rename="camel"):
-    """
-    An entry of ``resources/templates/list``.
-    """
+    """An entry of ``resources/templates/list``."""
 
     uri_template: str
     name: str
@@ -425,36 +347,28 @@ class ResourceTemplate(Struct, rename="camel"):
 
 
 class ListResourcesResult(Result, rename="camel"):
-    """
-    One page of the resources, each already encoded.
-    """
+    """One page of resources, each already encoded."""
 
     resources: list[Raw]
     next_cursor: str | UnsetType = UNSET
 
 
 class ListResourceTemplatesResult(Result, rename="camel"):
-    """
-    One page of the resource templates, each already encoded.
-    """
+    """One page of resource templates, each already encoded."""
 
     resource_templates: list[Raw]
     next_cursor: str | UnsetType = UNSET
 
 
 class ListToolsResult(Result, rename="camel"):
-    """
-    One page of the tools, each already encoded.
-    """
+    """One page of tools, each already encoded."""
 
     tools: list[Raw]
     next_cursor: str | UnsetType = UNSET
 
 
 class SkillFileEntry(Struct):
-    """
-    A file of a skill, and what tells whether it is still the same.
-    """
+    """A file of a skill, with its digest and its size."""
 
     uri: str
     digest: str
@@ -462,9 +376,7 @@ class SkillFileEntry(Struct):
 
 
 class SkillEntry(Struct):
-    """
-    An entry of ``skills/list``: the frontmatter of a skill, and all of its files.
-    """
+    """An entry of ``skills/list``: the frontmatter and the files of a skill."""
 
     uri: str
     frontmatter: Mapping[str, Any]
@@ -472,26 +384,20 @@ class SkillEntry(Struct):
 
 
 class ListSkillsResult(Result, rename="camel"):
-    """
-    One page of the skills, each already encoded.
-    """
+    """One page of skills, each already encoded."""
 
     skills: list[Raw]
     next_cursor: str | UnsetType = UNSET
 
 
 class GetSkillResult(Result):
-    """
-    One skill.
-    """
+    """The result of ``skills/get``."""
 
     skill: SkillEntry
 
 
 class CompletionValues(Struct, rename="camel"):
-    """
-    Values to offer while a person types.
-    """
+    """The completions to offer."""
 
     values: tuple[str, ...]
     total: int
@@ -499,26 +405,20 @@ class CompletionValues(Struct, rename="camel"):
 
 
 class CompleteResult(Result):
-    """
-    The answer to ``completion/complete``.
-    """
+    """The result of ``completion/complete``."""
 
     completion: CompletionValues
 
 
 class InputRequiredResult(Result, rename="camel"):
-    """
-    The questions that a client must answer before its request can be served.
-    """
+    """The input that the client must provide before its request can be served."""
 
     input_requests: dict[str, Any]
     request_state: str
 
 
 class ToolAnnotations(Struct, rename="camel"):
-    """
-    What a client may expect of a call, without trusting it.
-    """
+    """Hints about the behavior of a tool, which clients should not rely on."""
 
     read_only_hint: bool
     idempotent_hint: bool
@@ -527,9 +427,7 @@ class ToolAnnotations(Struct, rename="camel"):
 
 
 class ToolEntry(Struct, rename="camel"):
-    """
-    An entry of ``tools/list``.
-    """
+    """An entry of ``tools/list``."""
 
     name: str
     input_schema: dict[str, Any]

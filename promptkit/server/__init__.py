@@ -1,4 +1,4 @@
-"""The server: requests of one client meet a catalog, and replies leave. It does no I/O."""
+"""The server: answers requests from a catalog, without doing I/O itself."""
 
 from promptkit.server.server import Server
 

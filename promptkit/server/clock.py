@@ -1,4 +1,4 @@
-"""The clock: a thread that looks after pending requests every few milliseconds, and rests otherwise."""
+"""The clock: a thread that checks pending requests every few milliseconds, and sleeps if there are none."""
 
 import time
 from collections.abc import Callable
@@ -9,24 +9,25 @@ from typing import Final
 from promptkit.server.threads import DaemonThread
 from promptkit.standard_error import say
 
-#: How often the clock looks while a request may be stuck, in seconds.
+#: The interval between checks while a request may be stuck, in seconds.
 TICK_S: Final = 0.005
 
-#: When to look again after a failure, in seconds: what fails may fail each time.
-_RETRY_AFTER_S: Final = 0.5
+#: The delay before the next check after a failed one, in seconds, because it may fail each time.
+_RETRY_DELAY_S: Final = 0.5
 
 
 class Clock:
     """
-    Calls a function again and again, as often as it asks for. The thread starts when it is first woken.
+    A thread that calls a function whenever work is due. It starts on the first call of `wake`.
 
     Args:
         look:
-            Does what is due, and returns in how many seconds to call it again; infinity if nothing is due.
+            A function that does the work that is due, and returns the seconds until it must be called again;
+            infinity if no work is scheduled.
 
     Attributes:
         is_resting:
-            Whether the next look is far away. After adding work, check this and call `wake`.
+            Whether the thread sleeps. After adding work, check this, and call `wake`.
     """
 
     def __init__(self, look: Callable[[], float]) -> None:
@@ -35,10 +36,10 @@ class Clock:
         self._woken = Event()
         self._lock = Lock()
         self._thread: DaemonThread | None = None
-        self._ends = False
+        self._is_ending = False
 
     def wake(self) -> None:
-        """Look now. It never raises: requests are answered without a clock, but not in time."""
+        """Call the function now. This never raises: without a clock, only time limits are not enforced."""
         self._woken.set()
         with self._lock:
             if self._thread is None:
@@ -47,36 +48,36 @@ class Clock:
                     self._thread.start()
                 except (RuntimeError, MemoryError) as error:  # the next request tries again
                     self._thread = None
-                    say(f"time limits do not hold for now: {error}")
+                    say(f"time limits are not enforced for now: {error}")
 
     def end(self) -> None:
-        """End the thread as soon as nothing is due. `wake` then starts another one."""
-        self._ends = True
+        """End the thread once no work is scheduled. A later `wake` starts a new thread."""
+        self._is_ending = True
         self._woken.set()
 
     def _run(self) -> None:
         with self._lock:
-            if self._thread is not current_thread():  # it has started too late
+            if self._thread is not current_thread():  # started too late
                 return
         try:
             while self._look_and_wait():
                 pass
-        except BaseException:  # memory is too short even to report it: the next request starts another thread
+        except BaseException:  # out of memory even for the report: the next request starts a new thread
             self.is_resting, self._thread = True, None
             raise
 
     def _look_and_wait(self) -> bool:
-        """Look, and wait until the next look is due; return whether there is one."""
+        """Call the function, and wait until the next call is due; return whether there is one."""
         self.is_resting = False
         seconds = self._look_safely()
         if seconds <= TICK_S:
             time.sleep(seconds)
             return True
         self.is_resting = True
-        # Work that was added since the last look found `is_resting` False, so nothing called `wake`.
+        # Call it once more: work added meanwhile saw `is_resting` False, and did not call `wake`.
         seconds = self._look_safely()
         with self._lock:
-            if seconds == inf and self._ends and not self._woken.is_set():
+            if seconds == inf and self._is_ending and not self._woken.is_set():
                 self._thread = None
                 return False
         self._woken.wait(None if seconds == inf else seconds)
@@ -86,6 +87,6 @@ class Clock:
     def _look_safely(self) -> float:
         try:
             return self._look()
-        except Exception as error:  # noqa: BLE001 (without this thread no time limit would hold)
+        except Exception as error:  # noqa: BLE001 (without this thread, time limits would not be enforced)
             say(f"looking after requests failed: {error!r}")
-            return _RETRY_AFTER_S
+            return _RETRY_DELAY_S

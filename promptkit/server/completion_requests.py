@@ -1,4 +1,4 @@
-"""``completion/complete``: what to offer for an argument of a prompt, or a variable of a URI template."""
+"""``completion/complete``: completions for arguments of prompts and variables of URI templates."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from promptkit.errors.exceptions import UnknownResourceError, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.server.dispatch import Dispatcher
-from promptkit.server.lookup import chosen_arguments, hide
+from promptkit.server.lookup import chosen_arguments, hide_secrets
 from promptkit.server.pending import PendingRequest
 from promptkit.server.request_limits import TokenBuckets
 from promptkit.server.user_code import call_author
@@ -19,14 +19,14 @@ if TYPE_CHECKING:  # not every client completes values
 
 class CompletionMethod:
     """
-    Answers ``completion/complete``.
+    The handler of ``completion/complete``.
 
     Args:
         dispatcher:
-            Runs authors' functions.
+            The dispatcher, which runs functions of authors.
 
         rate:
-            How many requests a second of one subject are answered.
+            The number of requests per second that each client may send.
     """
 
     def __init__(self, dispatcher: Dispatcher, rate: float) -> None:
@@ -34,27 +34,27 @@ class CompletionMethod:
         self._buckets = TokenBuckets(rate, "requests for completion")
 
     def complete(self, pending: PendingRequest) -> bytes | None:
-        """Return the result; None if it comes later."""
+        """Return the result, or None if the reply is sent later."""
         params: wire.CompleteParams = pending.request.params
         self._buckets.take(pending.request.subject)
-        completer = _completer_of(pending)
+        completer = _find_completer(pending)
         lowering = pending.snapshot.lowerings[pending.request.revision]
         if completer is None:
             return lowering.completion(Completion())
-        typed, chosen = params.argument.value, params.context.arguments if params.context else {}
+        text, context = params.argument.value, params.context.arguments if params.context else {}
 
-        def finish(completed: "Callable[[], Completion]") -> bytes:
-            return lowering.completion(call_author(completed))
+        def finish(get_completion: "Callable[[], Completion]") -> bytes:
+            return lowering.completion(call_author(get_completion))
 
-        self._dispatcher.check_room()
+        self._dispatcher.check_capacity()
         if not completer.is_async:
-            return self._dispatcher.call(pending, lambda: finish(lambda: completer.complete(typed, chosen)))
-        self._dispatcher.call_on_loop(pending, completer.complete_async(typed, chosen), finish)
+            return self._dispatcher.call(pending, lambda: finish(lambda: completer.complete(text, context)))
+        self._dispatcher.call_on_loop(pending, completer.complete_async(text, context), finish)
         return None
 
 
-def _completer_of(pending: PendingRequest) -> "Completer | None":
-    """What completes the argument that is being typed; None if nothing does."""
+def _find_completer(pending: PendingRequest) -> "Completer | None":
+    """Return the completer of the argument, or None if it has none."""
     catalog, params = pending.snapshot.catalog, pending.request.params
     ref = params.ref
     if isinstance(ref, wire.PromptReference):
@@ -69,5 +69,5 @@ def _completer_of(pending: PendingRequest) -> "Completer | None":
             return None
         arguments = resource.arguments
     if arguments.secret:
-        hide(arguments, chosen_arguments(params))
+        hide_secrets(arguments, chosen_arguments(params))
     return arguments.completer(params.argument.name)

@@ -1,8 +1,8 @@
 """
-Elicitation: asks the person at the client for required arguments that are missing.
+Elicitation: asks the client's user for missing required arguments.
 
-A client with a session gets a request, and answers it. A modern client gets a result that says
-what to ask for, and repeats its own request with the answers. See
+A client with a session gets a request, and answers it. A modern client gets a result with the question, and
+repeats its own request with the answers. See
 https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation.
 """
 
@@ -26,87 +26,87 @@ from promptkit.server import elicitation_forms
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
 
-#: How long to wait for an answer: people need time to think. A `requestState` is valid for as long.
+#: How long to wait for an answer, in seconds. A `requestState` is valid equally long.
 _ANSWER_WITHIN_S: Final = 900.0
 
 _METHOD: Final = "elicitation/create"
 
-#: How often a person is asked for one request: once more if the first answer is incomplete.
+#: The maximum number of questions per request: a second one if the first answer is incomplete.
 _MAX_QUESTIONS: Final = 2
 
-#: How a `requestState` begins: with the number of questions asked so far.
-_COUNTS: Final = frozenset(str(asked + 1) for asked in range(_MAX_QUESTIONS))
+#: The prefixes of a `requestState`: the number of questions asked so far.
+_QUESTION_COUNTS: Final = frozenset(str(number + 1) for number in range(_MAX_QUESTIONS))
 
 #: The key of the only question in an `InputRequiredResult`.
-_KEY: Final = "arguments"
+_QUESTION_KEY: Final = "arguments"
 
 
 class Question(Struct, frozen=True):
     """
-    A question to a person about arguments that a request lacks.
+    A question to the user about the missing arguments of a request.
 
     Args:
         pending:
             The request.
 
         prompt:
-            The prompt that is requested.
+            The requested prompt.
 
-        given:
-            The arguments that the client sent.
+        arguments:
+            The arguments that the client has sent.
 
         errors:
-            What is wrong with these arguments; also the reply if the person does not help.
+            The errors in these arguments, which are also the reply if the user declines.
 
-        asked:
-            How many questions were asked for the request so far.
+        count:
+            The number of questions asked for the request so far.
     """
 
     pending: PendingRequest
     prompt: CompiledPrompt
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     errors: ArgumentsError
-    asked: int = 0
+    count: int = 0
 
-    def answered(self, result: Any) -> dict[str, Any]:
+    def merge_answer(self, result: Any) -> dict[str, Any]:
         """
-        Return the arguments with what the person has entered.
+        Return the arguments, including the values that the user has entered.
 
         Args:
             result:
-                The result of an ``elicitation/create`` request; None if it was an error.
+                The result of an ``elicitation/create`` request; None for an error.
 
         Raises:
-            ArgumentsError: If the person declined.
+            ArgumentsError: If the user declined.
 
             InvalidParams: If *result* is malformed.
         """
         names = {argument.name for argument in askable(self.prompt, self.errors)}
-        entered = None if result is None else elicitation_forms.answers(result, names)
-        if entered is None:
+        answers = None if result is None else elicitation_forms.answers(result, names)
+        if answers is None:
             raise self.errors
-        return {**self.given, **entered}
+        return {**self.arguments, **answers}
 
 
 class Elicitation:
     """
-    Asks one client, with a session or without.
+    The questions to one client, with or without a session.
 
     Args:
         connection:
-            The client.
+            The client's connection.
 
         dispatcher:
-            Holds a request while its question is open.
+            The dispatcher, which holds a request while its question is open.
 
         send:
-            Sends whole lines. It may be called from several threads.
+            A function that sends whole lines. It may be called from several threads.
 
         answer_within:
             How long to wait for an answer, in seconds.
 
         signer:
-            Signs each ``requestState``; by default one whose key nobody else has.
+            The signer of each ``requestState``. By default, its key is random.
     """
 
     def __init__(
@@ -122,47 +122,49 @@ class Elicitation:
         self._send = send
         self._answer_within = answer_within
         self._open: dict[RequestId, Question] = {}
-        # Held while a question is sent or withdrawn. The request may be answered otherwise at any moment:
-        # then the question is either never sent, or sent first and withdrawn after. Reentrant, as a client
-        # in this process may answer at once.
+        # Held while a question is sent or withdrawn. The request can be answered in another way at any time:
+        # then the question is either never sent, or sent first and withdrawn afterwards. Reentrant, because a
+        # client in this process may answer immediately.
         self._asking = RLock()
-        self._made_signer = signer
+        self._created_signer = signer
 
     def arguments(self, pending: PendingRequest, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
         """
-        Return the arguments of a repeated request, and how many questions were asked for it.
+        Return the arguments of a repeated request, and the number of questions asked for it.
 
-        Without a ``requestState``, or with one that has expired, nothing was asked: its answers do not count.
+        Without a ``requestState``, or with an expired one, answers are ignored, and the number is 0.
 
         Raises:
-            InvalidParams: If its ``requestState`` was not issued by this server for this request.
+            InvalidParams: If the ``requestState`` was not issued by this server for this request.
 
-            ArgumentsError: If the person declined.
+            ArgumentsError: If the user declined.
         """
         request = pending.request
         params: wire.GetPromptParams = request.params
         answers, state = params.input_responses, params.request_state
         if state is UNSET or not request.revision.stateless:
             return params.arguments, 0
-        asked, token = _counted(state)
-        if not self._signer.is_fresh(token, request.method, _signed(request, asked)):
+        count, token = _split_state(state)
+        if not self._signer.is_fresh(token, request.method, _signed_fields(request, count)):
             return params.arguments, 0
-        errors = _errors(prompt, params.arguments)
-        if errors is None or not answers or _KEY not in answers:
-            return params.arguments, asked
-        return Question(pending, prompt, params.arguments or {}, errors).answered(answers[_KEY]), asked
+        errors = _find_errors(prompt, params.arguments)
+        if errors is None or not answers or _QUESTION_KEY not in answers:
+            return params.arguments, count
+        return Question(pending, prompt, params.arguments or {}, errors).merge_answer(
+            answers[_QUESTION_KEY]
+        ), count
 
     def params(self, question: Question) -> dict[str, Any]:
         """
         Return the params of the ``elicitation/create`` request that asks *question*.
 
         Raises:
-            ArgumentsError: If the person cannot be asked, or was asked often enough.
+            ArgumentsError: If the user cannot be asked, or was already asked the maximum number of times.
 
-            MissingCapability: If the client declared elicitation before, but no longer does.
+            MissingCapability: If the client has declared elicitation before, but no longer does.
         """
         request, prompt, errors = question.pending.request, question.prompt, question.errors
-        if question.asked >= _MAX_QUESTIONS:
+        if question.count >= _MAX_QUESTIONS:
             raise errors
         if not askable(prompt, errors):
             raise errors
@@ -172,38 +174,28 @@ class Elicitation:
             msg = "arguments are still missing, but the request no longer declares elicitation"
             raise MissingCapability(msg, {"requiredCapabilities": {"elicitation": {"form": {}}}})
         if request.revision.stateless:
-            # The next retry carries only the answers to this question, so ask for all that is missing.
-            errors = _errors(prompt, request.params.arguments) or errors
-        wanted = askable(prompt, errors)
+            # The next retry only carries the answers to this question, so ask for all missing arguments.
+            errors = _find_errors(prompt, request.params.arguments) or errors
+        arguments = askable(prompt, errors)
         modes = request.revision.elicitation_modes
-        return elicitation_forms.elicitation(prompt, wanted, modes=modes, again=question.asked > 0)
+        return elicitation_forms.elicitation(prompt, arguments, modes=modes, again=question.count > 0)
 
     def input_required(self, question: Question, params: dict[str, Any]) -> wire.InputRequiredResult:
         """
         Return the result that makes a modern client ask *question* and repeat its request.
 
-        Args:
-            question:
-                What is asked.
-
-            params:
-                What `params` returned for it.
+        The *params* come from `params`, called with the same question.
         """
-        request, asked = question.pending.request, question.asked + 1
-        state = f"{asked}.{self._signer.sign(request.method, _signed(request, asked))}"
-        requests = {_KEY: {"method": _METHOD, "params": params}}
+        request, count = question.pending.request, question.count + 1
+        state = f"{count}.{self._signer.sign(request.method, _signed_fields(request, count))}"
+        requests = {_QUESTION_KEY: {"method": _METHOD, "params": params}}
         return wire.InputRequiredResult(requests, state, result_type="input_required")
 
     def ask(self, question: Question, params: dict[str, Any]) -> None:
         """
-        Ask a client that has a session. The request is held open until the client answers.
+        Send *question* to a client with a session. The request is held open until the client answers.
 
-        Args:
-            question:
-                What is asked.
-
-            params:
-                What `params` returned for it.
+        The *params* come from `params`, called with the same question.
 
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#timeouts
@@ -214,16 +206,16 @@ class Elicitation:
         withdraw = partial(self._withdraw, question_id)
         with self._asking:
             if not self._dispatcher.hold(question.pending, withdraw, lambda: question.errors, deadline):
-                return  # its deadline has passed, or its client has cancelled it
+                return  # the deadline of the request has passed, or the client has cancelled it
             self._open[question_id] = question
-            self._connection.expect(question_id)  # not earlier: a client may guess the id and answer too soon
+            self._connection.expect(question_id)  # not earlier: a client could guess the id
             self._send(line)
 
-    def answered(self, question_id: RequestId) -> Question | None:
+    def close_question(self, question_id: RequestId) -> Question | None:
         """
-        Return the question that the client has answered; None if it is no longer open.
+        Close the question that the client has answered, and return it, or None if it is no longer open.
 
-        The caller must then answer the request: nothing else will.
+        The caller must then answer the request.
         """
         question = self._open.pop(question_id, None)
         return question if question is not None and self._dispatcher.release(question.pending) else None
@@ -234,59 +226,52 @@ class Elicitation:
                 self._send(self._connection.withdraw(question_id))
 
     def _can_ask(self, request: Request) -> bool:
-        """Whether the client can show forms: declaring elicitation without details implies it."""
-        declared = request.capabilities.get("elicitation")
-        ready = request.revision.stateless or self._connection.subscriptions.session
-        return ready and isinstance(declared, dict) and (not declared or "form" in declared)
+        """Return whether the client can show forms, which elicitation without details implies."""
+        capability = request.capabilities.get("elicitation")
+        is_ready = request.revision.stateless or self._connection.subscriptions.session
+        return is_ready and isinstance(capability, dict) and (not capability or "form" in capability)
 
     @property
     def _signer(self) -> "RequestStateSigner":
-        with self._asking:  # two signers would refuse each other's states
-            if self._made_signer is None:
-                self._made_signer = RequestStateSigner()
-            return self._made_signer
+        with self._asking:  # two signers would reject each other's tokens
+            if self._created_signer is None:
+                self._created_signer = RequestStateSigner()
+            return self._created_signer
 
 
-def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> ArgumentsError | None:
+def _find_errors(prompt: CompiledPrompt, arguments: Mapping[str, Any] | None) -> ArgumentsError | None:
     try:
-        prompt.arguments.read(given)
+        prompt.arguments.read(arguments)
     except ArgumentsError as errors:
         return errors.with_traceback(None)  # a traceback would keep the caller's frame alive
     return None
 
 
-def _counted(state: str) -> tuple[int, str]:
-    """Split a `requestState` into how many questions were asked, and the token that proves it."""
-    asked, _, token = state.partition(".")
-    return (int(asked), token) if asked in _COUNTS else (0, state)
+def _split_state(state: str) -> tuple[int, str]:
+    """Split a `requestState` into the number of questions and the signed token."""
+    count, _, token = state.partition(".")
+    return (int(count), token) if count in _QUESTION_COUNTS else (0, state)
 
 
-def _signed(request: Request, asked: int) -> dict[str, Any]:
-    """The parts of a request that must be the same when it is repeated, and who sends it."""
+def _signed_fields(request: Request, count: int) -> dict[str, Any]:
+    """Return the fields of a request that must be equal when it is repeated, and its caller."""
     params, principal = request.params, request.principal
     sender = {} if principal is None else {"sender": principal.identity}
-    return {"name": params.name, "arguments": params.arguments or {}, "asked": asked, **sender}
+    return {"name": params.name, "arguments": params.arguments or {}, "asked": count, **sender}
 
 
 def askable(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, ...]:
     """
     Return the arguments to ask for, in the order of the signature.
 
-    Empty unless the prompt asks, and every fault is a missing argument that is not a secret: no form
-    may ask for secrets.
-
-    Args:
-        prompt:
-            The prompt that was asked for.
-
-        errors:
-            What is wrong with its arguments.
+    The result is empty unless the prompt uses elicitation, and all *errors* are missing arguments that are
+    not secret: forms must not ask for secrets.
     """
-    # A fault without `got` is a missing argument, or a secret; one with a path lies inside of a value.
-    missing = {fault.argument for fault in errors.errors if fault.got is None and not fault.path}
+    # An error without `got` is a missing argument or a secret. An error with a path is inside a value.
+    missing = {error.argument for error in errors.errors if error.got is None and not error.path}
     if not prompt.elicit or len(missing) < len(errors.errors):
         return ()
-    wanted = tuple(argument for argument in prompt.arguments.ordered if argument.name in missing)
-    if len(wanted) < len(missing) or any(argument.arg.secret for argument in wanted):
+    arguments = tuple(argument for argument in prompt.arguments.ordered if argument.name in missing)
+    if len(arguments) < len(missing) or any(argument.arg.secret for argument in arguments):
         return ()
-    return wanted
+    return arguments

@@ -1,7 +1,7 @@
 """
-The forms that ask the person at the client for missing arguments.
+The forms that ask the client's user for missing arguments.
 
-A form is a flat object. Each field is text, a number, yes or no, or a choice.
+A form is a flat object. Each field is a text, a number, a boolean, or a choice.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -23,11 +23,11 @@ from promptkit.types.scalars import Reader
 
 Schema: TypeAlias = dict[str, Any]
 
-#: The formats that a field of text may declare.
+#: The formats that a text field can declare.
 _FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 
-#: By type of number: the type of its field, and a function that returns the next number above a bound (1)
-#: or below it (-1). Forms have no exclusive bounds.
+#: For each numeric type, the type of its field, and a function that returns the next number above (1) or
+#: below (-1) a bound, because forms have no exclusive bounds.
 _NUMBERS: Final[dict[type, tuple[str, Callable[[Any, int], float]]]] = {
     int: ("integer", lambda bound, direction: bound + direction),
     float: ("number", lambda bound, direction: nextafter(bound, direction * inf)),
@@ -50,14 +50,13 @@ def elicitation(
             The prompt that needs them.
 
         arguments:
-            What to ask for.
+            The arguments to ask for.
 
         modes:
-            Whether the revision wants the question to say that it is asked with a form. Then it also has
-            fields in which several values can be chosen.
+            Whether the revision has elicitation modes. Such a revision also has multiple-choice fields.
 
         again:
-            Whether the person has left them out before.
+            Whether the user has omitted them before.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
@@ -71,9 +70,9 @@ def elicitation(
 
 
 def message(prompt: CompiledPrompt, arguments: Iterable[Argument], *, again: bool = False) -> str:
-    """Return the sentence that tells people why they are asked for *arguments*, or why *again*."""
-    *others, last = (argument.title or argument.name for argument in arguments)
-    needed = f"{', '.join(others)} and {last}" if others else last
+    """Return the message of a form: why *arguments* are needed, or, if asked *again*, still missing."""
+    *first, last = (argument.title or argument.name for argument in arguments)
+    needed = f"{', '.join(first)} and {last}" if first else last
     if again:
         return f"Not everything was entered: the prompt {prompt.title or prompt.name!r} still needs {needed}."
     return f"The prompt {prompt.title or prompt.name!r} needs {needed}."
@@ -81,17 +80,17 @@ def message(prompt: CompiledPrompt, arguments: Iterable[Argument], *, again: boo
 
 def requested_schema(arguments: Iterable[Argument], *, multi_select: bool) -> Schema:
     """
-    Return the schema of a form with a field for each of *arguments*, all of them required.
+    Return the schema of a form with a required field for each of *arguments*.
 
-    A field allows what its argument can read, as far as a form can say that. The rest is described
-    in words.
+    A field allows the values that its argument accepts, as far as a form can express that. Descriptions cover
+    the rest.
 
     Args:
         arguments:
-            What to ask for.
+            The arguments to ask for.
 
         multi_select:
-            Whether several values can be chosen in one field; if not, it is text.
+            Whether forms have multiple-choice fields. If not, lists are text fields.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
@@ -102,14 +101,14 @@ def requested_schema(arguments: Iterable[Argument], *, multi_select: bool) -> Sc
 
 def answers(response: Any, names: Collection[str]) -> dict[str, Any] | None:
     """
-    Return what a person entered into a form, by argument name; None if they declined.
+    Return the values that the user entered, by argument name, or None if the user declined.
 
     Args:
         response:
-            The result of an ``elicitation/create`` request, decoded.
+            The decoded result of an ``elicitation/create`` request.
 
         names:
-            What was asked for. Nothing else is returned, and some may be missing.
+            The arguments that were asked for. Other values are ignored; some may be missing.
 
     Raises:
         InvalidParams: If *response* is malformed.
@@ -120,7 +119,7 @@ def answers(response: Any, names: Collection[str]) -> dict[str, Any] | None:
     try:
         answer = msgspec.convert(response, _Answer)
     except msgspec.ValidationError as error:
-        msg = f"the answer to a form does not fit: {error}"
+        msg = f"the answer to a form is invalid: {error}"
         raise InvalidParams(msg) from None
     if answer.action != "accept":
         return None
@@ -130,73 +129,73 @@ def answers(response: Any, names: Collection[str]) -> dict[str, Any] | None:
 def _property(argument: Argument, *, multi_select: bool) -> Schema:
     annotation = plain(argument.annotation, core=True)
     schema = alternative_of(argument)
-    chosen = _choice(argument.reader, annotation) or (
-        _choices(annotation, schema) if multi_select and is_list(annotation) else None
+    choice = _choice_field(argument.reader, annotation) or (
+        _multiple_choice_field(annotation, schema) if multi_select and is_list(annotation) else None
     )
-    field = chosen or _number(annotation, schema) or _text(argument, annotation, schema)
-    # People who choose from a list need no description of what they may write.
+    field = choice or _number_field(annotation, schema) or _text_field(argument, annotation, schema)
+    # A choice does not need the description of the accepted text.
     labels = {
         "title": argument.title,
-        "description": argument.arg.description if chosen else argument.description,
+        "description": argument.arg.description if choice else argument.description,
     }
     return field | {key: text for key, text in labels.items() if text}
 
 
-def _choice(reader: Reader, annotation: Any) -> Schema | None:
-    """A field to choose one value; None if the values cannot be listed."""
+def _choice_field(reader: Reader, annotation: Any) -> Schema | None:
+    """Return a field to choose one value, or None if the values cannot be listed."""
     if annotation is bool:
         return {"type": "boolean"}
     if not is_closed(annotation):
         return None
-    # Values of two types may have the same name. An empty one would mean that nothing was entered.
+    # Values of two types may have the same text. Empty text would mean that nothing was entered.
     return {"type": "string", "enum": list(dict.fromkeys(filter(None, reader.values)))}
 
 
-def _choices(annotation: Any, schema: Schema) -> Schema | None:
-    """A field to choose several values; None if the values cannot be listed."""
+def _multiple_choice_field(annotation: Any, schema: Schema) -> Schema | None:
+    """Return a field to choose several values, or None if the values cannot be listed."""
     item = get_args(annotation)[0]
     reader = reader_of(item)
-    items = _choice(reader, plain(item, core=True)) if reader else None
+    items = _choice_field(reader, plain(item, core=True)) if reader else None
     if items is None or "enum" not in items:
         return None
-    return {"type": "array", "items": items} | _only(schema, "minItems", "maxItems")
+    return {"type": "array", "items": items} | _pick(schema, "minItems", "maxItems")
 
 
-def _number(annotation: Any, schema: Schema) -> Schema | None:
-    """A field for a number; None for other types, and for numbers with more than bounds."""
+def _number_field(annotation: Any, schema: Schema) -> Schema | None:
+    """Return a number field, or None for other types, and for numbers with constraints other than bounds."""
     if not isinstance(annotation, type) or annotation not in _NUMBERS or "multipleOf" in schema:
         return None
-    kind, beside = _NUMBERS[annotation]
-    bounds = _only(schema, "minimum", "maximum")
+    kind, next_number = _NUMBERS[annotation]
+    bounds = _pick(schema, "minimum", "maximum")
     if (bound := schema.get("exclusiveMinimum")) is not None:
-        bounds["minimum"] = beside(bound, 1)
+        bounds["minimum"] = next_number(bound, 1)
     if (bound := schema.get("exclusiveMaximum")) is not None:
-        bounds["maximum"] = beside(bound, -1)
+        bounds["maximum"] = next_number(bound, -1)
     return {"type": kind} | bounds
 
 
-def _text(argument: Argument, annotation: Any, schema: Schema) -> Schema:
+def _text_field(argument: Argument, annotation: Any, schema: Schema) -> Schema:
     field: Schema = {"type": "string"}
-    # Only for `str`: the length of base64 is not that of its bytes, and other types read more texts than
-    # those that the schema allows.
-    field |= _only(schema, "minLength", "maxLength") if annotation is str else {}
-    if written := _format(argument.reader, annotation, schema):
-        field["format"] = written
+    # Only for `str`: the length of base64 is not that of its bytes, and other types accept more text than
+    # their schema allows.
+    field |= _pick(schema, "minLength", "maxLength") if annotation is str else {}
+    if format_ := _format(argument.reader, annotation, schema):
+        field["format"] = format_
     elif not argument.blank_is_value:
         field["minLength"] = max(1, field.get("minLength", 0))
     return field
 
 
 def _format(reader: Reader, annotation: Any, schema: Schema) -> str | None:
-    """The format of a type's text, if forms have it."""
+    """Return the format of a type's text, if forms have that format."""
     if annotation is datetime:
         with suppress(ConversionError):  # a type without a time zone
             reader.read("2026-01-31T12:00:00Z")
             return "date-time"
         return None
-    written = schema.get("format")
-    return written if written in _FORMATS else None
+    format_ = schema.get("format")
+    return format_ if format_ in _FORMATS else None
 
 
-def _only(schema: Schema, *keys: str) -> Schema:
+def _pick(schema: Schema, *keys: str) -> Schema:
     return {key: schema[key] for key in keys if key in schema}

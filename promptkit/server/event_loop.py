@@ -1,5 +1,5 @@
 """
-An event loop on a thread of its own, for asynchronous prompts.
+An event loop on a separate thread, for asynchronous prompts.
 
 The thread starts when the first asynchronous prompt is called.
 """
@@ -19,17 +19,17 @@ from promptkit.standard_error import say
 
 T = TypeVar("T")
 
-#: How many threads the coroutines may delegate to. They start when they are needed. Python's own default is
-#: six on a small machine: as soon as six hang, all others would wait for ever.
+#: The maximum number of threads that coroutines can delegate to, which start on demand. Python's default is
+#: six on a small machine: if six hang, all others would wait indefinitely.
 _DELEGATE_THREADS: Final = 32
 
-#: How long tasks that prompts have left behind may take to stop at the end, once they are cancelled.
-_CANCELLED_TASKS_S: Final = 1.0
+#: How long tasks that prompts have left running may take to stop after they are cancelled, in seconds.
+_CANCEL_GRACE_S: Final = 1.0
 
 
 class EventLoopThread:
     """
-    Runs coroutines on a daemon thread. A coroutine that blocks it delays the others.
+    An event loop on a daemon thread. A coroutine that blocks it delays the others.
 
     Raises:
         RuntimeError: If no more threads can be started.
@@ -37,10 +37,10 @@ class EventLoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(_complain)
+        self._loop.set_exception_handler(_report_error)
         self._loop.set_default_executor(ThreadPoolExecutor(_DELEGATE_THREADS, "promptkit-delegate"))
         self._tasks: dict[PendingRequest, asyncio.Task[Any] | None] = {}
-        self._ends = False
+        self._is_ending = False
         self._thread = DaemonThread(self._run, "event-loop")
         try:
             self._thread.start()
@@ -57,81 +57,81 @@ class EventLoopThread:
         self,
         pending: PendingRequest,
         coroutine: Coroutine[Any, Any, T],
-        ended: Callable[["asyncio.Task[T]"], object],
+        on_done: Callable[["asyncio.Task[T]"], object],
     ) -> None:
         """
         Start *coroutine*.
 
         Args:
             pending:
-                The request that it is for. If that is answered before it begins, it never does.
+                The request. If it is answered before the coroutine starts, the coroutine never starts.
 
             coroutine:
-                What is run.
+                The coroutine to run.
 
-            ended:
-                Called with its task once it has ended; one that was cancelled may go on for a while.
+            on_done:
+                A callback for the finished task. A cancelled task may continue for a while.
 
         Raises:
             RuntimeError: If the loop has ended.
         """
         self._tasks[pending] = None
-        try:  # with a fresh context: it must not see what others have set in that of the calling thread
-            self._loop.call_soon_threadsafe(self._begin, pending, coroutine, ended, context=Context())
+        try:  # with a new context, because that of the calling thread may have variables of other requests
+            self._loop.call_soon_threadsafe(self._start_task, pending, coroutine, on_done, context=Context())
         except RuntimeError:
             del self._tasks[pending]
             coroutine.close()
             raise
 
     def cancel(self, pending: PendingRequest) -> bool:
-        """Cancel what runs for an answered request, so that it cleans up; return whether it has begun."""
+        """Cancel the task of an answered request, so that it cleans up; return whether it has started."""
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._cancel, pending)
         return self._tasks.get(pending) is not None
 
     def end(self) -> None:
-        """End the loop and its thread once nothing runs there any more."""
-        self._ends = True
+        """End the loop and its thread once no task is left."""
+        self._is_ending = True
         with suppress(RuntimeError):  # it has ended
             self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def _begin(self, pending: PendingRequest, coroutine: Coroutine[Any, Any, T], ended: Any) -> None:
+    def _start_task(self, pending: PendingRequest, coroutine: Coroutine[Any, Any, T], on_done: Any) -> None:
         task = self._tasks[pending] = self._loop.create_task(_unless_answered(pending, coroutine))
-        task.add_done_callback(partial(self._end, pending, coroutine, ended))
+        task.add_done_callback(partial(self._finish, pending, coroutine, on_done))
 
     def _cancel(self, pending: PendingRequest) -> None:
         if (task := self._tasks.get(pending)) is not None:
             task.cancel()
 
-    def _end(
+    def _finish(
         self,
         pending: PendingRequest,
         coroutine: Coroutine[Any, Any, T],
-        ended: Any,
+        on_done: Any,
         task: "asyncio.Task[T | None]",
     ) -> None:
         try:
-            coroutine.close()  # it may have been cancelled before it began
-            ended(task)
+            coroutine.close()  # the task may have been cancelled before it started
+            on_done(task)
         finally:
             del self._tasks[pending]
-            if self._ends and not self._tasks:
+            if self._is_ending and not self._tasks:
                 self._loop.stop()
 
     def _run(self) -> None:
-        while (self._tasks or not self._ends) and not self._loop.is_closed():
-            # A task that exits stops its loop, and so may a lack of memory. All others go on.
+        while (self._tasks or not self._is_ending) and not self._loop.is_closed():
+            # SystemExit in a task stops the loop, and so can a lack of memory. Other tasks continue.
             with suppress(BaseException):
                 self._loop.run_forever()
-        with suppress(Exception):  # tasks of authors end here
+        with suppress(Exception):  # tasks of authors may raise
             self._close()
 
     def _close(self) -> None:
-        """Cancel the tasks that prompts have left behind, and close the descriptors."""
-        if left := asyncio.all_tasks(self._loop):
-            for task in left:
+        """Cancel the tasks that prompts have left running, and close the loop."""
+        if remaining := asyncio.all_tasks(self._loop):
+            for task in remaining:
                 task.cancel()
-            self._loop.run_until_complete(asyncio.wait(left, timeout=_CANCELLED_TASKS_S))
+            self._loop.run_until_complete(asyncio.wait(remaining, timeout=_CANCEL_GRACE_S))
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
@@ -144,8 +144,8 @@ async def _unless_answered(pending: PendingRequest, coroutine: Coroutine[Any, An
         return await coroutine
 
 
-def _complain(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    # Only the type of the error is said: its words may hold a secret.
+def _report_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    # Report only the type of the error, because its message may contain a secret.
     error = context.get("exception")
     if error is not None:
-        say(f"a task that a prompt has left behind raised {type(error).__name__}")
+        say(f"a task that a prompt did not await raised {type(error).__name__}")

@@ -1,4 +1,4 @@
-"""Lookup: which prompt or resource a request is about, and what it gives for the arguments."""
+"""Lookup of the prompt or resource that a request is about, and of its arguments."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -22,39 +22,39 @@ if TYPE_CHECKING:  # most recipes have none
 
 class RequestTarget(Struct, frozen=True):
     """
-    What a request is about.
+    The prompt or resource that a request is about.
 
     Args:
         kind:
             ``"prompt"`` or ``"resource"``.
 
-        asked:
-            What the client calls it: a name, or a URI, which may hold the values of arguments.
+        identifier:
+            The name or URI in the request. A URI may contain values of arguments.
 
-        found:
+        item:
             The prompt or resource; None if it does not exist.
 
-        given:
-            What it is given, by name, as the client sends it.
+        arguments:
+            The arguments in the request, by name.
     """
 
     kind: str
-    asked: str
-    found: "CompiledPrompt | CompiledResource | None"
-    given: Mapping[str, Any]
+    identifier: str
+    item: "CompiledPrompt | CompiledResource | None"
+    arguments: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        return f"RequestTarget({self.kind!r}, {self.asked!r})"  # what it is given may be secret
+        return f"RequestTarget({self.kind!r}, {self.identifier!r})"  # arguments may be secret
 
     @property
     def name(self) -> str | None:
-        """What its author calls it; None if it does not exist."""
-        return None if self.found is None else name_of(self.found)
+        """The name of the prompt or the URI template of the resource; None if it does not exist."""
+        return None if self.item is None else name_of(self.item)
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The names of its secret arguments."""
-        return frozenset() if self.found is None else self.found.arguments.secret
+        """The names of the secret arguments."""
+        return frozenset() if self.item is None else self.item.arguments.secret
 
 
 def name_of(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> str:
@@ -62,51 +62,51 @@ def name_of(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> str:
     return item.name if isinstance(item, CompiledPrompt) else item.uri_template
 
 
-def target_of(request: Request, catalog: Catalog) -> RequestTarget | None:
-    """Return what *request* is about; None if that is no single prompt or resource."""
+def find_target(request: Request, catalog: Catalog) -> RequestTarget | None:
+    """Return the prompt or resource that *request* is about, or None for other methods."""
     params = request.params
     if isinstance(params, wire.GetPromptParams):
-        return RequestTarget("prompt", params.name, _prompt(catalog, params.name), params.arguments or {})
+        return RequestTarget("prompt", params.name, _get_prompt(catalog, params.name), params.arguments or {})
     if isinstance(params, wire.ResourceParams):
         resource, variables = catalog.find_resource(params.uri) or (None, {})
         return RequestTarget("resource", params.uri, resource, variables)
     if not isinstance(params, wire.CompleteParams):
         return None
-    given, ref = chosen_arguments(params), params.ref
+    arguments, ref = chosen_arguments(params), params.ref
     if isinstance(ref, wire.PromptReference):
-        return RequestTarget("prompt", ref.name, _prompt(catalog, ref.name), given)
-    return RequestTarget("resource", ref.uri, catalog.find_template(ref.uri), given)
+        return RequestTarget("prompt", ref.name, _get_prompt(catalog, ref.name), arguments)
+    return RequestTarget("resource", ref.uri, catalog.find_template(ref.uri), arguments)
 
 
-def _prompt(catalog: Catalog, name: str) -> CompiledPrompt | None:
+def _get_prompt(catalog: Catalog, name: str) -> CompiledPrompt | None:
     try:
-        return catalog[name]  # which waits for no other prompt while recipes are imported
+        return catalog[name]  # while recipes are imported, this does not wait for other prompts
     except UnknownPromptError:
         return None
 
 
-def unmet_scopes(request: Request, whole: Snapshot, view: Snapshot) -> frozenset[str]:
+def find_missing_scopes(request: Request, full: Snapshot, view: Snapshot) -> frozenset[str]:
     """
-    Return the scopes of what a request is about, if it is in *whole*, and not in the *view* of its sender.
+    Return the scopes of the requested item if it is in the *full* snapshot, but not in the caller's *view*.
     """
-    found = _item(request, whole)
-    if found is None or _item(request, view) is not None:
+    item = _find_item(request, full)
+    if item is None or _find_item(request, view) is not None:
         return frozenset()
-    return found.scopes
+    return item.scopes
 
 
-def _item(request: Request, snapshot: Snapshot) -> "CompiledPrompt | CompiledResource | None":
-    """What a request asks for; None if there is no such thing."""
+def _find_item(request: Request, snapshot: Snapshot) -> "CompiledPrompt | CompiledResource | None":
+    """Return the item that a request asks for, or None if it does not exist."""
     if request.method == "tools/call":
-        return _tool(request.params, snapshot)
+        return _find_called_prompt(request.params, snapshot)
     if isinstance(request.params, wire.ResourceParams) and request.method != "resources/read":
         return None
-    target = target_of(request, snapshot.catalog)
-    return None if target is None else target.found
+    target = find_target(request, snapshot.catalog)
+    return None if target is None else target.item
 
 
-def _tool(params: wire.GetPromptParams, snapshot: Snapshot) -> CompiledPrompt | None:
-    """The prompt that a call is about, which may be the one that a tool is to get."""
+def _find_called_prompt(params: wire.GetPromptParams, snapshot: Snapshot) -> CompiledPrompt | None:
+    """Return the prompt that a tool call renders, directly or through the tool that renders by name."""
     name: Any = params.name
     if snapshot.tools.is_search:
         name = (params.arguments or {}).get("name") if name == GET else None
@@ -115,27 +115,27 @@ def _tool(params: wire.GetPromptParams, snapshot: Snapshot) -> CompiledPrompt | 
 
 
 def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
-    """Return the arguments that a person has chosen so far, and the one that is being typed."""
-    chosen = params.context.arguments if params.context else {}
-    return {**chosen, params.argument.name: params.argument.value}
+    """Return the arguments chosen so far, and the one to complete."""
+    context = params.context.arguments if params.context else {}
+    return {**context, params.argument.name: params.argument.value}
 
 
-def read_hidden(
-    arguments: Arguments, given: Mapping[str, Any] | None, read: Callable[[Any], dict[str, Any]]
+def read_hiding_secrets(
+    arguments: Arguments, sent: Mapping[str, Any] | None, read: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return what *read* makes of the values that a client has given; `hide` those that are secret."""
+    """Return the values that *read* returns for a client's arguments, and `hide_secrets` among them."""
     if not arguments.secret:
-        return read(given)
-    hide(arguments, given)
-    values = read(given)
-    hide(arguments, values, read=True)
+        return read(sent)
+    hide_secrets(arguments, sent)
+    values = read(sent)
+    hide_secrets(arguments, values, read=True)
     return values
 
 
-def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
+def hide_secrets(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
     """
-    Hide the secrets among *values* in everything that is printed from now on, while serving.
+    Redact the secrets among *values* in all later output of the process, while serving.
 
-    The author's code sees them next, and may leave threads or objects behind that print them.
+    The author's code may start threads or create objects that print them later.
     """
     redaction.hide(arguments, values, read=read)

@@ -1,4 +1,4 @@
-"""Notifications to clients: which lists and resources have changed."""
+"""Notifications to clients about changed lists and resources."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
@@ -10,50 +10,50 @@ from promptkit.protocol.jsonrpc import InternalError, encode_result
 from promptkit.protocol.session import Session
 from promptkit.protocol.subscriptions import Subscriptions
 
-#: How many streams may be open at once.
+#: The maximum number of open streams.
 MAX_STREAMS: Final = 1024
 
-#: How many resources the streams may be subscribed to together. A resource counts each time.
+#: The maximum number of subscriptions to resources, in all streams together.
 _MAX_URIS: Final = 100_000
 
 
 class Notifier:
     """
-    Tells one client of changes.
+    The notifier of one client.
 
     Args:
         session:
-            The client.
+            The client's session.
 
         send:
-            Takes whole lines to be sent. It may be called from several threads.
+            A function that sends whole lines. It may be called from several threads.
 
         subscriptions:
-            What the client wants to be notified of; that of the session by default.
+            The client's subscriptions. By default, they are those of the session.
     """
 
     def __init__(self, session: Session, send: Send, subscriptions: Subscriptions | None = None) -> None:
         self.subscriptions = session.subscriptions if subscriptions is None else subscriptions
         self._session = session
         self._send = send
-        # Held while the client is notified: nothing may come before the acknowledgement of a stream, or
-        # after its end.
+        # Held while the client is notified: no notification may precede the acknowledgement of a stream, or
+        # follow its end.
         self._notify_lock = Lock()
 
     @property
     def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
-        """Who is notified, by what they may do, which is None if nobody asked who they are."""
+        """The notifiers by the scopes of their clients, which are None without authentication."""
         return {None: [self]}
 
     def of_session(self, method: str) -> Subscriptions:  # noqa: ARG002 (streams name it)
-        """Return what the session is notified of, which a method changes."""
+        """Return the subscriptions of the session, which a method changes."""
         return self.subscriptions
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
-        """Open the stream that *request* asks for, once *hold* has put it in flight."""
-        wanted, offered = request.params.notifications, self._session.capabilities
+        """Open the stream that *request* asks for, and call *hold*, which holds the request open."""
+        requested, offered = request.params.notifications, self._session.capabilities
         with self._notify_lock:
-            acknowledgement = self.subscriptions.listen(request.id, wanted, offered)
+            acknowledgement = self.subscriptions.listen(request.id, requested, offered)
             hold()
             self._send(acknowledgement)
 
@@ -61,16 +61,11 @@ class Notifier:
         """Close the stream that *request* has opened."""
         self.subscriptions.cancel(request.id)
 
-    def tell(self, lists: Collection[str], is_changed: Callable[[str], bool]) -> None:
+    def notify(self, lists: Collection[str], is_changed: Callable[[str], bool]) -> None:
         """
-        Tell of changes.
+        Notify the client of changed lists, named by their methods, and of changed resources.
 
-        Args:
-            lists:
-                The methods of the lists that have changed.
-
-            is_changed:
-                Whether the resource of a URI may have, too.
+        The function *is_changed* returns whether the resource at a URI may have changed.
         """
         with self._notify_lock:
             lines = [self.subscriptions.changed(lists)]
@@ -79,7 +74,7 @@ class Notifier:
                 self._send(data)
 
     def correct(self, lists: Collection[str]) -> None:
-        """Tell of *lists*, by their methods, that were wrong when they were sent first."""
+        """Notify the client of lists, named by their methods, that were wrong when they were sent."""
         with self._notify_lock:
             if lines := self.subscriptions.correct(lists):
                 self._send(lines)
@@ -93,14 +88,14 @@ class Notifier:
 
 class Streams(Notifier):
     """
-    Tells the clients of changes that have opened a stream. None of them has a session.
+    The notifier of many clients, each of which has opened a stream, and none of which has a session.
 
     Args:
         session:
-            What the server offers to clients.
+            The session that holds the server's capabilities.
 
         send:
-            Takes lines that belong to no request.
+            A function that sends lines that do not belong to a request.
     """
 
     def __init__(self, session: Session, send: Send) -> None:
@@ -110,40 +105,35 @@ class Streams(Notifier):
 
     @property
     def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
-        """The streams by what their clients could do when they opened them."""
-        found: dict[frozenset[str] | None, list[Notifier]] = {}
+        """The streams by the scopes that their clients had when they opened them."""
+        notifiers: dict[frozenset[str] | None, list[Notifier]] = {}
         with self._lock:
             for _, stream, scopes in self._open.values():
-                found.setdefault(scopes, []).append(stream)
-        return found
+                notifiers.setdefault(scopes, []).append(stream)
+        return notifiers
 
     def of_session(self, method: str) -> Subscriptions:
-        """
-        Refuse a method of clients with a session.
-
-        Raises:
-            MethodNotFound: Always: such a client would have no stream.
-        """
+        """Raise MethodNotFound, because these clients do not have a session."""
         raise method_not_found(method)
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """
-        Open the stream that *request* asks for, once *hold* has put it in flight.
+        Open the stream that *request* asks for, and call *hold*, which holds the request open.
 
         Raises:
-            InternalError: If too many are open.
+            InternalError: If too many streams are open.
         """
-        self._check_room(request)
-        # Of its own, as requests of several clients may have the same id.
+        self._check_limits(request)
+        # Separate subscriptions, because requests of several clients can have the same id.
         stream = Notifier(self._session, request.sender(self._send), Subscriptions())
         scopes = request.scopes
 
-        def enter() -> None:
-            with self._lock:  # first of all: a request in flight may be cancelled at any moment
+        def register() -> None:
+            with self._lock:  # before `hold`: a held request can be cancelled at any time
                 self._open[id(request)] = request, stream, scopes
             hold()
 
-        stream.listen(request, enter)
+        stream.listen(request, register)
 
     def cancel(self, request: Request) -> None:
         """Close the stream that *request* has opened."""
@@ -153,18 +143,18 @@ class Streams(Notifier):
     def end(self, results: ResultEncoder) -> None:
         """End all streams, each with its result."""
         with self._lock:
-            ended = [request for request, *_ in self._open.values()]
+            requests = [request for request, *_ in self._open.values()]
             self._open.clear()
-        for request in ended:
+        for request in requests:
             request.sender(self._send)(encode_result(request.id, results.encode_end(request.id)).line)
 
-    def _check_room(self, request: Request) -> None:
-        wanted = request.params.notifications.resource_subscriptions or ()
+    def _check_limits(self, request: Request) -> None:
+        requested = request.params.notifications.resource_subscriptions or ()
         with self._lock:
             streams = [stream for _, stream, _ in self._open.values()]
         if len(streams) >= MAX_STREAMS:
             msg = f"{MAX_STREAMS:,} streams are open, which is the limit: try again later"
             raise InternalError(msg)
-        if sum(len(stream.subscriptions.uris) for stream in streams) + len(wanted) > _MAX_URIS:
+        if sum(len(stream.subscriptions.uris) for stream in streams) + len(requested) > _MAX_URIS:
             msg = f"there would be more than {_MAX_URIS:,} subscriptions to resources: try again later"
             raise InternalError(msg)

@@ -1,4 +1,4 @@
-"""Observers: what is notified of every request, and of its reply."""
+"""The interface of observers, which are notified of every request and its reply."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,62 +10,58 @@ from promptkit.protocol.capabilities import METHODS, TOOL_METHODS
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
 
-#: For a request that is still open at the end.
+#: The reply to requests that are still open when serving ends.
 _UNANSWERED: Final = Reply(b"", "unanswered")
 
 T = TypeVar("T")
 
 
 class Observer(Protocol):
-    """
-    What is notified of every request, such as `promptkit.server.audit.Audit`.
-    """
+    """An object that is notified of every request, such as `promptkit.server.audit.Audit`."""
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], object]:
         """
-        Note that *request* has arrived. Return what is called with the reply before that is sent.
+        Record *request*. Return a function to call with the reply before it is sent.
 
-        While recipes are being imported, *catalog* returns an empty one.
+        While recipes are being imported, *catalog* returns an empty catalog.
         """
 
     def close(self) -> None:
-        """
-        Note what was never answered, and write everything down.
-        """
+        """Record the requests that were never answered, and flush all records."""
 
 
 class OpenRequests(Generic[T]):
     """
-    What an observer knows of each request that is not answered yet.
+    An observer's entries for requests that are not answered yet.
 
     Args:
         end:
-            Called once for each, with what is known of it, and the reply.
+            A function that is called once for each entry, with the entry and the reply.
     """
 
     def __init__(self, end: Callable[[T, Reply], object]) -> None:
         self._end = end
-        self._known: dict[int, T] = {}
-        self._numbers = count(1)
+        self._entries: dict[int, T] = {}
+        self._keys = count(1)
 
-    def add(self, known: T) -> Callable[[Reply], None]:
-        """Add a request. Return what is to be called with its reply; only the first call counts."""
-        number = next(self._numbers)
-        self._known[number] = known
-        return partial(self._answered, number)
+    def add(self, entry: T) -> Callable[[Reply], None]:
+        """Add an entry. Return a function to call with the reply; later calls have no effect."""
+        key = next(self._keys)
+        self._entries[key] = entry
+        return partial(self._finish, key)
 
     def end_all(self) -> None:
-        """End those that were never answered."""
-        for number in list(self._known):
-            self._answered(number, _UNANSWERED)
+        """End the entries of requests that were never answered."""
+        for key in list(self._entries):
+            self._finish(key, _UNANSWERED)
 
-    def _answered(self, number: int, reply: Reply) -> None:
-        known = self._known.pop(number, None)
-        if known is not None:
-            self._end(known, reply)
+    def _finish(self, key: int, reply: Reply) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._end(entry, reply)
 
 
-def known_method(request: Request, other: str) -> str:
-    """Return the method of a request; *other* for what clients make up, of which there is no end."""
-    is_known = any(request.method in known for known in (METHODS, TOOL_METHODS))
-    return request.method if is_known else other
+def known_method(request: Request, fallback: str) -> str:
+    """Return the method of a request, or *fallback* for unknown methods, which are unbounded."""
+    is_known = any(request.method in methods for methods in (METHODS, TOOL_METHODS))
+    return request.method if is_known else fallback

@@ -1,4 +1,4 @@
-"""One request between its arrival and its reply."""
+"""Requests between their arrival and their reply."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -14,48 +14,48 @@ from promptkit.server.snapshot import Snapshot
 
 class PendingRequest(Struct, eq=False):
     """
-    One request that has not been answered.
+    A request that has not been answered.
 
     Args:
         request:
             The request.
 
         snapshot:
-            The catalog that it is answered from, even if another one is served by now.
+            The snapshot that answers the request, even if the server has replaced it since.
 
         limit:
-            How long it may take, in seconds.
+            The time limit, in seconds.
 
         deadline:
-            When its time is over, by `time.monotonic`.
+            The deadline, by `time.monotonic`.
 
         about:
             The compiled prompt or resource, once it has been looked up.
 
         is_answered:
-            Whether its reply is chosen. Only the dispatcher sets it, under its lock.
+            Whether the reply has been sent, or is being sent. Only the dispatcher sets it, under its lock.
 
         is_waiting:
-            Whether it waits for the recipes to be imported, or for room to run.
+            Whether the request waits for the recipes to be imported, or for a free slot.
 
         is_held:
-            Whether it waits for its client: a question or a stream.
+            Whether the request waits for its client, with a question or a stream.
 
         stop:
-            Called once if the request is answered while its task runs, or its question or stream is open:
-            cancels the task, withdraws the question, closes the stream.
+            A function that is called once if the request is answered while its task runs, or while its
+            question or stream is open: it cancels the task, withdraws the question, or closes the stream.
 
-        refusal:
-            Returns the error to answer with at the deadline, in place of the usual one.
+        on_deadline:
+            A function that returns the error for a passed deadline; by default, it is a timeout error.
 
         thread:
-            The identifier of the thread that its code runs on; 0 before it runs.
+            The identifier of the thread that runs the author's code; 0 before.
 
         coroutine:
             The coroutine that runs on an event loop of that thread.
 
         asks:
-            Whether its result asks the client for input.
+            Whether the result asks the client for input.
     """
 
     request: Request
@@ -67,25 +67,25 @@ class PendingRequest(Struct, eq=False):
     is_waiting: bool = False
     is_held: bool = False
     stop: Callable[[], object] | None = None
-    refusal: Callable[[], PromptkitError] | None = None
+    on_deadline: Callable[[], PromptkitError] | None = None
     thread: int = 0
     coroutine: Coroutine[Any, Any, Any] | None = None
     asks: bool = False
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """The method and the name of the prompt or resource, by which slow code is remembered."""
+        """The method and the name of the prompt or resource: the key of slow code."""
         return self.request.method, None if self.about is None else name_of(self.about)
 
     def error_reply(self, error: PromptkitError) -> Reply:
         """
-        Return the reply that answers with an error, which has to be one of `CLIENT_ERRORS`.
+        Return the reply with *error*, which must be one of `CLIENT_ERRORS`.
 
-        What is wrong with the call of a tool is a result: a model reads it, and corrects its call.
+        An invalid tool call is answered with a result, so that the model can correct the call.
         """
         request = self.request
         if request.method == "tools/call":
-            result = self.snapshot.lowerings[request.revision].failure(error)
+            result = self.snapshot.lowerings[request.revision].tool_error(error)
             if result is not None:
                 return encode_result(request.id, result, "failed")
         return encode_error(request.id, error)

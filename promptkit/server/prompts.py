@@ -1,4 +1,4 @@
-"""``prompts/get`` and ``tools/call``: a prompt is rendered, or the client is asked for what is missing."""
+"""``prompts/get`` and ``tools/call``: renders a prompt, or asks the client for missing arguments."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +18,7 @@ from promptkit.protocol.jsonrpc import encode, encode_notification
 from promptkit.protocol.limits import Limits
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.elicitation import Elicitation, Question
-from promptkit.server.lookup import read_hidden
+from promptkit.server.lookup import read_hiding_secrets
 from promptkit.server.pending import PendingRequest
 from promptkit.server.request_limits import REPORTS_PER_S, TokenBucket
 from promptkit.server.user_code import call_author
@@ -26,20 +26,20 @@ from promptkit.server.user_code import call_author
 
 class PromptMethods:
     """
-    Answers ``prompts/get`` and ``tools/call``.
+    The handlers of ``prompts/get`` and ``tools/call``.
 
     Args:
         dispatcher:
-            Runs authors' functions.
+            The dispatcher, which runs functions of authors.
 
         elicitation:
-            Asks the client for missing arguments.
+            The elicitation, which asks the client for missing arguments.
 
         send:
-            Takes whole lines to be sent, such as reports of progress.
+            A function that sends whole lines, such as progress notifications.
 
         limits:
-            How much a client may send.
+            The limits on requests and replies.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class PromptMethods:
         self._limits = limits
 
     def get(self, pending: PendingRequest) -> bytes | None:
-        """Return the result; None if it comes later. What the request is about may be known already."""
+        """Return the result of ``prompts/get``, or None if the reply is sent later."""
         request = pending.request
         params = request.params
         prompt = pending.about
@@ -61,59 +61,61 @@ class PromptMethods:
             if request.large:
                 prompt.arguments.check_values(params.arguments or {}, self._limits.values)
             return self._render(pending, prompt, params.arguments)
-        # A modern client sends its request once more, with what the person has entered.
-        given, asked = self._elicitation.arguments(pending, prompt)
-        return self._render(pending, prompt, self._checked(prompt, given), asked)
+        # A modern client repeats its request with the values that the user has entered.
+        supplied, count = self._elicitation.arguments(pending, prompt)
+        return self._render(pending, prompt, self._check_arguments(prompt, supplied), count)
 
     def call(self, pending: PendingRequest) -> bytes | None:
-        """Return the result of ``tools/call``; None if it comes later."""
+        """Return the result of ``tools/call``, or None if the reply is sent later."""
         tools = pending.snapshot.tools
         pending.about = tools[pending.request.params.name]
         if tools.is_search and pending.about.name == GET:
-            self._unwrap(pending)
+            self._resolve_tool(pending)
         return self.get(pending)
 
-    def _unwrap(self, pending: PendingRequest) -> None:
-        """From now on, a call of the tool that gets a prompt is one of that prompt."""
+    def _resolve_tool(self, pending: PendingRequest) -> None:
+        """Turn a call of the tool that renders prompts by name into a call of that prompt."""
         request = pending.request
         params = request.params
         arguments = pending.about.arguments
         if request.large:
             arguments.check_values(params.arguments or {}, self._limits.values)
-        given = arguments.read(params.arguments)
+        supplied = arguments.read(params.arguments)
         try:
-            pending.about = pending.snapshot.tools.prompt(given["name"])
+            pending.about = pending.snapshot.tools.prompt(supplied["name"])
         except UnknownToolError as error:
             raise UnknownPromptError(error.name, error.nearest) from None
-        params.name, params.arguments = given["name"], given.get("arguments")
+        params.name, params.arguments = supplied["name"], supplied.get("arguments")
 
     def resume(self, question: Question, answer: Any, pending: PendingRequest) -> bytes | None:
-        """Return the result, now that a client with a session has answered *question*."""
-        given = self._checked(question.prompt, question.answered(answer))
-        return self._render(pending, question.prompt, given, question.asked + 1)
+        """Return the result after a client with a session has answered *question*."""
+        supplied = self._check_arguments(question.prompt, question.merge_answer(answer))
+        return self._render(pending, question.prompt, supplied, question.count + 1)
 
-    def _checked(self, prompt: CompiledPrompt, given: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Check the sizes of arguments that do not all come from one request."""
-        check_arguments({name: Raw(encode(value)) for name, value in (given or {}).items()}, self._limits)
-        prompt.arguments.check_values(given or {}, self._limits.values)
-        return given
+    def _check_arguments(
+        self, prompt: CompiledPrompt, supplied: dict[str, Any] | None
+    ) -> dict[str, Any] | None:
+        """Check the sizes of arguments that come from several messages, and return the arguments."""
+        check_arguments({name: Raw(encode(value)) for name, value in (supplied or {}).items()}, self._limits)
+        prompt.arguments.check_values(supplied or {}, self._limits.values)
+        return supplied
 
     def _render(
-        self, pending: PendingRequest, prompt: CompiledPrompt, given: dict[str, Any] | None, asked: int = 0
+        self, pending: PendingRequest, prompt: CompiledPrompt, supplied: dict[str, Any] | None, count: int = 0
     ) -> bytes | None:
-        """Render *prompt*, or ask for what is missing. *asked* is how often that was done before."""
+        """Render *prompt*, or ask for missing arguments, after *count* earlier questions."""
         key = None
         if prompt.cache is not None:
             replies = pending.snapshot.replies
-            key = replies.key(prompt, pending.request, given)
+            key = replies.key(prompt, pending.request, supplied)
             if key is not None and (result := replies.get(key)) is not None:
                 return result
         arguments = prompt.arguments
         try:
             read = arguments.read
-            values = read_hidden(arguments, given, read) if arguments.secret else read(given)
+            values = read_hiding_secrets(arguments, supplied, read) if arguments.secret else read(supplied)
         except ArgumentsError as errors:
-            return self._ask(Question(pending, prompt, given or {}, errors, asked))
+            return self._ask(Question(pending, prompt, supplied or {}, errors, count))
         if prompt.context is not None:
             values[prompt.context] = _context(pending.request, pending.request.sender(self._send))
         renderer, most = prompt.renderer, self._limits.reply
@@ -123,7 +125,7 @@ class PromptMethods:
             self._dispatcher.call_on_loop(
                 pending,
                 renderer.render_awaited(values, most=most),
-                lambda ended: _result(pending, key, lambda *_: ended(), values, most),
+                lambda get_result: _result(pending, key, lambda *_: get_result(), values, most),
             )
             return None
         return self._dispatcher.call(
@@ -131,7 +133,7 @@ class PromptMethods:
         )
 
     def _ask(self, question: Question) -> bytes | None:
-        """Ask for what is missing: with the result in the modern era, else with a request."""
+        """Ask for missing arguments: with a result in the modern era, otherwise with a request."""
         pending, revision = question.pending, question.pending.request.revision
         if not question.prompt.elicit or not revision.elicitation:
             raise question.errors
@@ -155,14 +157,14 @@ def _result(
     request, prompt = pending.request, pending.about
     lowering = pending.snapshot.lowerings[request.revision]
     is_call = request.method == "tools/call"
-    result = lowering.called(rendered) if is_call else lowering.result(prompt, rendered)
+    result = lowering.tool_result(rendered) if is_call else lowering.result(prompt, rendered)
     if key is not None:
         pending.snapshot.replies.put(key, result, prompt.cache or 0)
     return result
 
 
 def _context(request: Request, send: Callable[[bytes], None]) -> "Context":
-    """What a prompt may know of the request that it answers; *send* takes whole lines."""
+    """Return the context of a prompt for *request*; *send* sends whole lines."""
     client = request.client
     progress = Progress(_progress_sender(request, send))
     request.when_answered(lambda _: progress.end())
@@ -179,7 +181,7 @@ def _context(request: Request, send: Callable[[bytes], None]) -> "Context":
 def _progress_sender(
     request: Request, send: Callable[[bytes], None]
 ) -> Callable[[float, float | None, str | None], None] | None:
-    """What sends reports of progress; None if the client does not want them."""
+    """Return a function that sends progress notifications, or None if the client did not request them."""
     meta = request.params.meta
     if not meta or meta.progress_token is UNSET:
         return None

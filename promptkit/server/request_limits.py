@@ -1,4 +1,4 @@
-"""Limits of a server's requests: how often a caller may ask, and how many wait for a free thread."""
+"""Limits on requests: the rate per client, and the number that waits for a free slot."""
 
 import time
 from collections import OrderedDict, deque
@@ -14,27 +14,27 @@ from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.protocol.limits import WAITING_BYTES
 from promptkit.server.pending import PendingRequest
 
-#: How many subjects are counted at the same time. The one that has not asked for longest is forgotten.
-MOST_SUBJECTS: Final = 10_000
+#: The maximum number of clients that are counted. The least recent one is evicted.
+MAX_SUBJECTS: Final = 10_000
 
-#: How many reports of progress of one request are sent at once, and how many a second from then on. People
-#: can read no more. Of what is left out they see the next one, or the reply.
+#: The rate limit of progress notifications per request. Users cannot read faster, and if one is dropped, they
+#: see the next one, or the reply.
 REPORTS_PER_S: Final = 20.0
 
 
 class TokenBucket:
     """
-    Lets so many through at once, and so many a second from then on.
+    A rate limit that allows bursts of one second's tokens.
 
     Args:
         rate:
-            How many a second.
+            The number of tokens per second.
 
         what:
-            What is counted, for the error that a client sees.
+            The plural noun for the error message.
 
         clock:
-            Tells the time, in seconds.
+            A function that returns the time, in seconds.
 
     See Also:
         https://en.wikipedia.org/wiki/Token_bucket
@@ -49,7 +49,7 @@ class TokenBucket:
         self._updated = self._clock()
 
     def allows(self) -> bool:
-        """Take a token; return False if there is none."""
+        """Take a token, and return whether there was one."""
         now = self._clock()
         self._tokens = min(self._capacity, self._tokens + (now - self._updated) * self._rate)
         self._updated = now
@@ -58,93 +58,88 @@ class TokenBucket:
         self._tokens -= 1
         return True
 
-    def refusal(self) -> TooManyRequests:
-        """Return the error for a client that `allows` has not let through."""
+    def error(self) -> TooManyRequests:
+        """Return the error for a client that has exceeded the rate."""
         msg = f"more than {self._rate:g} {self._what} a second: try again later"
         seconds = ceil((1 - self._tokens) / self._rate)
-        # Clients wait for a second unless the error says how long.
+        # Without a delay in the error, clients wait for a second.
         return TooManyRequests(msg, seconds if seconds > 1 else None)
 
 
 class TokenBuckets:
     """
-    A bucket for each subject, such as the address of a client: nobody uses up what others may ask for.
+    Token buckets per subject, such as a client's address, so that clients do not use up each other's tokens.
 
     Args:
         rate:
-            How many a second each of them may have.
+            The number of tokens per second for each subject.
 
         what:
-            What is counted, for the error that a client sees.
+            The plural noun for the error message.
     """
 
     def __init__(self, rate: float, what: str) -> None:
-        self._bucket = lru_cache(MOST_SUBJECTS)(lambda _subject: TokenBucket(rate, what))
+        self._bucket = lru_cache(MAX_SUBJECTS)(lambda _subject: TokenBucket(rate, what))
         self._lock = Lock()
 
     def take(self, subject: str) -> None:
-        """
-        Take a token of a subject.
-
-        Raises:
-            TooManyRequests: If there is none.
-        """
+        """Take a token of a subject, or raise TooManyRequests if there is none."""
         with self._lock:
             bucket = self._bucket(subject)
             if not bucket.allows():
-                raise bucket.refusal()
+                raise bucket.error()
 
 
 class WaitingLine:
     """
-    Requests in the order in which they will run: principals in turn, and each one's oldest first.
+    A queue of requests that is fair to principals: they take turns, each with its oldest request first.
 
     Args:
-        most:
-            How many requests may wait.
+        limit:
+            The maximum number of requests.
 
-        most_bytes:
-            How many bytes their params may have together.
+        byte_limit:
+            The maximum total size of their params, in bytes.
     """
 
-    def __init__(self, most: int, most_bytes: int = WAITING_BYTES) -> None:
-        self._most = most
-        self._most_bytes = most_bytes
+    def __init__(self, limit: int, byte_limit: int = WAITING_BYTES) -> None:
+        self._limit = limit
+        self._byte_limit = byte_limit
         self._bytes = 0
-        self._places: dict[PendingRequest, tuple[str, int]] = {}  # the principal, and the size
+        self._entries: dict[PendingRequest, tuple[str, int]] = {}  # the principal, and the size
         self._by_subject: OrderedDict[str, deque[PendingRequest]] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._entries)
 
     def add(self, pending: PendingRequest) -> PendingRequest | None:
         """
         Add a request.
 
-        A full line takes a request of a principal with fewer requests than another one: the newest request
-        of the principal with the most requests leaves the line.
+        If the line is full, the newest request of the principal with the most requests is evicted, unless
+        the new request's own principal would then have at least as many.
 
         Returns:
-            The request that left the line, which has to be refused; None if none did.
+            The evicted request, which must be rejected; None if none was evicted.
 
         Raises:
-            TooManyRequests: If there is no room.
+            TooManyRequests: If the line is full.
         """
         subject, size = pending.request.subject, len(msgspec.json.encode(pending.request.params))
-        evicted, room = None, self._most_bytes - self._bytes
-        if len(self) >= self._most or size > room:
-            evicted = self._newest_of_longest(subject)
-            if evicted is None or size > room + self._places[evicted][1]:
+        evicted, available = None, self._byte_limit - self._bytes
+        if len(self) >= self._limit or size > available:
+            evicted = self._find_evictable(subject)
+            if evicted is None or size > available + self._entries[evicted][1]:
                 msg = f"{len(self):,} requests wait already, which is the limit: try again later"
                 raise TooManyRequests(msg)
             self.remove(evicted)
-        self._places[pending] = subject, size
+        self._entries[pending] = subject, size
         self._bytes += size
         self._by_subject.setdefault(subject, deque()).append(pending)
         return evicted
 
     def pop(self) -> PendingRequest | None:
-        """Take the request that runs next out of the line; None if none waits."""
+        """Remove and return the request that runs next, or None if the line is empty."""
         if not self._by_subject:
             return None
         subject, requests = next(iter(self._by_subject.items()))
@@ -154,16 +149,16 @@ class WaitingLine:
         return pending
 
     def remove(self, pending: PendingRequest) -> None:
-        """Take a request out of the line, if it is in it."""
-        if pending not in self._places:
+        """Remove a request from the line, if it is in the line."""
+        if pending not in self._entries:
             return
-        subject, size = self._places.pop(pending)
+        subject, size = self._entries.pop(pending)
         self._bytes -= size
         self._by_subject[subject].remove(pending)
         if not self._by_subject[subject]:
             del self._by_subject[subject]
 
-    def _newest_of_longest(self, subject: str) -> PendingRequest | None:
-        """The newest request of the principal with the most, if these are more than *subject* would have."""
+    def _find_evictable(self, subject: str) -> PendingRequest | None:
+        """Return the newest request of the principal with the most, if it has more than *subject* would."""
         requests = max(self._by_subject.values(), key=len, default=deque[PendingRequest]())
         return requests[-1] if len(requests) > len(self._by_subject.get(subject, ())) + 1 else None

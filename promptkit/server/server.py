@@ -1,4 +1,4 @@
-"""The server: each event of one client's connection is handled, and the replies are sent."""
+"""The server: handles the events of clients' connections, and sends the replies."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
@@ -17,7 +17,7 @@ from promptkit.protocol.session import Observe
 from promptkit.server.completion_requests import CompletionMethod
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
-from promptkit.server.lookup import unmet_scopes
+from promptkit.server.lookup import find_missing_scopes
 from promptkit.server.notifier import Notifier, Streams
 from promptkit.server.pending import PendingRequest
 from promptkit.server.prompts import PromptMethods
@@ -32,61 +32,62 @@ if TYPE_CHECKING:
     from promptkit.protocol.key_ring import RequestStateSigner
     from promptkit.server.observers import Observer
 
-#: What a server is called unless its author says otherwise.
+#: The default name and version of a server.
 PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
 
 
 class Server:
     """
-    Answers one client from a catalog.
+    A server of one client, which answers from a catalog.
 
     Args:
         catalog:
-            The catalog to serve; None if it is still being imported. Then requests wait for `load`.
+            The catalog to serve. None if it is still being imported: then requests wait for `load`.
 
         send:
-            Takes whole lines to be sent. Several threads call it.
+            A function that sends whole lines. Several threads call it.
 
         identity:
             The server's name and version.
 
         page_size:
-            How many items a page of a list holds.
+            The number of items per page of a list.
 
         changes:
-            Whether clients are notified of what `replace` changes. If not, it should not be called:
-            they may keep what they were sent for a while.
+            Whether clients are notified of the changes that `replace` makes. If not, `replace` should not be
+            called, because clients may cache results for a while.
 
         tools:
             Whether prompts are offered as tools.
 
         limits:
-            How much a client may ask for.
+            The limits on requests and replies.
 
         observers:
-            What is notified of every request, such as an audit, in this order.
+            The observers of every request, such as an audit log, in this order.
 
         signer:
-            Signs the ``requestState`` of questions; by default one whose key nobody else has.
+            The signer of the ``requestState`` of questions. By default, its key is random.
 
         scopes:
-            What the client may do.
+            The scopes of the client.
 
         guard:
-            Ends the process if code never returns Python's lock.
+            The watchdog, which ends the process if code never releases Python's lock.
 
         importing:
-            Returns which recipe is being imported, for the error of a request that waited too long.
+            A function that names the recipe that is being imported, for the error of a request that waited
+            too long.
 
         waiting_changed:
-            Called with 1 or -1 whenever the number of requests that wait until fewer prompts run changes.
+            A callback with 1 or -1 whenever the number of requests that wait for a free slot changes.
 
     Attributes:
         snapshot:
-            What is served, with everything that was encoded from it.
+            The served catalog, with everything that was encoded from it.
     """
 
-    #: Whether requests come from many clients, each of which sends single ones.
+    #: Whether requests come from many clients, without a session.
     has_many_clients: ClassVar = False
 
     def __init__(  # noqa: PLR0913 (a server has that many properties)
@@ -98,7 +99,7 @@ class Server:
         page_size: int = PAGE_SIZE,
         changes: bool = False,
         tools: ToolMode = False,
-        limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
+        limits: Limits = Limits(),  # noqa: B008 (it is immutable)
         observers: "Sequence[Observer]" = (),
         signer: "RequestStateSigner | None" = None,
         scopes: frozenset[str] = frozenset(),
@@ -113,7 +114,7 @@ class Server:
         self.snapshot = Snapshot(visible, identity, page_size, changes=changes, tools=tools)
         self._connection = Connection(identity, self.snapshot.capabilities, limits)
         if observers:
-            self._connection.observe = self._note
+            self._connection.observe = self._observe_answered
         handlers: dict[str, Handler] = {}
         self._dispatcher = Dispatcher(
             handlers,
@@ -133,49 +134,48 @@ class Server:
         self._prompts = PromptMethods(self._dispatcher, self._elicitation, send, limits)
         resources = ResourceMethods(self._dispatcher, self._notifier)
         completion = CompletionMethod(self._dispatcher, limits.completions)
-        handlers.update(_limited(_handlers_of(self._prompts, resources, completion), limits.rate))
+        handlers.update(_rate_limited(_collect_handlers(self._prompts, resources, completion), limits.rate))
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the server declares that it can do."""
+        """The capabilities that the server declares."""
         return self.snapshot.capabilities
 
     @property
     def is_reading(self) -> bool:
-        """Whether a thread reads. It ends at the end of the input, or if reading fails again and again."""
+        """Whether a thread reads. It ends at the end of the input, or after too many failed reads."""
         return self._dispatcher.is_reading
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request has come for a second."""
+        """Whether no request has arrived for a second."""
         return self._dispatcher.is_idle
 
     def receive_data(self, data: bytes) -> None:
         """
-        Take bytes as they arrive, and send the replies.
+        Handle the next bytes of the stream, and send the replies.
 
-        An author's code that takes its time holds up the caller, and no time limit ends it: with `read_from`
-        neither is so.
+        Slow code of an author blocks the caller, and time limits do not apply. With `read_from`, they do.
 
         Args:
             data:
-                Any number of bytes, cut anywhere; ``b""`` says that the stream has ended.
+                Any number of bytes, split anywhere; ``b""`` at the end of the stream.
 
         Raises:
-            Exception: Whatever *send* raises.
+            Exception: The error that *send* raises.
         """
         self._dispatcher.handle_events(self._connection.receive_data(data))
 
     def read_from(self, read: Callable[[], bytes], ended: Callable[[], object]) -> None:
         """
-        Answer what *read* returns, on threads of the server's own. Returns at once.
+        Start to answer the messages that *read* returns, on the server's threads, and return immediately.
 
         Args:
             read:
-                Returns what has arrived, ``b""`` at the end. One thread at a time calls it.
+                A function that returns the next bytes, ``b""`` at the end. One thread at a time calls it.
 
             ended:
-                Called when there is nothing more to read.
+                A callback for the end of the input.
 
         Raises:
             RuntimeError: If no more threads can be started.
@@ -194,86 +194,76 @@ class Server:
 
     def replace(self, catalog: Catalog) -> None:
         """
-        Serve another catalog from now on, and notify the client of what has changed for it.
+        Serve another catalog from now on, and notify clients of the changes that they can see.
 
-        Requests that are being answered are answered from the catalog that they found. Whether the content
-        of a resource has changed is not known: those that were loaded again may have other content.
-
-        Args:
-            catalog:
-                The catalog to serve.
+        Pending requests are answered from the old catalog. Resources that were loaded again count as changed,
+        because their content is not compared.
         """
         old = self.snapshot
         new = self.snapshot = old.replaced_by(self._visible(catalog), old)
         if not new.capabilities.changes:
             return
 
-        changed_lists = cache(Snapshot.changed_lists)  # clients with other scopes often see the same
+        changed_lists = cache(Snapshot.changed_lists)  # clients with different scopes often see the same
         for scopes, notifiers in self._notifier.by_scopes.items():
-            seen, before = self._view(new, scopes), self._view(old, scopes)
-            lists, is_changed = changed_lists(seen, before), seen.changed_resources(before)
+            new_view, old_view = self._view(new, scopes), self._view(old, scopes)
+            lists, is_changed = changed_lists(new_view, old_view), new_view.changed_resources(old_view)
             for notifier in notifiers:
-                notifier.tell(lists, is_changed)
+                notifier.notify(lists, is_changed)
 
     def load(self, catalog: Catalog) -> None:
-        """
-        Serve a catalog that was being imported until now, and answer the requests that waited for it.
-
-        Args:
-            catalog:
-                The catalog to serve.
-        """
+        """Serve the imported catalog, and answer the requests that have waited for it."""
         self.snapshot = self.snapshot.replaced_by(self._visible(catalog))
         self._dispatcher.set_loaded()
 
     def close(self, grace: float, *, answer_rest: bool = True) -> None:
         """
-        Answer every request that is not answered yet, and end.
+        Answer every pending request, and end.
 
         Args:
             grace:
-                How long to wait for prompts that still run, in seconds.
+                How long to wait for running prompts, in seconds.
 
             answer_rest:
-                Whether a prompt that takes longer is answered, with an error.
+                Whether to send an error for prompts that take longer.
         """
         (modern,) = MODERN.values()
         self._notifier.end(self.snapshot.lowerings[modern].results)
-        self._dispatcher.close(grace, _ended_before if answer_rest else None)
+        self._dispatcher.close(grace, _shutdown_error if answer_rest else None)
 
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog.visible_to(self._scopes)
 
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:  # noqa: ARG002
-        return snapshot  # it shows what the only client may see
+        return snapshot  # it only contains what the single client may see
 
     def _snapshot_for(self, request: Request) -> Snapshot:  # noqa: ARG002
         return self.snapshot
 
     def _resume(self, response: ClientResponse) -> tuple[PendingRequest, Handler] | None:
-        """Return the request whose question a client has answered, and its handler from now on."""
-        question = self._elicitation.answered(response.request_id)
-        if question is None:  # its deadline passed at the same moment
+        """Return the request whose question a client has answered, and the handler that resumes it."""
+        question = self._elicitation.close_question(response.request_id)
+        if question is None:  # its deadline has passed
             return None
         return question.pending, partial(self._prompts.resume, question, response.result)
 
     def _observe(self, request: Request) -> None:
         for observer in self._observers:
-            request.when_answered(observer.begin(request, self._served))
+            request.when_answered(observer.begin(request, self._current_catalog))
 
-    def _note(self, request: Request, reply: Reply) -> None:
-        """Note a request that the connection has answered by itself."""
+    def _observe_answered(self, request: Request, reply: Reply) -> None:
+        """Report a request that the connection has answered itself."""
         for observer in self._observers:
-            observer.begin(request, self._served)(reply)
+            observer.begin(request, self._current_catalog)(reply)
 
-    def _served(self) -> Catalog:
+    def _current_catalog(self) -> Catalog:
         return self.snapshot.catalog
 
 
-def _handlers_of(
+def _collect_handlers(
     prompts: PromptMethods, resources: ResourceMethods, completion: CompletionMethod
 ) -> dict[str, Handler]:
-    """What answers each method."""
+    """Return the handler of each method."""
     return {
         "prompts/get": prompts.get,
         "prompts/list": _list,
@@ -291,8 +281,8 @@ def _handlers_of(
     }
 
 
-def _limited(handlers: dict[str, Handler], rate: float) -> dict[str, Handler]:
-    """The same, as often as a rate allows."""
+def _rate_limited(handlers: dict[str, Handler], rate: float) -> dict[str, Handler]:
+    """Return the handlers with a rate limit."""
     if rate == inf:
         return handlers
     buckets = TokenBuckets(rate, "requests")
@@ -309,55 +299,51 @@ def _list(pending: PendingRequest) -> bytes:
     return pending.snapshot.page(request.method, request.revision, request.params.cursor)
 
 
-def _ended_before(request: Request) -> InternalError:
+def _shutdown_error(request: Request) -> InternalError:
     return InternalError(f"the server ended before {request.method} was answered")
 
 
 class SharedServer(Server):
     """
-    Answers many clients from a catalog. Each request has a channel, to which its reply goes.
+    A server of many clients. Each request has a channel for its reply.
 
-    Several requests may have the same id. No client has a session in which it could be asked or notified.
+    Several requests can have the same id. No client has a session in which it could be asked or notified.
     """
 
     has_many_clients = True
 
     @property
     def observe(self) -> Observe | None:
-        """What has to be called with each request that never reaches the server, and its reply."""
+        """The callback for each request that does not reach the server, and its reply."""
         return self._connection.observe
 
     def handle_from(self, next_events: Callable[[], Iterable[Event] | None]) -> None:
         """
-        Answer the requests that *next_events* returns, on threads of the server's own. Returns at once.
+        Start to answer the requests that *next_events* returns, on the server's threads.
 
         Args:
             next_events:
-                Waits for requests; returns None at the end. One thread at a time calls it.
+                A function that waits for requests; it returns None at the end. One thread at a time calls it.
 
         Raises:
-            RuntimeError: If there can be no more threads.
+            RuntimeError: If no more threads can be started.
         """
         self._dispatcher.start(next_events)
 
     def drop(self, request: Request) -> None:
-        """
-        Stop the work on a request, and send no reply. Its channel has to be marked as gone before.
-        """
+        """Cancel a request without a reply. Its channel must be marked as gone before."""
         self._dispatcher.drop(request)
 
-    def scopes_lacking(self, request: Request) -> frozenset[str]:
-        """
-        Return all scopes of what a request is about, if it exists, and its sender does not have them.
-        """
-        whole = self.snapshot
-        if not whole.requirements:
+    def missing_scopes(self, request: Request) -> frozenset[str]:
+        """Return the scopes of the requested item if it exists, but the caller lacks some of them."""
+        snapshot = self.snapshot
+        if not snapshot.requirements:
             return NO_SCOPES
-        view = self._view(whole, request.scopes)
-        return NO_SCOPES if view is whole else unmet_scopes(request, whole, view)
+        view = self._view(snapshot, request.scopes)
+        return NO_SCOPES if view is snapshot else find_missing_scopes(request, snapshot, view)
 
     def _visible(self, catalog: Catalog) -> Catalog:
-        return catalog  # each client has a view of it
+        return catalog  # each client gets its own view
 
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:
         return snapshot.view(self._scopes if scopes is None else scopes)

@@ -1,5 +1,5 @@
 """
-What clients ask of skills: one of them, and what is in their folders.
+The methods on skills: getting a skill, and reading its folders.
 
 See https://modelcontextprotocol.io/extensions/skills.
 """
@@ -22,7 +22,7 @@ def get_skill(pending: PendingRequest) -> bytes:
     Return a skill: its frontmatter, and the digests of its files.
 
     Raises:
-        InvalidParams: If there is none.
+        InvalidParams: If the skill does not exist.
     """
     snapshot, request = pending.snapshot, pending.request
     uri = request.params.uri
@@ -33,15 +33,15 @@ def get_skill(pending: PendingRequest) -> bytes:
         raise InvalidParams(msg, {"uri": shortened(uri)})
     lowering = snapshot.lowerings[request.revision]
     result = wire.GetSkillResult(skill=lowering.skill(skill))
-    return lowering.results.encode_kept(result, changes=snapshot.capabilities.changes)
+    return lowering.results.encode_cacheable(result, changes=snapshot.capabilities.changes)
 
 
 def read_directory(pending: PendingRequest) -> bytes:
     """
-    Return a page of what a folder of a skill holds.
+    Return a page of the contents of a folder of a skill.
 
     Raises:
-        InvalidParams: If there is no such folder, or the cursor does not belong to it.
+        InvalidParams: If the folder does not exist, or the cursor does not belong to it.
     """
     snapshot, request = pending.snapshot, pending.request
     params: wire.DirectoryParams = request.params
@@ -60,7 +60,7 @@ def read_directory(pending: PendingRequest) -> bytes:
     return pages.page(params.cursor)
 
 
-#: What answers each method.
+#: The handler of each method.
 METHODS: Final[Mapping[str, Callable[[PendingRequest], bytes]]] = {
     "skills/get": get_skill,
     "resources/directory/read": read_directory,

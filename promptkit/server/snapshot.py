@@ -1,4 +1,4 @@
-"""One catalog as it is served, with everything that was encoded from it."""
+"""The served state of a catalog, with everything that was encoded from it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,60 +17,60 @@ from promptkit.protocol.capabilities import Capabilities, PageKey, ServerInfo, T
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import LISTS, digest_of_lines, lists_the_same, pages_of
+from promptkit.protocol.pagination import LISTS, digest_of_lines, lists_equal, pages_of
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 if TYPE_CHECKING:
     from promptkit.protocol.pagination import Pages
 
-#: How many replies of prompts with `cache` are kept, and how large they and their keys may be together.
+#: The limits of the reply cache: entries, and the total size of keys and replies, in bytes.
 CACHED: Final = 256
 CACHED_BYTES: Final = 16 * 1024 * 1024
 
-#: How many views are kept. Each may hold the pages of all lists, and is made again when it is needed.
-MOST_VIEWS: Final = 32
+#: The maximum number of cached views, each of which may have the pages of all lists.
+MAX_VIEWS: Final = 32
 
 _NEWEST: Final = list(REVISIONS.values())[-1]
 
 
 class Snapshot:
     """
-    One catalog as it is served. When another replaces it, everything that was kept goes with it.
+    The served state of one catalog. All caches belong to a snapshot, so that replacing it invalidates them.
 
     Args:
         catalog:
-            What is served.
+            The catalog to serve.
 
         identity:
             The server's name and version.
 
         page_size:
-            How many items a page of a list holds.
+            The number of items per page of a list.
 
         changes:
-            Whether another catalog may replace it.
+            Whether another catalog can replace this one.
 
         tools:
-            Whether its prompts are offered as tools.
+            Whether prompts are offered as tools.
 
         before:
-            The snapshot that it replaces: items that both list are not encoded again.
+            The snapshot that this one replaces. Items in both are not encoded again.
 
     Attributes:
         replies:
-            Replies of prompts with `cache`.
+            The cached replies of prompts with `cache`.
 
         slow:
-            The methods and prompts, or resources, whose code was slow the last time it ran.
+            The keys of prompts and resources whose code was slow the last time it ran.
 
         capabilities:
-            What a server of this catalog declares that it can do.
+            The capabilities that a server of this catalog declares.
 
         lowerings:
-            What encodes for each revision.
+            The encoder of each revision.
 
         page_size:
-            How many items a page of a list holds.
+            The number of items per page of a list.
     """
 
     def __init__(  # noqa: PLR0913 (a list depends on that much)
@@ -91,15 +91,15 @@ class Snapshot:
         self._identity = identity
         self.page_size = page_size
         self._pages: dict[tuple[str, Revision], Pages] = {}
-        self._whole: Snapshot | None = None  # of a view: the snapshot that has all
+        self._full_snapshot: Snapshot | None = None  # for a view: the snapshot of the full catalog
         if before is not None:
             for lowering in self.lowerings.values():
-                lowering.forget_texts()
-            for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
+                lowering.clear_text_cache()
+            for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (the same class)
                 self._pages[method, revision] = self._encode(method, revision, (before.catalog, pages))
 
     def replaced_by(self, catalog: Catalog, before: "Snapshot | None" = None) -> "Snapshot":
-        """Return a snapshot of another catalog that is served in the same way."""
+        """Return a snapshot of another catalog with the same settings."""
         offered = self.capabilities
         return Snapshot(
             catalog,
@@ -112,31 +112,32 @@ class Snapshot:
 
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes:
         """
-        Return the result of a method that lists something.
+        Return the encoded page of a list at *cursor*.
 
         Raises:
             InvalidParams: If *cursor* does not belong to this list.
         """
-        return self._listed(method, revision).page(cursor)
+        return self._list_pages(method, revision).page(cursor)
 
     def changed_lists(self, other: "Snapshot") -> set[str]:
-        """Return the methods that list something else here than in *other*."""
+        """Return the methods whose lists differ from those of *other*."""
         newest, tools = self.lowerings[_NEWEST], self.capabilities.tools
         return {
             method
             for method in LISTS
-            if not lists_the_same(method, self.catalog, other.catalog, newest, tools=tools)
+            if not lists_equal(method, self.catalog, other.catalog, newest, tools=tools)
         }
 
     def changed_resources(self, other: "Snapshot") -> Callable[[str], bool]:
         """
-        Return a function that says whether the resource at a URI was loaded anew since *other*.
+        Return a function that returns whether the resource at a URI was loaded again since *other*.
 
-        Of a URI that only a template may match, it says so if any template was.
+        A URI that only templates can match counts as changed if any template was loaded again.
         """
         new, old = self.catalog.find_fixed, other.catalog.find_fixed
         templates, before = (
-            [id(one) for one in of.resources if one.is_template] for of in (self.catalog, other.catalog)
+            [id(resource) for resource in catalog.resources if resource.is_template]
+            for catalog in (self.catalog, other.catalog)
         )
         return lambda uri: (new(uri) is not old(uri)) or (new(uri) is None and templates != before)
 
@@ -144,52 +145,52 @@ class Snapshot:
         """Return every page of every list, for every revision."""
         for method in LISTS:
             for revision in REVISIONS.values():
-                # Not kept, as nobody may ever ask for them.
-                listed = self._pages.get((method, revision)) or self._encode(method, revision)
-                yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
+                # Not cached, because most of them may never be requested.
+                lists = self._pages.get((method, revision)) or self._encode(method, revision)
+                yield from (((method, revision, cursor), lists.page(cursor)) for cursor in lists.cursors)
 
     @cached_property
     def requirements(self) -> frozenset[frozenset[str]]:
-        """The sets of scopes that its prompts and resources need; none if all see the same."""
+        """The sets of scopes that prompts and resources require; empty if all callers see the same."""
         return self.catalog.requirements
 
     def view(self, scopes: frozenset[str]) -> "Snapshot":
-        """Return what callers with *scopes* see of it: as if there were nothing else."""
+        """Return the snapshot that callers with *scopes* see, which contains nothing else."""
         if not self.requirements:
             return self
-        # Who meets the same requirements sees the same. A token may have any other scopes besides.
-        return self._view(frozenset(needed for needed in self.requirements if needed <= scopes))
+        # Callers that meet the same requirements share a view. Their tokens may have other scopes, too.
+        return self._view(frozenset(required for required in self.requirements if required <= scopes))
 
     @cached_property
     def _view(self) -> "Callable[[frozenset[frozenset[str]]], Snapshot]":
-        return lru_cache(MOST_VIEWS)(self._make_view)
+        return lru_cache(MAX_VIEWS)(self._create_view)
 
-    def _make_view(self, met: frozenset[frozenset[str]]) -> "Snapshot":
-        if met == self.requirements:
+    def _create_view(self, met_requirements: frozenset[frozenset[str]]) -> "Snapshot":
+        if met_requirements == self.requirements:
             return self
-        view = self.replaced_by(self.catalog.visible_to(frozenset().union(*met)))
-        # What is kept of a prompt is the same for all who see it.
-        view.replies, view.slow, view._whole = self.replies, self.slow, self  # noqa: SLF001 (it is of this class)
+        view = self.replaced_by(self.catalog.visible_to(frozenset().union(*met_requirements)))
+        # Cached replies do not depend on the caller, so views share them.
+        view.replies, view.slow, view._full_snapshot = self.replies, self.slow, self  # noqa: SLF001 (the same class)
         return view
 
     @cached_property
     def tools(self) -> "Tools":
-        """What models may call."""
+        """The tools that models can call."""
         return Tools(self.catalog, search=self.capabilities.tools == "search")
 
     @cached_property
     def digest(self) -> str:
-        """What servers of the same catalog have in common: a digest of all that they list, and to whom."""
-        listed = [self._listed(method, _NEWEST) for method in LISTS]
-        lines = (pages.page(cursor) for pages in listed for cursor in pages.cursors)
-        needed = (encode([item.name, sorted(item.scopes)]) for item in self.catalog.scoped)
-        return digest_of_lines(chain(lines, needed)).hex()
+        """A digest of all lists and required scopes, which is equal for servers of the same catalog."""
+        lists = [self._list_pages(method, _NEWEST) for method in LISTS]
+        lines = (pages.page(cursor) for pages in lists for cursor in pages.cursors)
+        scopes = (encode([item.name, sorted(item.scopes)]) for item in self.catalog.scoped)
+        return digest_of_lines(chain(lines, scopes)).hex()
 
-    def _listed(self, method: str, revision: Revision) -> "Pages":
+    def _list_pages(self, method: str, revision: Revision) -> "Pages":
         if (pages := self._pages.get((method, revision))) is None:
-            whole = self._whole  # of which each item is encoded once for all views
-            known = None if whole is None else (whole.catalog, whole._listed(method, revision))  # noqa: SLF001
-            pages = self._pages[method, revision] = self._encode(method, revision, known)
+            full = self._full_snapshot  # whose encoded items all views share
+            previous = None if full is None else (full.catalog, full._list_pages(method, revision))  # noqa: SLF001
+            pages = self._pages[method, revision] = self._encode(method, revision, previous)
         return pages
 
     def _encode(
@@ -201,26 +202,26 @@ class Snapshot:
 
 
 class ReplyCache:
-    """Results of prompts with `cache`, by what was asked. The oldest is dropped first."""
+    """A cache of results of prompts with `cache`, by request. The oldest entry is evicted first."""
 
     def __init__(self) -> None:
         self._results: dict[Any, tuple[float, bytes]] = {}
         self._size = 0
         self._lock = Lock()  # replies may come from several threads
 
-    def key(self, prompt: CompiledPrompt, request: Request, given: Any) -> Any:
+    def key(self, prompt: CompiledPrompt, request: Request, arguments: Any) -> Any:
         """
-        Return the key of a reply; None if it must not be kept.
+        Return the key of a reply, or None if the reply must not be cached.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#cache-key
         """
         params: wire.GetPromptParams = request.params
-        # One that repeats an earlier request has what a person has entered.
+        # A repeated request has values that the user has entered.
         is_retry = params.input_responses is not UNSET or params.request_state is not UNSET
         if prompt.cache is None or prompt.context is not None or is_retry:
             return None
-        return request.method, prompt.name, request.revision.date, encode(sorted((given or {}).items()))
+        return request.method, prompt.name, request.revision.date, encode(sorted((arguments or {}).items()))
 
     def get(self, key: Any) -> bytes | None:
         """Return the result under *key*, if it is fresh."""
@@ -228,7 +229,7 @@ class ReplyCache:
         return result if time.monotonic() < expires else None
 
     def put(self, key: Any, result: bytes, seconds: float) -> None:
-        """Keep *result* under *key*, unless it is so large that it would displace most others."""
+        """Cache *result* under *key*, unless it takes more than a quarter of the cache."""
         size = _size(key, result)
         with self._lock:
             self._drop(key)
@@ -240,10 +241,10 @@ class ReplyCache:
                 self._drop(next(iter(self._results)))
 
     def _drop(self, key: Any) -> None:
-        if (dropped := self._results.pop(key, None)) is not None:
-            self._size -= _size(key, dropped[1])
+        if (entry := self._results.pop(key, None)) is not None:
+            self._size -= _size(key, entry[1])
 
 
 def _size(key: Any, result: bytes) -> int:
-    *_, given = key
-    return len(given) + len(result)
+    *_, arguments = key
+    return len(arguments) + len(result)

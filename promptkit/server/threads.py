@@ -1,4 +1,4 @@
-"""The threads of a server, and the watchdog for code that never lets another thread run."""
+"""The threads of a server, and the watchdog for code that never releases Python's lock."""
 
 import faulthandler
 import os
@@ -14,9 +14,9 @@ _START_WITHIN_S: Final = 1.0
 
 class _Started(Event):
     """
-    Set by a thread that has started; one without memory ends before.
+    An event with a time limit, which a thread sets once it has started.
 
-    `Thread.start` waits for it without a limit.
+    `Thread.start` would wait indefinitely for a thread that ends before that for lack of memory.
     """
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -28,16 +28,16 @@ class _Started(Event):
 
 class DaemonThread(Thread):
     """
-    A daemon thread whose `start` raises RuntimeError if the thread does not begin to run within a second.
+    A daemon thread whose `start` raises RuntimeError if the thread does not run within a second.
 
-    It may begin later all the same, so its target has to see whether it is still needed.
+    The thread may still start later, so its target must check whether it is still needed.
 
     Args:
         target:
-            What it calls.
+            The function to run.
 
         name:
-            Its name, after ``promptkit-``.
+            The name, without the prefix ``promptkit-``.
 
         *args:
             The arguments of the target.
@@ -48,8 +48,8 @@ class DaemonThread(Thread):
         self._started = _Started()
 
 
-#: How much processor time may pass without a look of the clock. It is processor time where the system can
-#: measure it, because a machine may sleep, and a process may be stopped by a debugger.
+#: The time limits of the watchdog, in seconds of processor time and of wall-clock time. Processor time is
+#: better where the system can measure it, because machines sleep, and debuggers stop processes.
 _LIMIT_CPU_S: Final = 30.0
 _LIMIT_S: Final = 60.0
 
@@ -58,21 +58,22 @@ _REARM_EVERY_S: Final = 1.0
 
 class Watchdog:
     """
-    Ends the process unless it is re-armed in time.
+    A timer that ends the process unless it is re-armed in time.
 
-    On POSIX, a timer of the kernel counts processor time, and its signal makes `faulthandler` print the
-    stacks before the signal ends the process. On Windows, a thread of `faulthandler` counts the time of day.
+    On POSIX, a kernel timer counts processor time. Its signal makes `faulthandler` print the stacks, and then
+    ends the process. On Windows, a thread of `faulthandler` counts wall-clock time.
 
     Args:
         limit:
-            After how many seconds it ends the process.
+            The time limit, in seconds.
 
     Attributes:
         is_armed:
-            Whether it counts.
+            Whether the timer runs.
 
         rearm_every:
-            How often it has to be re-armed, in seconds, even if code without the lock uses all processors.
+            The interval in which to re-arm the timer, in seconds, even if code that has released the lock
+            uses all processors.
 
     See Also:
         https://man7.org/linux/man-pages/man2/setitimer.2.html
@@ -83,19 +84,19 @@ class Watchdog:
         limit = limit or (_LIMIT_S if sys.platform == "win32" else _LIMIT_CPU_S)
         self.rearm_every = min(_REARM_EVERY_S, limit / (4 * (os.cpu_count() or 1)))
         self._limit = limit
-        self._is_ours = False
+        self._is_enabled = False
         if sys.platform != "win32" and not _is_handled():
-            self._is_ours = True
+            self._is_enabled = True
             if os.getpid() == 1:
-                _end_the_first_process()
+                _install_exit_handler()
             faulthandler.register(signal.SIGPROF, file=2, all_threads=True, chain=True)
 
     def arm(self) -> None:
-        """Start the timer, or let it begin again."""
+        """Start or restart the timer."""
         self.is_armed = True
         if sys.platform == "win32":
             faulthandler.dump_traceback_later(self._limit, exit=True, file=2)
-        elif self._is_ours and not _is_handled():
+        elif self._is_enabled and not _is_handled():
             signal.setitimer(signal.ITIMER_PROF, self._limit)
 
     def disarm(self) -> None:
@@ -103,19 +104,19 @@ class Watchdog:
         self.is_armed = False
         if sys.platform == "win32":
             faulthandler.cancel_dump_traceback_later()
-        elif self._is_ours and not _is_handled():
+        elif self._is_enabled and not _is_handled():
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
 if sys.platform != "win32":
 
     def _is_handled() -> bool:
-        """Whether an author handles the signal, as a profiler does."""
+        """Return whether an author's code, such as a profiler, handles the signal."""
         return signal.getsignal(signal.SIGPROF) is not signal.SIG_DFL
 
-    def _end_the_first_process() -> None:
-        """Let SIGPROF call C's `_exit`: by default no signal ends the first process of a container."""
-        import ctypes  # libffi opens a file, which would become a standard stream that is closed
+    def _install_exit_handler() -> None:
+        """Let SIGPROF call C's `_exit`, because by default no signal ends a container's first process."""
+        import ctypes  # libffi opens a file, which could take the place of a closed stream
 
         library = ctypes.CDLL(None)
         library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (POSIX)

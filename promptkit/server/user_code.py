@@ -1,4 +1,4 @@
-"""Calls code of authors: for a server, a test or a command, which all see the same errors."""
+"""Calls of authors' code, with the same errors for servers, tests and commands."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -24,7 +24,7 @@ from promptkit.protocol.limits import Limits
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
-#: What an author's function raises if it calls another prompt or resource, which refuses the arguments.
+#: The errors of an author's function that calls another prompt or resource with invalid arguments.
 _NESTED_ERRORS: Final = (ArgumentsError, UnknownPromptError, UnknownResourceError)
 
 
@@ -32,39 +32,39 @@ def call_author(function: Callable[[*Args], T], *args: *Args) -> T:
     """
     Call an author's *function*.
 
-    A prompt that calls another one with wrong arguments has a bug. Its client did nothing wrong, so the
-    client must not get the error about these arguments.
+    A prompt that calls another prompt with invalid arguments has a bug. The client's request is valid, so it
+    must not get the error about these arguments.
 
     Raises:
-        RuntimeError: If something that the function calls refuses its arguments.
+        RuntimeError: If the function calls another prompt or resource with invalid arguments.
 
-        Exception: Whatever else the function raises.
+        Exception: Any other exception that the function raises.
     """
     try:
         return function(*args)
     except _NESTED_ERRORS as error:
-        msg = "what it calls was refused"
+        msg = "a call in it was refused"
         raise RuntimeError(msg) from error
 
 
-#: How long what is asynchronous may clean up after it was cancelled, in seconds.
+#: How long cancelled asynchronous code may take to clean up, in seconds.
 CANCEL_GRACE_S: Final = 1.0
 
 
 class CallTimeoutError(Exception):
     """
-    An author's function has not returned; the text says so, after its name.
+    An author's function has not returned in time. The message follows the function's name in a sentence.
 
     Attributes:
         line:
-            The author's line that it was in; None if that is not known.
+            The author's line that was running, if known.
     """
 
     line: Location | None = None
 
     @classmethod
     def after(cls, seconds: float, line: Location | None = None) -> "CallTimeoutError":
-        """Return the error of a function that may take so many seconds, and was in a *line* then."""
+        """Return the error for a time limit in *seconds*, and the *line* that was running."""
         at = "" if line is None else f", and was at {line}"
         error = cls(f"took longer than its limit of {seconds:g} s{at}")
         error.line = line
@@ -72,41 +72,41 @@ class CallTimeoutError(Exception):
 
 
 def time_limit(prompt: CompiledPrompt | None = None) -> float:
-    """How long a call may take, in seconds: the limit of a prompt's author, else the default of `serve`."""
+    """Return the time limit of a call, in seconds: that of the prompt, or the default of `serve`."""
     return (prompt and prompt.timeout) or Limits().timeout
 
 
 def rendering_of(
-    prompt: CompiledPrompt, given: Mapping[str, str]
+    prompt: CompiledPrompt, arguments: Mapping[str, str]
 ) -> Callable[[], Workflow | Coroutine[Any, Any, Workflow]]:
-    """Return what renders *prompt* for the arguments of a client: a function, plain or asynchronous."""
-    return partial(prompt.render_async if prompt.renderer.is_async else prompt.render, given)
+    """Return a function, plain or asynchronous, that renders *prompt* with a client's arguments."""
+    return partial(prompt.render_async if prompt.renderer.is_async else prompt.render, arguments)
 
 
-def explanation(whose: str, error: BaseException) -> str | None:
-    """Return why the call of *whose* function failed, for people; None if only a traceback says it."""
+def explanation(function_name: str, error: BaseException) -> str | None:
+    """Return a message for the failed call of a function, or None if the error needs a traceback."""
     if isinstance(error, CallTimeoutError):
-        return f"{whose} {error}"
+        return f"{function_name} {error}"
     return str(error) if isinstance(error, PromptError | ResultError | ArgumentsError) else None
 
 
 class AuthorCall:
     """
-    One call, on whichever thread runs it, which others may cancel.
+    A call of an author's function, which other threads can cancel.
 
     Args:
         function:
-            What is called, plain or asynchronous.
+            The function, plain or asynchronous.
 
     Attributes:
         returned:
-            What it returned, once it has.
+            The return value, once the function has returned.
 
         raised:
-            What it raised, or that it was stopped; None once it has returned.
+            The exception that the function raised, or an error that it was stopped; None after a return.
 
         is_async:
-            Whether it turned out to be asynchronous, and can be cancelled.
+            Whether the function turned out to be asynchronous, so that it can be cancelled.
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -120,12 +120,12 @@ class AuthorCall:
         self._is_cancelled = False
 
     def run(self) -> None:
-        """Call the function, and keep what it returns or raises."""
+        """Call the function, and store its return value or its exception."""
         self._thread = get_ident()
         with cancelled_by(lambda: self._is_cancelled):
             try:
                 self.returned, self.raised = self._call(), None
-            except asyncio.CancelledError as error:  # raised further, it would cancel the caller
+            except asyncio.CancelledError as error:  # re-raised, it would cancel the caller
                 self.raised = RuntimeError("it was cancelled")
                 self.raised.__cause__ = error
             except BaseException as error:  # noqa: BLE001 (authors raise anything; the caller raises it again)
@@ -135,22 +135,22 @@ class AuthorCall:
         returned = self._function()
         if isinstance(returned, Coroutine):
             self.is_async, self._coroutine = True, returned
-            returned = asyncio.run(self._awaited(returned))
+            returned = asyncio.run(self._await_task(returned))
         return returned
 
     @property
     def line(self) -> Location | None:
-        """The author's line that it is in now; None if it is in none."""
+        """The author's line that is running, if any."""
         return authors_line(self._thread, self._coroutine)
 
     def cancel(self) -> None:
-        """Cancel asynchronous code, so that it cleans up. Other code ends where it calls promptkit."""
+        """Cancel asynchronous code, which can clean up. Other code ends at its next call into promptkit."""
         self._is_cancelled = True
         if (task := self._task) is not None:
-            with suppress(RuntimeError):  # its loop is closed
+            with suppress(RuntimeError):  # the loop is closed
                 task.get_loop().call_soon_threadsafe(task.cancel)
 
-    async def _awaited(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    async def _await_task(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         self._task = asyncio.ensure_future(coroutine)
         if self._is_cancelled:  # before there was a task
             self._task.cancel()

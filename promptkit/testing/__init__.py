@@ -1,7 +1,7 @@
 """
-Testing prompts: a client in the same process, and arguments made from types.
+Tools for testing prompts: an in-process client, and Hypothesis strategies for arguments.
 
-Each public name is imported when it is first used, and needs no more than it uses.
+Public names are imported on first use, so that one does not need the dependencies of another.
 """
 
 from importlib import import_module
@@ -17,17 +17,15 @@ __all__ = ["Client", "ProtocolError", "SkillMismatchError", "call_arguments", "w
 
 
 def __getattr__(name: str) -> Any:
-    """
-    Return a public name that is used for the first time. Raises AttributeError if there is none.
-    """
+    """Import a public name on first use."""
     if name not in __all__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    homes = {"Client": "client", "ProtocolError": "received", "SkillMismatchError": "skills"}
-    home = homes.get(name, "strategies")
-    found = getattr(import_module(f"promptkit.testing.{home}"), name)
-    globals()[name] = found
-    return found
+    modules = {"Client": "client", "ProtocolError": "received", "SkillMismatchError": "skills"}
+    module = modules.get(name, "strategies")
+    value = getattr(import_module(f"promptkit.testing.{module}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""What ``pytest --promptkit`` checks: what is found in the sources, and how the prompts render."""
+"""The checks of ``pytest --promptkit``: diagnostics of the sources, and rendering of every prompt."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,20 +29,20 @@ Declared: TypeAlias = Prompt[..., Any] | Resource[..., Any]
 
 class Checked(Struct, frozen=True):
     """
-    What is found in a prompt, or in a file outside of its prompts.
+    The diagnostics of one prompt, or of a file outside its prompts.
 
     Args:
         name:
-            The name of the prompt, or of the file.
+            The name of the prompt or of the file.
 
         line:
-            Where the prompt is defined in its file; 0 for a file.
+            The line where the prompt is defined; 0 for a file.
 
         findings:
-            What is wrong.
+            The diagnostics.
 
         compiled:
-            What is served of the prompt; None if it cannot be, and for a file.
+            The compiled prompt; None for a file, and for a prompt that does not compile.
     """
 
     name: str
@@ -53,86 +53,97 @@ class Checked(Struct, frozen=True):
 
 class CheckedTarget:
     """
-    The recipes at a target, or at several, imported once, with all that is found in their sources.
+    The recipes of one load, imported once, with all diagnostics of their sources.
 
     Args:
         target:
-            As for ``promptkit check``.
+            One or more targets, as accepted by ``promptkit check``.
 
         checks:
-            What is looked for.
+            The checks to run.
 
     Attributes:
         files:
-            What is checked of each file: what is wrong outside of its prompts, and its prompts in the order
-            of their definitions.
+            For each file, its own diagnostics and its prompts, in the order of their definitions.
 
     Raises:
-        LoadError: If there is nothing at *target*.
+        LoadError: If *target* does not exist.
     """
 
     def __init__(self, target: Targets, checks: Checks) -> None:
         recipes = load(target, cases=True)
         catalog = compiler.compile(recipes, lint=True)
         self._checks = checks
-        self._served = {(one.name, one.location): one for one in catalog.prompts}
-        self._found = checks.of_catalog(catalog)
+        self._served = {(prompt.name, prompt.location): prompt for prompt in catalog.prompts}
+        self._diagnostics = checks.of_catalog(catalog)
         files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
-        self.files = self._by_file(files, checks.kept(self._found))
+        self.files = self._by_file(files, checks.without_ignored(self._diagnostics))
 
     def of_rendering(self, prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
-        """
-        Return what is found in a rendering, and was not found in the sources.
-        """
-        return self._checks.kept(self._checks.of_rendering(prompt, workflow, known=self._found))
+        """Return the diagnostics of a rendering that the sources do not have."""
+        return self._checks.without_ignored(
+            self._checks.of_rendering(prompt, workflow, known=self._diagnostics)
+        )
 
     def _by_file(
-        self, files: dict[Path, LoadedFile], findings: Iterable[Diagnostic]
+        self, files: dict[Path, LoadedFile], diagnostics: Iterable[Diagnostic]
     ) -> dict[Path, list[Checked]]:
-        """Give each finding to the file that it is in, or that cannot be imported; else to the first."""
-        failed = {found: file for file, loaded in files.items() for found in loaded.diagnostics}
-        shares: dict[Path, list[Diagnostic]] = {file: [] for file in files}
-        for found in findings:
-            place = Path(found.location.file)
-            owner = failed.get(found) or (place if place in shares else next(iter(shares), None))
+        """Assign each diagnostic to its file or to the file that failed to import, or to the first file."""
+        failed = {diagnostic: file for file, loaded in files.items() for diagnostic in loaded.diagnostics}
+        by_file: dict[Path, list[Diagnostic]] = {file: [] for file in files}
+        for diagnostic in diagnostics:
+            path = Path(diagnostic.location.file)
+            owner = failed.get(diagnostic) or (path if path in by_file else next(iter(by_file), None))
             if owner is not None:
-                shares[owner].append(found)
-        return {file: list(self._checked(file, loaded, shares[file])) for file, loaded in files.items()}
+                by_file[owner].append(diagnostic)
+        return {file: list(self._checked(file, loaded, by_file[file])) for file, loaded in files.items()}
 
-    def _checked(self, file: Path, loaded: LoadedFile, findings: Iterable[Diagnostic]) -> Iterator[Checked]:
-        declared: list[Declared] = sorted((*loaded.prompts, *loaded.resources), key=lambda one: one.location)
-        shares: dict[int, list[Diagnostic]] = defaultdict(list)
-        for found in findings:
-            shares[id(_owner(found, declared))].append(found)
-        prompts = [(one, shares.pop(id(one), [])) for one in declared if isinstance(one, Prompt)]
-        if shares:
-            yield Checked(file.name, 0, tuple(chain.from_iterable(shares.values())))
-        for prompt, share in prompts:
+    def _checked(
+        self, file: Path, loaded: LoadedFile, diagnostics: Iterable[Diagnostic]
+    ) -> Iterator[Checked]:
+        declared: list[Declared] = sorted(
+            (*loaded.prompts, *loaded.resources), key=lambda declaration: declaration.location
+        )
+        by_declaration: dict[int, list[Diagnostic]] = defaultdict(list)
+        for diagnostic in diagnostics:
+            by_declaration[id(_owner(diagnostic, declared))].append(diagnostic)
+        prompts = [
+            (declaration, by_declaration.pop(id(declaration), []))
+            for declaration in declared
+            if isinstance(declaration, Prompt)
+        ]
+        if by_declaration:
+            yield Checked(file.name, 0, tuple(chain.from_iterable(by_declaration.values())))
+        for prompt, own_diagnostics in prompts:
             name, location = prompt.options.name, prompt.location
-            yield Checked(name, location.line, tuple(share), self._served.get((name, location)))
+            yield Checked(name, location.line, tuple(own_diagnostics), self._served.get((name, location)))
 
 
-def _owner(finding: Diagnostic, declared: Sequence[Declared]) -> Declared | None:
-    """Return what a finding is about: the last declaration that begins above it, in its file."""
-    place = finding.location
-    above = [one for one in declared if one.location.file == place.file and one.location.line <= place.line]
-    return max(above, key=lambda one: one.location.line, default=None)
+def _owner(diagnostic: Diagnostic, declared: Sequence[Declared]) -> Declared | None:
+    """Return the last declaration that starts above the diagnostic in the same file."""
+    location = diagnostic.location
+    above = [
+        declaration
+        for declaration in declared
+        if declaration.location.file == location.file and declaration.location.line <= location.line
+    ]
+    return max(above, key=lambda declaration: declaration.location.line, default=None)
 
 
 class CaseError(Exception):
-    """A case that is not what its author expects."""
+    """A case with an unexpected outcome."""
 
 
 class RenderingError(Exception):
     """
-    A prompt that cannot be rendered, or sent; its cause is what was raised.
+    A prompt failed to render or to encode; the cause is the original exception.
 
     Args:
         prompt:
             The prompt's name.
 
         arguments:
-            What a client has sent.
+            The arguments as the client sent them.
     """
 
     def __init__(self, prompt: str, arguments: Mapping[str, str]) -> None:
@@ -146,13 +157,13 @@ class RenderingError(Exception):
 
 def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
     """
-    Check that *prompt* renders for its author's examples, if they are all that it needs, and its defaults.
+    Render *prompt* with its examples, if they cover all required arguments, and with its defaults.
 
     Returns:
-        What it has rendered to. It may refuse its defaults with a `PromptError`: nobody has asked for them.
+        The renderings. A prompt can reject its defaults with a `PromptError`.
 
     Raises:
-        RenderingError: For the first that it does not render for.
+        RenderingError: For the first arguments that fail to render.
     """
     rendered = []
     for arguments in prompt.arguments.example_texts:
@@ -166,16 +177,15 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
 
 def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
     """
-    Check that a case is rendered, or is refused if its author expects so.
+    Check that a case renders, or raises the error that its author expects.
 
     Returns:
-        What it has rendered to; None if it was refused.
+        The rendering; None if the prompt raised the expected error.
 
     Raises:
-        CaseError: If no client can send it, it is refused and should not be, or the other way round, or in
-            other words.
+        CaseError: If a client cannot send the case, or its outcome or error message is not the expected one.
 
-        RenderingError: If it fails in another way.
+        RenderingError: If it fails in any other way.
     """
     try:
         sent = case.sent()
@@ -189,45 +199,45 @@ def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
         outcome = error.__cause__
         if not is_refused(outcome):
             raise
-    if (fault := case.fault(outcome)) is not None:
-        msg = f"prompt {prompt.name!r}: the case {case.name!r} {fault}"
+    if (mismatch := case.fault(outcome)) is not None:
+        msg = f"prompt {prompt.name!r}: the case {case.name!r} {mismatch}"
         raise CaseError(Redactor.of(prompt.arguments, sent).redacted(msg))
     return rendered
 
 
 def check_generated(prompt: CompiledPrompt) -> str | None:
     """
-    Check that *prompt* renders for arguments that hypothesis makes up, or tells people what is wrong.
+    Check that *prompt* renders generated arguments, or rejects them with a `PromptError`.
 
-    How many are tried is for hypothesis's profile to say. Where continuous integration runs (``CI`` is
-    set) they are the same each time.
+    The Hypothesis profile sets the number of examples. In continuous integration (``CI`` is set), every run
+    generates the same examples.
 
     Returns:
-        What it has refused with last, if it has rendered for none; None if it has rendered.
+        The last error message if the prompt rejected all arguments; None if it rendered any.
 
     Raises:
-        RenderingError: For the simplest that it does not render for.
+        RenderingError: For the simplest arguments that fail to render.
 
-        ModuleNotFoundError: If hypothesis is not installed.
+        ModuleNotFoundError: If Hypothesis is not installed.
     """
     from promptkit.testing.strategies import try_generated
 
-    rendered, refusal = False, None
+    rendered, rejection = False, None
 
-    def renders(sent: dict[str, str]) -> None:
-        nonlocal rendered, refusal
+    def check(sent: dict[str, str]) -> None:
+        nonlocal rendered, rejection
         try:
             _render(prompt, sent)
             rendered = True
         except RenderingError as error:
             if not isinstance(error.__cause__, PromptError):
                 raise
-            refusal = str(error.__cause__)
+            rejection = str(error.__cause__)
 
-    # Hypothesis keeps failures by it, and seeds chance with it. It takes names of Python's alone.
-    renders.__name__ = f"renders_{prompt.name.replace('-', '_')}"
-    try_generated(prompt, renders)
-    return None if rendered else refusal
+    # Hypothesis stores failures under this name, and derives its seed from it. It must be an identifier.
+    check.__name__ = f"renders_{prompt.name.replace('-', '_')}"
+    try_generated(prompt, check)
+    return None if rendered else rejection
 
 
 def _render(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> Workflow:

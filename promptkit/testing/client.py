@@ -1,4 +1,4 @@
-"""A client in the same process: what the server sends to any client of a revision, as values."""
+"""An in-process client that speaks any revision of the protocol and returns decoded values."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
@@ -15,7 +15,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.compiler.compilation import Target, sound
 from promptkit.errors.suggestions import nearest
-from promptkit.language.annotations import scopes_of
+from promptkit.language.annotations import parse_scopes
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
@@ -30,29 +30,29 @@ from promptkit.version import VERSION
 
 class ServerConnection:
     """
-    What a client of one revision sends, and what it is sent, through every byte of the protocol.
+    A connection of one revision to an in-process server, through the encoded protocol.
 
     Args:
         catalog:
-            What is served.
+            The catalog to serve.
 
         revision:
-            The revision of the protocol, by its date; the newest if None.
+            The date of the protocol revision; the newest if None.
 
         answers:
-            What the person at the client enters, by name; None for a client that shows no forms.
+            The values to enter in forms, by name; None for a client without elicitation.
 
         name:
-            How the client calls itself.
+            The client's name.
 
         tools:
             Whether the server offers prompts as tools.
 
         scopes:
-            What the client may do.
+            The scopes granted to the client.
 
     Raises:
-        ValueError: If there is no such revision.
+        ValueError: If the revision is unknown.
     """
 
     def __init__(  # noqa: PLR0913 (they are independent)
@@ -69,9 +69,9 @@ class ServerConnection:
         self._answers = answers
         self._info = {"name": name, "version": VERSION}
         self._capabilities: dict[str, Any] = {} if answers is None else {"elicitation": {}}
-        self._arrived: SimpleQueue[bytes] = SimpleQueue()
+        self._received: SimpleQueue[bytes] = SimpleQueue()
         self._sent: SimpleQueue[bytes] = SimpleQueue()
-        self._server = Server(catalog, self._arrived.put, tools=tools, scopes=scopes)
+        self._server = Server(catalog, self._received.put, tools=tools, scopes=scopes)
         self._server.read_from(self._sent.get, bool)
         self._ids = count(1)
         self._lock = Lock()
@@ -88,44 +88,44 @@ class ServerConnection:
         self.close()
 
     def close(self) -> None:
-        """
-        End what runs for it. Later requests raise RuntimeError; to close it again does nothing.
-        """
+        """Close the connection. Later requests raise RuntimeError; closing it again does nothing."""
         self._finalize()
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """
-        Return the result of any request, as it was received.
+        Send any request and return its result as received.
 
         Args:
             method:
-                The method, as in ``"prompts/get"``.
+                The method, such as ``"prompts/get"``.
 
             params:
-                Its params. What the revision wants said in every request is added.
+                Its params. The metadata that the revision requires is added.
 
         Raises:
-            ProtocolError: If the request is answered with an error.
+            ProtocolError: If the response is an error.
         """
         params = dict(params or {})
         result = self._exchange(method, params)
-        while result.get("resultType") == "input_required":  # ask the person, and come back
-            responses = {key: self._answer(asked["params"]) for key, asked in result["inputRequests"].items()}
-            answered = {"inputResponses": responses, "requestState": result["requestState"]}
-            result = self._exchange(method, {**params, **answered})
+        while result.get("resultType") == "input_required":  # fill in the forms, and retry
+            responses = {
+                key: self._answer(request["params"]) for key, request in result["inputRequests"].items()
+            }
+            retry = {"inputResponses": responses, "requestState": result["requestState"]}
+            result = self._exchange(method, {**params, **retry})
         return result
 
     def _exchange(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send one request, answer what the server asks meanwhile, and return the result."""
+        """Send one request, answer the server's requests in between, and return the result."""
         if REVISIONS[self._revision].stateless:
             params = {**params, "_meta": {**self._meta(), **params.get("_meta", {})}}
         with self._lock:
-            number = next(self._ids)
-            self._send({"id": number, "method": method, "params": params})
+            request_id = next(self._ids)
+            self._send({"id": request_id, "method": method, "params": params})
             for message in self._messages():
-                if message.get("method") == "elicitation/create":  # what it tells is left alone
+                if message.get("method") == "elicitation/create":  # notifications are ignored
                     self._send({"id": message["id"], "result": self._answer(message["params"])})
-                elif message.get("id") == number:
+                elif message.get("id") == request_id:
                     break
         if "error" in message:
             raise ProtocolError(**message["error"])
@@ -133,7 +133,7 @@ class ServerConnection:
         return result
 
     def _meta(self) -> dict[str, Any]:
-        """Return what a client without a session says in every request."""
+        """Return the ``_meta`` that every request of a stateless revision carries."""
         return {
             wire.PROTOCOL_VERSION: self._revision,
             wire.CLIENT_INFO: self._info,
@@ -142,12 +142,12 @@ class ServerConnection:
 
     def _messages(self) -> Iterator[dict[str, Any]]:
         while True:
-            yield from map(msgspec.json.decode, self._arrived.get().splitlines())
+            yield from map(msgspec.json.decode, self._received.get().splitlines())
 
-    def _answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the person does with a form."""
+    def _answer(self, form: Mapping[str, Any]) -> dict[str, Any]:
+        """Fill in a form: accept it with the known values, or decline it if there are none."""
         answers = self._answers or {}
-        entered = {key: answers[key] for key in asked["requestedSchema"]["properties"] if key in answers}
+        entered = {key: answers[key] for key in form["requestedSchema"]["properties"] if key in answers}
         return {"action": "accept", "content": entered} if entered else {"action": "decline"}
 
     def _send(self, message: Mapping[str, Any]) -> None:
@@ -163,12 +163,12 @@ def _close(server: Server, sent: SimpleQueue[bytes]) -> None:
 
 
 def _revision(date: str | None) -> str:
-    """Return the date of a revision. Raises ValueError if there is none of that date."""
+    """Validate the date of a revision."""
     if date is None:
         return list(REVISIONS)[-1]
     if date not in REVISIONS:
-        near = nearest(date, REVISIONS)
-        hint = f"; did you mean {near!r}?" if near else ""
+        suggestion = nearest(date, REVISIONS)
+        hint = f"; did you mean {suggestion!r}?" if suggestion else ""
         msg = f"there is no revision {date!r} of the protocol, only {', '.join(REVISIONS)}{hint}"
         raise ValueError(msg)
     return date
@@ -182,39 +182,39 @@ T = TypeVar("T", bound=Struct)
 
 class Client(ServerConnection):
     """
-    A client of your prompts, in the same process: for tests, plain and asynchronous.
+    An in-process client of your prompts, for synchronous and asynchronous tests.
 
-    Each request goes through every byte of the protocol, as if it came from a client of that revision,
-    and returns once it is answered. What a prompt raises is printed on standard error, as where it is
-    served. A client is closed when nobody holds it any more, or at the end of a ``with`` block.
+    Each request is encoded and decoded like that of a client of its revision, and the method returns the
+    decoded reply. Tracebacks of prompts that fail go to standard error, as when serving. A client is closed
+    by garbage collection, or at the end of a ``with`` block.
 
     Args:
         target:
-            A folder, a file, a module, or a `Catalog`; or one prompt or resource, or several.
+            A folder, a file, a module, a `Catalog`, or one or more prompts and resources.
 
         revision:
-            The revision of the protocol, by its date; the newest if left out.
+            The date of the protocol revision. The default is the newest.
 
         answers:
-            What the person at the client enters when a prompt asks for arguments that are missing, by
-            name. A form of which nothing is answered is declined. None is a client that shows no forms.
+            The values, by name, to enter when a prompt asks for missing arguments. A form without any known
+            value is declined. None means that the client does not support elicitation.
 
         name:
-            How the client calls itself.
+            The client's name.
 
         tools:
-            Whether the server offers each prompt as a tool, too, as with ``serve --tools``; ``"search"``
-            for ``serve --tools-search``.
+            Whether the server also offers each prompt as a tool, like ``serve --tools``; ``"search"`` means
+            ``serve --tools-search``.
 
         scopes:
-            What the client may do: of what needs other scopes there is nothing for it.
+            The scopes granted to the client. Prompts that need other scopes do not exist for it.
 
     Raises:
-        LoadError: If there is nothing at *target*.
+        LoadError: If *target* does not exist.
 
-        CompileError: If something there cannot be served. Of a `Catalog`, all else is served.
+        CompileError: If a prompt or resource does not compile; a `Catalog` serves the valid ones.
 
-        ValueError: If there is no such revision, or a scope is not one.
+        ValueError: If the revision is unknown or a scope is invalid.
     """
 
     def __init__(  # noqa: PLR0913 (each is an option of serve, too)
@@ -229,140 +229,142 @@ class Client(ServerConnection):
     ) -> None:
         catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
         super().__init__(
-            catalog, revision=revision, answers=answers, name=name, tools=tools, scopes=scopes_of(scopes)
+            catalog, revision=revision, answers=answers, name=name, tools=tools, scopes=parse_scopes(scopes)
         )
 
     def list_prompts(self) -> list[received.ListedPrompt]:
         """
-        Return the prompts, as the list shows them: name, title, description, arguments, icons, meta.
+        List the prompts, with their titles, descriptions, arguments, icons and metadata.
 
         Raises:
-            ProtocolError: If the server refuses.
+            ProtocolError: If the response is an error.
         """
-        return self._listed("prompts/list", "prompts", received.ListedPrompt)
+        return self._list_all("prompts/list", "prompts", received.ListedPrompt)
 
     def list_resources(self) -> list[received.ListedResource]:
         """
-        Return the resources that have one URI, as the list shows them.
+        List the resources with a fixed URI.
 
         Raises:
-            ProtocolError: If the server refuses, as it does where there are none and the revision is
-                older than 2026-07-28.
+            ProtocolError: If the response is an error. A server without resources returns one for revisions
+                before 2026-07-28.
         """
-        return self._listed("resources/list", "resources", received.ListedResource)
+        return self._list_all("resources/list", "resources", received.ListedResource)
 
     def list_resource_templates(self) -> list[received.ListedResourceTemplate]:
         """
-        Return the families of resources, as the list shows them.
+        List the resource templates.
 
         Raises:
-            ProtocolError: As for `list_resources`.
+            ProtocolError: In the same cases as `list_resources`.
         """
-        return self._listed("resources/templates/list", "resourceTemplates", received.ListedResourceTemplate)
+        return self._list_all(
+            "resources/templates/list", "resourceTemplates", received.ListedResourceTemplate
+        )
 
     def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
-        Return the messages that a client receives for a prompt.
+        Render a prompt and return its messages as received.
 
         Args:
             name:
-                The prompt.
+                The prompt's name.
 
             arguments:
-                Values by parameter name. Text is sent as it is, another value as the text that stands
-                for it; what is None is left out.
+                Values by parameter name. Strings are sent as they are, other values in their text form;
+                None is omitted.
 
         Returns:
-            What has arrived: an older revision may have other content for what the prompt said.
+            The received messages. Older revisions can have other content in place of types they lack.
 
         Raises:
-            ProtocolError: If there is no such prompt, the arguments do not fit, or the prompt fails.
+            ProtocolError: If the prompt is unknown, an argument is invalid, or rendering fails.
 
-            TypeError: If a value is of a type that cannot be written.
+            TypeError: If a value has a type that cannot be converted to text.
         """
         sent = {key: text_of(value) for key, value in (arguments or {}).items() if value is not None}
         return received.workflow_of(self.request("prompts/get", {"name": name, "arguments": sent}))
 
     def list_tools(self) -> list[received.ListedTool]:
         """
-        Return the tools, as the list shows them; none unless the client was made with *tools*.
+        List the tools; the list is empty unless the client was created with *tools*.
 
         Raises:
-            ProtocolError: If the server refuses.
+            ProtocolError: If the response is an error.
         """
-        return self._listed("tools/list", "tools", received.ListedTool)
+        return self._list_all("tools/list", "tools", received.ListedTool)
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> received.CalledTool:
         """
-        Return what a client receives for a call of a tool.
+        Call a tool and return its result as received.
 
         Args:
             name:
-                The tool, which is called as its prompt is.
+                The tool's name, which is its prompt's.
 
             arguments:
-                Values by parameter name. They are sent as JSON: numbers as numbers, None as null.
+                Values by parameter name, sent as JSON: numbers as numbers, None as null.
 
         Returns:
-            The content, and whether it says what was wrong: of the arguments, or in the prompt.
+            The content, and whether it is an error message about the arguments or from the prompt.
 
         Raises:
-            ProtocolError: If there is no such tool, or the call itself is refused.
+            ProtocolError: If the tool is unknown or the call is invalid.
 
-            TypeError: If a value is of a type that cannot be written.
+            TypeError: If a value has a type that cannot be converted to JSON.
         """
         sent = {key: json_of(value) for key, value in (arguments or {}).items()}
         return received.called_tool_of(self.request("tools/call", {"name": name, "arguments": sent}))
 
     def read_resource(self, uri: str) -> EmbeddedResource:
         """
-        Return what a client receives that reads *uri*.
+        Read the resource at *uri*.
 
         Raises:
-            ProtocolError: If there is nothing, or it cannot be read.
+            ProtocolError: If the resource is unknown or cannot be read.
         """
         return received.document_of(self.request("resources/read", {"uri": uri})["contents"][0])
 
     def list_skills(self) -> "list[ListedSkill]":
         """
-        Return the skills, as the list shows them: frontmatter, and the digests of their files.
+        List the skills, with their frontmatter and the digests of their files.
 
         Raises:
-            ProtocolError: If the server refuses, as it does where there are none.
+            ProtocolError: If the response is an error, as from a server without skills.
         """
-        return self._listed("skills/list", "skills", ListedSkill)
+        return self._list_all("skills/list", "skills", ListedSkill)
 
     def get_skill(self, name: str) -> "ListedSkill":
         """
-        Return what the server says of a skill.
+        Return the listing of one skill.
 
         Args:
             name:
                 Its name, or the URI of its ``SKILL.md``.
 
         Raises:
-            ProtocolError: If there is no such skill.
+            ProtocolError: If the skill is unknown.
         """
-        if ":" not in name:  # no skill's name has one
-            named = (skill.uri for skill in self.list_skills() if skill.name == name)
-            name = next(named, f"skill://{name}/SKILL.md")
+        if ":" not in name:  # names of skills do not contain colons
+            uris = (skill.uri for skill in self.list_skills() if skill.name == name)
+            name = next(uris, f"skill://{name}/SKILL.md")
         return msgspec.convert(self.request("skills/get", {"uri": name})["skill"], ListedSkill)
 
     def read_skill(self, name: str) -> "ReceivedSkill":
         """
-        Read a skill with all of its files, and verify each as a host has to.
+        Read a skill with all its files, and verify each file like a host.
 
         Args:
             name:
                 Its name, or the URI of its ``SKILL.md``.
 
         Returns:
-            What its files hold, by their paths, and the text of ``SKILL.md``.
+            The contents of its files by path, and the text of ``SKILL.md``.
 
         Raises:
-            SkillMismatchError: If a size, a digest, the frontmatter or the name is not what the server says.
+            SkillMismatchError: If a size, a digest, the frontmatter or the name differs from the listing.
 
-            ProtocolError: If there is no such skill.
+            ProtocolError: If the skill is unknown.
         """
         return received_skill(self.get_skill(name), self.read_resource)
 
@@ -370,40 +372,40 @@ class Client(ServerConnection):
         self, name: str, argument: str, typed: str = "", chosen: Mapping[str, str] | None = None
     ) -> Completion:
         """
-        Return what is offered while someone types the value of an argument.
+        Complete the value of an argument.
 
         Args:
             name:
-                The prompt, or the URI template of a resource.
+                The prompt's name, or a URI template of resources.
 
             argument:
                 The argument, or the variable of the template.
 
             typed:
-                What was typed so far.
+                The text typed so far.
 
             chosen:
-                The arguments that were chosen before, by name.
+                The values of arguments already chosen, by name.
 
         Returns:
-            The best matches as ``values``, how many match as ``total``, and whether ``has_more``.
+            The best matches as ``values``, the number of matches as ``total``, and ``has_more``.
 
         Raises:
-            ProtocolError: If there is no such prompt, template or argument.
+            ProtocolError: If the prompt, template or argument is unknown.
         """
-        is_template = ":" in name  # no prompt's name has one
+        is_template = ":" in name  # names of prompts do not contain colons
         ref = {"type": "ref/resource", "uri": name} if is_template else {"type": "ref/prompt", "name": name}
         params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": typed}}
         if chosen:
             params["context"] = {"arguments": dict(chosen)}
-        found = self.request("completion/complete", params)["completion"]
-        return Completion(tuple(found["values"]), found["total"], found["hasMore"])
+        completion = self.request("completion/complete", params)["completion"]
+        return Completion(tuple(completion["values"]), completion["total"], completion["hasMore"])
 
-    def _listed(self, method: str, key: str, kind: type[T]) -> list[T]:
-        found: list[T] = []
+    def _list_all(self, method: str, key: str, kind: type[T]) -> list[T]:
+        items: list[T] = []
         page: dict[str, Any] = {"nextCursor": None}
         while "nextCursor" in page:
             cursor = page["nextCursor"]
             page = self.request(method, {} if cursor is None else {"cursor": cursor})
-            found += msgspec.convert(page[key], list[kind])  # type: ignore[valid-type]
-        return found
+            items += msgspec.convert(page[key], list[kind])  # type: ignore[valid-type]
+        return items

@@ -1,4 +1,4 @@
-"""``pytest --promptkit``: which recipes it tests, and every prompt in a file of them as a test."""
+"""The collection of ``pytest --promptkit``: which recipes it tests, and a test for each prompt in them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -30,7 +30,7 @@ from promptkit.testing.checks import (
 
 
 def configured_catalog(config: pytest.Config) -> Catalog:
-    """Return the compiled prompts of the targets. The test fails if there are none."""
+    """Compile the configured targets. The test fails if there are none."""
     try:
         return compiler.compile(targets_for(config))
     except PromptkitError as error:
@@ -39,12 +39,12 @@ def configured_catalog(config: pytest.Config) -> Catalog:
 
 def targets_for(config: pytest.Config) -> tuple[str, ...]:
     """
-    Return the targets of this run of pytest: those of the configuration, or a folder of recipes.
+    Return the configured targets of this pytest run, or a folder of recipes.
 
-    They are looked for where pytest was started, and then at pytest's own root.
+    The search starts where pytest was started, and falls back to pytest's root.
 
     Raises:
-        PromptkitError: If there are none, or the configuration cannot be understood.
+        PromptkitError: If there are no targets, or the configuration is invalid.
     """
     try:
         return find_targets(config.invocation_params.dir)
@@ -54,32 +54,36 @@ def targets_for(config: pytest.Config) -> tuple[str, ...]:
 
 def add_targets(config: pytest.Config) -> None:
     """
-    Note the targets of this run, and have pytest look through those of the configuration.
+    Store the targets of this run, and make pytest collect the configured ones.
 
-    Files and folders on the command line are targets if they hold recipes; so are the configured targets of
-    projects in such folders.
+    Files and folders on the command line are targets if they contain recipes; so are the configured targets
+    of projects in such folders.
 
     Raises:
-        UsageError: If there is no target, one is a module, or the configuration cannot be understood.
+        UsageError: If there are no targets, a target is a module, or the configuration is invalid.
     """
     try:
         _checks_of(config)
         loads = (
-            [(one,) for one in _named(config)] if _is_named(config) else [tuple(_targets_in_files(config))]
+            [(target,) for target in _named_targets(config)]
+            if _is_named(config)
+            else [tuple(_targets_in_files(config))]
         )
     except PromptkitError as error:
         raise pytest.UsageError(str(error)) from None
-    config.option.promptkit_targets = loads  # those of the configuration are one
+    config.option.promptkit_targets = loads  # configured targets form one load
     if not _is_named(config):
-        looked_at = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
-        places = [place for place in map(_place, loads[0]) if not any(map(place.is_relative_to, looked_at))]
-        config.args += map(str, places)
+        collected = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
+        missing = [
+            path for path in map(_target_path, loads[0]) if not any(map(path.is_relative_to, collected))
+        ]
+        config.args += map(str, missing)
 
 
 def _checks_of(config: pytest.Config) -> Checks:
-    """What the configuration wants checked, which is looked for as in `targets_for`."""
-    found = find_configuration(config.invocation_params.dir)
-    configured = found if found.file else find_configuration(config.rootpath)
+    """Return the configured checks. The search for the configuration is that of `targets_for`."""
+    configuration = find_configuration(config.invocation_params.dir)
+    configured = configuration if configuration.file else find_configuration(config.rootpath)
     return Checks(configured.clients, configured.ignore)
 
 
@@ -89,35 +93,34 @@ def _is_named(config: pytest.Config) -> bool:
 
 def _targets_in_files(config: pytest.Config) -> Iterator[str]:
     for target in targets_for(config):
-        if not _place(target).exists():
+        if not _target_path(target).exists():
             msg = f"--promptkit takes files: {target!r} is a module; name the folder that it is in"
             raise pytest.UsageError(msg)
         yield str(Path(target).resolve())
 
 
-def _named(config: pytest.Config) -> Iterator[str]:
-    """Yield the targets that the command line names, and those of the projects in its folders."""
+def _named_targets(config: pytest.Config) -> Iterator[str]:
+    """Yield the targets named on the command line, and those of the projects in its folders."""
     for argument in config.args:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
         if path.is_dir():
             configured = _configured_targets(path)
             yield from map(str, configured)
-            if not any(one.is_relative_to(path) for one in configured) and holds_recipes(str(path)):
+            if not any(target.is_relative_to(path) for target in configured) and holds_recipes(str(path)):
                 yield str(path)
         elif is_recipe(path.name) and mentions_prompts(str(path)):
             yield str(path)
 
 
 def _configured_targets(folder: Path) -> list[Path]:
-    with suppress(LoadError):  # there are none
-        return [
-            Path(target).resolve() for target in find_targets(folder) if _place(target).exists()
-        ]  # no module
+    with suppress(LoadError):  # the folder has no targets
+        # Modules are skipped.
+        return [Path(target).resolve() for target in find_targets(folder) if _target_path(target).exists()]
     return []
 
 
-def _place(target: str) -> Path:
-    """Return the file or the folder of a target, without the object in it."""
+def _target_path(target: str) -> Path:
+    """Return the file or folder of a target, without the object in it."""
     return Path(split_target(target)[0]).resolve()
 
 
@@ -125,28 +128,28 @@ _CHECKED: Final = pytest.StashKey[dict[tuple[str, ...], CheckedTarget]]()
 
 
 def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
-    """
-    Return what collects the prompts in *path*; None if it belongs to no target of this run.
-    """
+    """Return the collector of the prompts in *path*; None if *path* is not in a target of this run."""
     resolved, loads = path.resolve(), parent.config.option.promptkit_targets
-    targets = next((one for one in loads if any(map(resolved.is_relative_to, map(_place, one)))), None)
+    targets = next(
+        (targets for targets in loads if any(map(resolved.is_relative_to, map(_target_path, targets)))), None
+    )
     return None if targets is None else RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
 
 
 class FindingsError(Exception):
-    """What ``promptkit check`` says of a prompt."""
+    """The diagnostics of a prompt, as ``promptkit check`` reports them."""
 
 
 class RecipeFile(pytest.File):
     """
-    A file of recipes.
+    A recipe file.
 
     Args:
         targets:
-            What it is loaded with.
+            The targets to load the file with.
 
         **more:
-            As for every file.
+            Arguments of `pytest.File`.
     """
 
     def __init__(self, *, targets: tuple[str, ...], **more: Any) -> None:
@@ -155,43 +158,45 @@ class RecipeFile(pytest.File):
 
     def collect(self) -> "Iterator[PromptItem]":
         """
-        Yield a test for each prompt and each of its cases, and one if the file is at fault outside of them.
+        Yield a test for each prompt and each of its cases, and one for diagnostics outside of prompts.
 
         Raises:
             CollectError: If the targets cannot be loaded.
         """
         checked = self._checked()
-        for one in checked.files.get(self.path.resolve(), ()):
-            # Other plugins want a function.
-            yield PromptItem.from_parent(self, name=one.name, callobj=_test(one, checked), line=one.line)
-            if one.compiled is not None:
-                for case in one.compiled.saved():
-                    name, test = f"{one.name}[{case.name}]", _test_of_case(one.compiled, case, checked)
+        for result in checked.files.get(self.path.resolve(), ()):
+            # Other plugins require a function.
+            yield PromptItem.from_parent(
+                self, name=result.name, callobj=_test(result, checked), line=result.line
+            )
+            if result.compiled is not None:
+                for case in result.compiled.saved():
+                    name, test = f"{result.name}[{case.name}]", _test_of_case(result.compiled, case, checked)
                     yield PromptItem.from_parent(self, name=name, callobj=test, line=case.location.line)
 
     def _checked(self) -> CheckedTarget:
-        """Return what is found at the targets, which are imported once."""
-        known = self.config.stash.setdefault(_CHECKED, {})
-        if self._targets not in known:
+        """Return the checked targets, which are loaded once."""
+        loaded = self.config.stash.setdefault(_CHECKED, {})
+        if self._targets not in loaded:
             try:
-                known[self._targets] = CheckedTarget(self._targets, _checks_of(self.config))
+                loaded[self._targets] = CheckedTarget(self._targets, _checks_of(self.config))
             except LoadError as error:
                 raise self.CollectError(str(error)) from None
-        return known[self._targets]
+        return loaded[self._targets]
 
 
 class PromptItem(pytest.Function):
     """
-    A test of one prompt, or of what a file has beside its prompts.
+    A test of one prompt, or of a file's diagnostics outside of prompts.
 
-    Fixtures that are set up for every test are set up for it, too.
+    Autouse fixtures apply to it as well.
 
     Args:
         line:
-            Where the prompt is defined; 0 for a file.
+            The line where the prompt is defined; 0 for a file.
 
         **more:
-            As for every test.
+            Arguments of `pytest.Function`.
     """
 
     def __init__(self, *, line: int, **more: Any) -> None:
@@ -199,9 +204,7 @@ class PromptItem(pytest.Function):
         self._line = line
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
-        """
-        Return what is wrong, and not where this was found out.
-        """
+        """Return the error without a traceback through promptkit."""
         error = excinfo.value
         if isinstance(error, CaseError | FindingsError | ModuleNotFoundError):
             return str(error)
@@ -210,33 +213,31 @@ class PromptItem(pytest.Function):
         return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """
-        Return where the prompt is defined.
-        """
+        """Return the location of the prompt."""
         return self.path, max(self._line - 1, 0), self.name
 
 
-def _test(one: Checked, target: CheckedTarget) -> Callable[[], None]:
-    """A test that nothing is found in a prompt, nor in its renderings, and that it renders."""
+def _test(checked: Checked, target: CheckedTarget) -> Callable[[], None]:
+    """Return a test that a prompt renders, and that neither it nor its renderings have diagnostics."""
 
     def test() -> None:
-        _demand_none(one.findings)
-        if one.compiled is None:
+        _demand_none(checked.findings)
+        if checked.compiled is None:
             return
-        if not one.compiled.sample:
+        if not checked.compiled.sample:
             pytest.skip(f"not rendered: {NO_SAMPLE}")
-        rendered = [] if one.compiled.saved() else check_examples(one.compiled)
+        rendered = [] if checked.compiled.saved() else check_examples(checked.compiled)
         for workflow in rendered:
-            _demand_none(target.of_rendering(one.compiled, workflow))
-        refusal = check_generated(one.compiled)
-        if refusal is not None and not rendered:
-            pytest.skip(f"not rendered: {refusal}")
+            _demand_none(target.of_rendering(checked.compiled, workflow))
+        rejection = check_generated(checked.compiled)
+        if rejection is not None and not rendered:
+            pytest.skip(f"not rendered: {rejection}")
 
     return test
 
 
 def _test_of_case(prompt: CompiledPrompt, case: Case, target: CheckedTarget) -> Callable[..., None]:
-    """A test that a case is refused, or rendered as in its snapshot, without anything that is found there."""
+    """Return a test that a case is rejected as expected, or matches its snapshot without diagnostics."""
 
     def test(request: pytest.FixtureRequest) -> None:
         rendered = check_case(prompt, case)

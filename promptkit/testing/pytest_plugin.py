@@ -1,10 +1,9 @@
 """
-The pytest plugin: fixtures, a test for each prompt, short reports of failed tests.
+The pytest plugin: fixtures, a test for each prompt, and short reports of failed tests.
 
-It also makes the root of a test's project importable, if that project has prompts.
+It also makes the root of a test's project importable if that project has prompts.
 
-Every run of pytest loads it where promptkit is installed, so its imports happen when a test
-needs them.
+Every pytest run loads this module wherever promptkit is installed, so it imports the rest on demand.
 """
 
 import os
@@ -21,45 +20,43 @@ import pytest
 from promptkit.files.reading import read_beginning
 from promptkit.loader.discovery import DEFAULT_FOLDERS, PROJECT_MARKERS, holds_recipes
 
-#: The configuration of promptkit, in any table or key of a ``pyproject.toml``.
+#: Matches promptkit's configuration in any table or key of a ``pyproject.toml``.
 _TABLE: Final = re.compile(rb"tool\.promptkit(?![\w-])")
 
-#: How much is read of a configuration.
+#: The number of bytes read from a ``pyproject.toml``.
 _MAX_BYTES: Final = 1 << 20
 
 
 def make_importable(folder: Path) -> None:
     """
-    Append the root of the project that holds *folder* to the module path, if that project has prompts.
+    Append the root of the project that contains *folder* to ``sys.path`` if that project has prompts.
 
-    It has prompts if its ``pyproject.toml`` configures promptkit, or if there are recipes in *folder*, or in
-    ``recipes`` or ``prompts`` of the root.
+    A project has prompts if its ``pyproject.toml`` configures promptkit, or if there are recipes in *folder*
+    or in the root's ``recipes`` or ``prompts``.
     """
     root = _root_with_prompts(folder)
     if root is None:
         return
-    if root in sys.path:  # maybe an entry of a finder of recipes, which takes its own out again
+    if root in sys.path:  # replaces the entry of a recipe finder, which removes its own
         sys.path[sys.path.index(root)] = root
     else:
-        sys.path.append(root)  # last, so that it shadows nothing
+        sys.path.append(root)  # last, so that it does not shadow other packages
 
 
 def root_of(folder: Path) -> Path:
-    """
-    Return the nearest folder with a mark of a project, from *folder* upwards; its parent if there is none.
-    """
-    for place in (folder, *folder.parents):
-        if any(_counts(place / mark, folder) for mark in PROJECT_MARKERS):
-            return place
+    """Return the nearest folder with a project marker, from *folder* upwards, or the parent of *folder*."""
+    for parent in (folder, *folder.parents):
+        if any(_is_trusted(parent / marker, folder) for marker in PROJECT_MARKERS):
+            return parent
     return folder.parent
 
 
-def _counts(mark: Path, folder: Path) -> bool:
-    """Whether a mark exists, and is no other user's than the folder itself, as for the recipes."""
-    if not mark.exists():
+def _is_trusted(marker: Path, folder: Path) -> bool:
+    """Whether a marker exists and belongs to root, the folder's owner or the current user."""
+    if not marker.exists():
         return False
-    own = {0, folder.stat().st_uid, os.geteuid()} if hasattr(os, "geteuid") else {0}
-    return mark.lstat().st_uid in own
+    trusted = {0, folder.stat().st_uid, os.geteuid()} if hasattr(os, "geteuid") else {0}
+    return marker.lstat().st_uid in trusted
 
 
 @lru_cache
@@ -70,7 +67,7 @@ def _root_with_prompts(folder: Path) -> str | None:
 
 @lru_cache
 def _has_prompts(root: Path) -> bool:
-    """Whether a project is configured for prompts, or has a folder of recipes."""
+    """Whether a project configures promptkit or has a folder of recipes."""
     file = root / "pyproject.toml"
     with suppress(OSError):
         if _TABLE.search(read_beginning(file, _MAX_BYTES)):
@@ -86,32 +83,17 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """
-    Add the option that makes each prompt a test.
-
-    Args:
-        parser:
-            Takes options.
-    """
+    """Add the ``--promptkit`` option."""
     parser.getgroup("promptkit").addoption(
         "--promptkit",
         action="store_true",
-        help="test every prompt: it compiles without a finding, and renders for its examples and for "
-        "arguments that are made up",
+        help="test every prompt: it compiles without a diagnostic, and renders with its examples "
+        "and with generated arguments",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """
-    Look for prompts in what the command line names, or else in the target of the configuration.
-
-    Args:
-        config:
-            How pytest runs.
-
-    Raises:
-        UsageError: If there is no such target, or the configuration cannot be understood.
-    """
+    """Find the prompts to test from the command line, or from the configured target."""
     if config.getoption("promptkit") and not hasattr(config.option, "promptkit_targets"):
         from promptkit.testing.collection import add_targets
 
@@ -119,16 +101,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """
-    Return what collects the prompts of a file, if it is one of recipes, and they are asked for.
-
-    Args:
-        file_path:
-            Any file.
-
-        parent:
-            What holds it.
-    """
+    """Return the collector of a recipe file if ``--promptkit`` was given."""
     if not parent.config.getoption("promptkit") or file_path.suffix != ".py":
         return None
     from promptkit.testing.collection import recipe_file
@@ -138,9 +111,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.fixture(scope="session")
 def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
-    """
-    The compiled prompts and resources of the configured target, with what is wrong with them.
-    """
+    """The compiled prompts and resources of the configured target, with their diagnostics."""
     from promptkit.testing.collection import configured_catalog
 
     return configured_catalog(pytestconfig)
@@ -148,9 +119,7 @@ def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
 
 @pytest.fixture
 def promptkit_client(promptkit_catalog: "Catalog") -> "Iterator[Client]":
-    """
-    A `promptkit.testing.Client` of the configured target, all of which can be served.
-    """
+    """A `promptkit.testing.Client` of the configured target, which must compile without errors."""
     from promptkit.compiler.compilation import sound
     from promptkit.testing.client import Client
 
@@ -160,9 +129,7 @@ def promptkit_client(promptkit_catalog: "Catalog") -> "Iterator[Client]":
 
 @pytest.fixture
 def promptkit_snapshot(request: pytest.FixtureRequest) -> "SnapshotAssertion":
-    """
-    A snapshot of what was rendered, in a Markdown file a test; ``--snapshot-update`` writes it.
-    """
+    """A snapshot of a rendering, in one Markdown file per test; ``--snapshot-update`` writes it."""
     try:
         from promptkit.testing.snapshots import MarkdownSnapshots
     except ModuleNotFoundError as error:
@@ -175,23 +142,19 @@ def promptkit_snapshot(request: pytest.FixtureRequest) -> "SnapshotAssertion":
 def pytest_assertrepr_compare(
     config: pytest.Config, op: str, left: object, right: object
 ) -> list[str] | None:
-    """
-    Show how the transcripts of workflows, messages or content differ; with ``-vv``, whole lines.
-    """
+    """Show how the transcripts of workflows, messages or content differ; with ``-vv``, show whole lines."""
     if op not in ("==", "!=", "in", "not in") or "promptkit.language.content" not in sys.modules:
         return None
     if type(right).__module__.startswith("syrupy") or type(left).__module__.startswith("syrupy"):
-        return None  # it shows by itself how a snapshot differs
+        return None  # syrupy shows the difference itself
     from promptkit.testing.transcripts import explain
 
-    return explain(op, left, right, whole=config.getoption("verbose") > 1)
+    return explain(op, left, right, full=config.getoption("verbose") > 1)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> None:
-    """
-    Remove promptkit's frames from the traceback of a failed test, unless ``--full-trace`` is given.
-    """
+    """Remove promptkit's frames from the traceback of a failed test, unless ``--full-trace`` is given."""
     if call.excinfo is None or item.config.getoption("fulltrace"):
         return
     if item.config.rootpath == Path(__file__).parents[2]:
@@ -204,22 +167,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """
-    Make the roots of projects with prompts importable for the ``conftest.py`` files that come first.
-    """
-    for named in _named(early_config):
-        for folder in (*named.parents, named, *named.glob("test*")):
-            pytest_collect_directory(folder)
+    """Make the project roots importable before pytest imports the initial ``conftest.py`` files."""
+    for folder in _named_folders(early_config):
+        for directory in (*folder.parents, folder, *folder.glob("test*")):
+            pytest_collect_directory(directory)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """
-    Say if a test cannot be imported as another project's package of the same name lies over this one.
-
-    Args:
-        report:
-            What came of collecting.
-    """
+    """Report an import failure that is due to another distribution overwriting this package."""
     if report.failed and "promptkit" in str(report.longrepr):
         from promptkit.errors.distribution import other_package
 
@@ -229,24 +184,20 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)  # pytest 7 does not have this hook
 def pytest_collect_directory(path: Path) -> None:
-    """
-    Make the root of a folder's project importable before the ``conftest.py`` in it is imported.
-    """
+    """Make the root of a folder's project importable before its ``conftest.py`` is imported."""
     if (path / "conftest.py").exists():
         make_importable(path)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path: Path) -> None:
-    """
-    Make the root of a test's project importable before the test is imported.
-    """
+    """Make the root of a test's project importable before the test is imported."""
     make_importable(module_path.parent)
 
 
-def _named(config: pytest.Config) -> Iterator[Path]:
-    """Yield the folders that the command line names, or the one in which pytest was started."""
-    started = config.invocation_params.dir
-    for argument in getattr(config.known_args_namespace, "file_or_dir", None) or [started]:
-        path = started / str(argument).partition("::")[0]
+def _named_folders(config: pytest.Config) -> Iterator[Path]:
+    """Yield the folders named on the command line, or the one where pytest was started."""
+    start = config.invocation_params.dir
+    for argument in getattr(config.known_args_namespace, "file_or_dir", None) or [start]:
+        path = start / str(argument).partition("::")[0]
         yield path if path.is_dir() else path.parent

@@ -1,4 +1,4 @@
-"""What a client receives, from JSON to values: messages, lists, what resources hold, and errors."""
+"""Data that a client receives, decoded from JSON: messages, lists, resources and errors."""
 
 from base64 import b64decode
 from collections.abc import Callable, Mapping
@@ -31,20 +31,20 @@ __all__ = [
 
 class ListedArgument(Struct, frozen=True):
     """
-    An argument of a prompt, as a client sees it in the list.
+    An argument in the listing of a prompt.
 
     Args:
         name:
-            What it is sent under.
+            The name to send it under.
 
         title:
-            What people see in place of the name.
+            The title shown in place of the name.
 
         description:
             What to enter.
 
         required:
-            Whether it has to be sent.
+            Whether the argument is required.
     """
 
     name: str
@@ -55,17 +55,17 @@ class ListedArgument(Struct, frozen=True):
 
 class ListedIcon(Struct, frozen=True, rename="camel"):
     """
-    A picture of a prompt, as a client sees it in the list.
+    An icon in the listing of a prompt or tool.
 
     Args:
         src:
             Its URI.
 
         mime_type:
-            Its type.
+            Its MIME type.
 
         sizes:
-            The sizes that it may be shown in, as in ``48x48``.
+            The sizes it is meant for, such as ``48x48``.
 
         theme:
             ``"light"`` or ``"dark"``.
@@ -79,23 +79,23 @@ class ListedIcon(Struct, frozen=True, rename="camel"):
 
 class ListedPrompt(Struct, frozen=True):
     """
-    A prompt, as a client sees it in the list. What its revision does not have is None or empty.
+    A prompt in the list. Fields that its revision lacks are None or empty.
 
     Args:
         name:
-            What is asked for.
+            The name to request it with.
 
         title:
-            What people see in place of the name.
+            The title shown in place of the name.
 
         description:
-            What it is for.
+            The purpose of the prompt.
 
         arguments:
-            What it may be asked, in the order of its signature.
+            Its arguments, in the order of its signature.
 
         icons:
-            Its pictures.
+            Its icons.
 
         meta:
             Its ``_meta``.
@@ -111,23 +111,23 @@ class ListedPrompt(Struct, frozen=True):
 
 class ListedResource(Struct, frozen=True, rename="camel"):
     """
-    A resource, as a client sees it in the list.
+    A resource in the list.
 
     Args:
         uri:
-            What it is read under.
+            The URI to read it with.
 
         name:
-            What its author calls it.
+            The author's name for it.
 
         title:
-            What people see in place of the name.
+            The title shown in place of the name.
 
         description:
-            What it is.
+            A description of the resource.
 
         mime_type:
-            Its type.
+            Its MIME type.
     """
 
     uri: str
@@ -139,23 +139,23 @@ class ListedResource(Struct, frozen=True, rename="camel"):
 
 class ListedResourceTemplate(Struct, frozen=True, rename="camel"):
     """
-    A family of resources, as a client sees it in the list.
+    A resource template in the list.
 
     Args:
         uri_template:
-            The URIs that it has, with variables in braces.
+            The URI template, with variables in braces.
 
         name:
-            What its author calls it.
+            The author's name for it.
 
         title:
-            What people see in place of the name.
+            The title shown in place of the name.
 
         description:
-            What it is.
+            A description of its resources.
 
         mime_type:
-            The type of each.
+            The MIME type of its resources.
     """
 
     uri_template: str
@@ -167,20 +167,20 @@ class ListedResourceTemplate(Struct, frozen=True, rename="camel"):
 
 class ToolHints(Struct, frozen=True):
     """
-    What a client may expect of a tool. What is not said is None.
+    Hints about a tool's behaviour. Hints that the server omits are None.
 
     Args:
         read_only:
-            Whether a call changes nothing.
+            Whether the tool changes nothing.
 
         idempotent:
-            Whether a second call has no further effect.
+            Whether a repeated call has no further effect.
 
         open_world:
-            Whether it uses things outside of the recipes.
+            Whether it interacts with anything outside the recipes.
 
         destructive:
-            Whether what it changes may be lost.
+            Whether its changes can destroy data.
     """
 
     read_only: bool | None = field(default=None, name="readOnlyHint")
@@ -191,26 +191,26 @@ class ToolHints(Struct, frozen=True):
 
 class ListedTool(Struct, frozen=True, rename="camel"):
     """
-    A tool, as a client sees it in the list. What its revision does not have is None or empty.
+    A tool in the list. Fields that its revision lacks are None or empty.
 
     Args:
         name:
-            What is called.
+            The name to call it with.
 
         input_schema:
             The JSON Schema of its arguments.
 
         title:
-            What people see in place of the name.
+            The title shown in place of the name.
 
         description:
-            What it is for.
+            The purpose of the tool.
 
         annotations:
-            What a client may expect of it.
+            Hints about its behaviour.
 
         icons:
-            Its pictures.
+            Its icons.
 
         meta:
             Its ``_meta``.
@@ -227,14 +227,15 @@ class ListedTool(Struct, frozen=True, rename="camel"):
 
 class CalledTool(Struct, frozen=True):
     """
-    What a client receives for a call of a tool.
+    The result of a tool call.
 
     Args:
         content:
-            One block for each part. Of several turns, a text such as ``[assistant]`` begins each.
+            One block per part. If there are several turns, each starts with a text block such as
+            ``[assistant]``.
 
         is_error:
-            Whether the content says what was wrong.
+            Whether the content is an error message.
     """
 
     content: tuple[Content, ...]
@@ -242,28 +243,22 @@ class CalledTool(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """All text in it, with a blank line between the blocks."""
+        """All its text, with a blank line between blocks."""
         return "\n\n".join("\n".join(content.texts) for content in self.content)
 
 
 def called_tool_of(result: Mapping[str, Any]) -> CalledTool:
-    """
-    Return a result of ``tools/call``.
-    """
+    """Decode a result of ``tools/call``."""
     return CalledTool(tuple(map(_content, result["content"])), result.get("isError", False))
 
 
 def workflow_of(result: Mapping[str, Any]) -> Workflow:
-    """
-    Return the messages of a result of ``prompts/get``.
-    """
+    """Decode the messages of a ``prompts/get`` result."""
     return Workflow(Message(message["role"], _content(message["content"])) for message in result["messages"])
 
 
 def document_of(contents: Mapping[str, Any], **annotations: Any) -> EmbeddedResource:
-    """
-    Return one document, of a message or of a result of ``resources/read``.
-    """
+    """Decode the contents of a resource, from a message or a ``resources/read`` result."""
     blob = contents.get("blob")
     return EmbeddedResource(
         contents["uri"],
@@ -275,9 +270,9 @@ def document_of(contents: Mapping[str, Any], **annotations: Any) -> EmbeddedReso
 
 
 def _content(block: Mapping[str, Any]) -> Content:
-    said = block.get("annotations", {})
-    annotations = {name: said[key] for name, key in _ANNOTATIONS.items() if key in said}
-    return _KINDS[block["type"]](block, annotations)
+    fields = block.get("annotations", {})
+    annotations = {name: fields[key] for name, key in _ANNOTATIONS.items() if key in fields}
+    return _DECODERS[block["type"]](block, annotations)
 
 
 def _link(block: Mapping[str, Any], annotations: Mapping[str, Any]) -> ResourceLink:
@@ -292,33 +287,33 @@ def _link(block: Mapping[str, Any], annotations: Mapping[str, Any]) -> ResourceL
     )
 
 
-#: What each annotation of content is called in a block.
+#: The names of annotations in a content block.
 _ANNOTATIONS: Final = {"audience": "audience", "priority": "priority", "last_modified": "lastModified"}
 
-#: What makes content of a block, by the block's type.
-_KINDS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Content]]] = {
-    "text": lambda block, said: Text(block["text"], **said),
-    "image": lambda block, said: Image(b64decode(block["data"]), block["mimeType"], **said),
-    "audio": lambda block, said: Audio(b64decode(block["data"]), block["mimeType"], **said),
-    "resource": lambda block, said: document_of(block["resource"], **said),
+#: Functions that decode a content block, by its type.
+_DECODERS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Content]]] = {
+    "text": lambda block, annotations: Text(block["text"], **annotations),
+    "image": lambda block, annotations: Image(b64decode(block["data"]), block["mimeType"], **annotations),
+    "audio": lambda block, annotations: Audio(b64decode(block["data"]), block["mimeType"], **annotations),
+    "resource": lambda block, annotations: document_of(block["resource"], **annotations),
     "resource_link": _link,
 }
 
 
 class ProtocolError(PromptkitError):
     """
-    A request was answered with an error.
+    The response to a request is an error.
 
     Args:
         code:
-            What kind of error it is: -32602 for a name or for arguments that do not fit, and for what
-            the prompt's author tells people; -32603 where the prompt failed.
+            The error code: -32602 for an unknown name, invalid arguments or a `PromptError`; -32603 if
+            rendering failed.
 
         message:
-            What the person at the client reads.
+            The message for the user.
 
         data:
-            The same for machines; None if there is nothing more to say.
+            Machine-readable details; None if there are none.
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:

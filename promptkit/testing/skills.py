@@ -1,5 +1,5 @@
 """
-Skills as a client receives them: listed, and read as hosts have to read them, with every byte verified.
+Skills as a client receives them: their listings, and their files, verified like a host must.
 
 See https://modelcontextprotocol.io/extensions/skills.
 """
@@ -19,17 +19,17 @@ from promptkit.language.documents import EmbeddedResource
 
 class ListedSkillFile(Struct, frozen=True):
     """
-    A file of a skill, as the list shows it.
+    A file in the listing of a skill.
 
     Args:
         uri:
-            What it is read under.
+            The URI to read it with.
 
         digest:
             ``sha256:`` and 64 hexadecimal digits.
 
         size:
-            How many bytes it has.
+            Its size in bytes.
     """
 
     uri: str
@@ -39,17 +39,17 @@ class ListedSkillFile(Struct, frozen=True):
 
 class ListedSkill(Struct, frozen=True):
     """
-    A skill, as a client sees it in the list.
+    The listing of a skill.
 
     Args:
         uri:
             The URI of its ``SKILL.md``.
 
         frontmatter:
-            What ``SKILL.md`` begins with.
+            The frontmatter of ``SKILL.md``.
 
         resources:
-            All of its files.
+            All its files.
     """
 
     uri: str
@@ -58,24 +58,24 @@ class ListedSkill(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The skill's name."""
         name: str = self.frontmatter["name"]
         return name
 
 
 class ReceivedSkill(Struct, frozen=True):
     """
-    A skill with its files, each of which is what the list said.
+    A skill with its files, which match the listing.
 
     Args:
         listed:
-            What the list says of it.
+            Its listing.
 
         text:
-            The Markdown of ``SKILL.md``, without what precedes it.
+            The Markdown of ``SKILL.md`` after the frontmatter.
 
         files:
-            What each file holds, by its path in the skill.
+            The contents of its files, by their paths in the skill.
     """
 
     listed: ListedSkill
@@ -84,31 +84,29 @@ class ReceivedSkill(Struct, frozen=True):
 
 
 class SkillMismatchError(PromptkitError):
-    """
-    What was read of a skill is not what the list says: a host has to refuse it.
-    """
+    """The files of a skill differ from its listing; a host must reject it."""
 
 
 def received_skill(listed: ListedSkill, read: Callable[[str], EmbeddedResource]) -> ReceivedSkill:
     """
-    Read all files of a skill, and verify them as a host must.
+    Read all files of a skill, and verify them like a host must.
 
     Args:
         listed:
-            What ``skills/get`` says of it.
+            The skill's listing.
 
         read:
-            Reads a resource.
+            A function that reads a resource.
 
     Raises:
-        SkillMismatchError: With the first thing that differs.
+        SkillMismatchError: For the first difference.
 
         ProtocolError: If a file cannot be read.
     """
     folder = listed.uri.removesuffix(f"/{SKILL_FILE}")
     files: dict[str, bytes] = {}
     for entry in listed.resources:
-        _check(entry.uri.startswith(f"{folder}/"), f"{entry.uri!r} is no file of {folder!r}")
+        _check(entry.uri.startswith(f"{folder}/"), f"{entry.uri!r} is not a file of {folder!r}")
         path = unquote(entry.uri.removeprefix(f"{folder}/"))
         _check(path not in files, f"{path!r} is listed twice")
         document = read(entry.uri)
@@ -120,15 +118,15 @@ def received_skill(listed: ListedSkill, read: Callable[[str], EmbeddedResource])
     _check(SKILL_FILE in files, f"{SKILL_FILE} is not among its files")
     try:
         fields, text, _ = read_skill(files[SKILL_FILE])
-    except FrontmatterError as fault:
-        raise SkillMismatchError(str(fault)) from None
+    except FrontmatterError as error:
+        raise SkillMismatchError(str(error)) from None
     for key in dict.fromkeys((*fields, *listed.frontmatter)):
-        said, found = listed.frontmatter.get(key), fields.get(key)
-        _check(said == found, f"{key} is {found!r} in {SKILL_FILE}, and {said!r} in the list")
+        listed_value, value = listed.frontmatter.get(key), fields.get(key)
+        _check(listed_value == value, f"{key} is {value!r} in {SKILL_FILE}, and {listed_value!r} in the list")
     _check(folder.rpartition("/")[2] == fields.get("name"), f"{listed.uri!r} does not have its name")
     return ReceivedSkill(listed, text, files)
 
 
-def _check(holds: bool, fault: str) -> None:  # noqa: FBT001 (it is what is checked)
-    if not holds:
-        raise SkillMismatchError(fault)
+def _check(is_valid: bool, message: str) -> None:  # noqa: FBT001 (the condition to check)
+    if not is_valid:
+        raise SkillMismatchError(message)

@@ -1,4 +1,4 @@
-"""Snapshots of what was rendered: a readable Markdown file for each, by syrupy."""
+"""Snapshots of renderings: one readable Markdown file each, managed by syrupy."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from syrupy.data import SnapshotCollection
 
-#: A larger file is not a snapshot.
+#: The maximum size of a snapshot in bytes.
 _MAX_BYTES: Final = 1 << 26
 
 
 class MarkdownSnapshots(SingleFileSnapshotExtension):
     """
-    Keeps each snapshot in a file of its own, as a transcript: media by their type, size and digest.
+    A syrupy extension that stores each snapshot as a transcript in a separate Markdown file.
 
-    Workflows that differ have files that differ, in at least one visible character.
+    Media appear as their type, size and digest. Files of different workflows differ in a visible character.
     """
 
     _write_mode = WriteMode.TEXT
@@ -36,17 +36,17 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
 
     def serialize(self, data: Any, **_: Any) -> str:
         """
-        Return what the file holds of a workflow, a message, content or text.
+        Return the file contents for a workflow, a message, content or text.
 
         Args:
             data:
-                What was rendered.
+                The rendering.
 
             **_:
-                What syrupy leaves out of other data.
+                Options of syrupy for other data.
 
         Raises:
-            TypeError: If it is something else.
+            TypeError: If *data* has another type.
         """
         if isinstance(data, str):
             text = visible_line_ends(data)
@@ -58,45 +58,45 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
         return f"{text}\n"
 
     def read_snapshot_data_from_location(self, *, snapshot_location: str, **_: Any) -> str | None:
-        """Return the text of a snapshot; None if there is none. A pipe is not waited for."""
+        """Return the text of a snapshot; None if it does not exist. Pipes do not block."""
         try:
-            return _text_of(snapshot_location)
+            return _read_snapshot(snapshot_location)
         except FileNotFoundError:
             return None
 
     @classmethod
     def write_snapshot_collection(cls, *, snapshot_collection: "SnapshotCollection", **_: Any) -> None:
-        """Write a snapshot. Links and pipes in its place are refused."""
+        """Write a snapshot. Refuse to write through links and pipes."""
         text = next(iter(snapshot_collection)).data
         replace_regular_file(snapshot_collection.location, str(text).encode())
 
 
-def _text_of(file: str) -> str:
+def _read_snapshot(file: str) -> str:
     """Return the text of a snapshot. Raises OSError if it cannot be read, ValueError if it is not UTF-8."""
     text = read_regular_file(file, _MAX_BYTES).decode()
-    return text.replace("\r\n", "\n").replace("\r", "\n")  # as version control may write it
+    return text.replace("\r\n", "\n").replace("\r", "\n")  # version control can change line ends
 
 
 def changes_of(
     prompt: CompiledPrompt, case: Case, rendered: Workflow, snapshot: "SnapshotAssertion"
 ) -> str | None:
     """
-    Return how a case differs from its snapshot; None if it is equal, or has none.
+    Return a diff of a case and its snapshot; None if they are equal, or there is no snapshot.
 
-    With ``--snapshot-update`` it gets one. Secrets are hidden in it.
+    With ``--snapshot-update``, the snapshot is written. Secrets are redacted.
     """
     file = snapshot.extension.get_location(test_location=snapshot.test_location, index=0)
     if not (snapshot.update_snapshots or Path(file).exists()):
         return None
     text = Redactor.of(prompt.arguments, case.sent()).redacted(transcript(rendered))
-    which = f"prompt {prompt.name!r}: the case {case.name!r}"
+    label = f"prompt {prompt.name!r}: the case {case.name!r}"
     try:
-        before = None if snapshot.update_snapshots else _text_of(file)
+        old_text = None if snapshot.update_snapshots else _read_snapshot(file)
         if text == snapshot:
             return None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        return f"{which} has a snapshot that cannot be used: {file}: {reason}"
+        return f"{label} has a snapshot that cannot be used: {file}: {reason}"
     return differences(
-        f"{which} says something else (- snapshot, + now)", before or "", visible_line_ends(text)
+        f"{label} renders another text (- snapshot, + now)", old_text or "", visible_line_ends(text)
     )

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: the arguments that a client may send to a prompt, from their types."""
+"""Hypothesis strategies for the arguments that a client can send to a prompt, derived from their types."""
 
 import os
 import sys
@@ -31,20 +31,20 @@ with needed_by("making arguments up (wire_arguments, call_arguments, pytest --pr
 AnyPrompt: TypeAlias = Prompt[..., Any] | CompiledPrompt
 Values: TypeAlias = st.SearchStrategy[Any]
 
-#: The records that a value lies in, by their classes: one may contain itself.
+#: The classes of the records around a value: a class can contain itself.
 Outer: TypeAlias = tuple[type, ...]
 
-#: What constraints say of a type, by their names in `msgspec.Meta`.
+#: Constraints of a type, by their names in `msgspec.Meta`.
 Bounds: TypeAlias = dict[str, Any]
 
-#: How many items a list has beyond those that it must have, and how often a class lies in itself.
-_ITEMS: Final = 4
-_DEPTH: Final = 2
+#: The number of items that a list can have beyond its minimum, and of levels of a recursive class.
+_EXTRA_ITEMS: Final = 4
+_MAX_DEPTH: Final = 2
 
-#: The constraints that are made use of: those of `msgspec.Meta`, and those of pydantic by the same names.
+#: The supported constraints: those of `msgspec.Meta`, and those of Pydantic with the same names.
 _BOUNDS: Final = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
 
-#: The largest whole number that every program reads from JSON.
+#: The largest signed 64-bit integer; JSON parsers can reject larger ones.
 _LARGEST: Final = 2**63 - 1
 
 _OFFSETS: Final = (UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=3)))
@@ -60,59 +60,59 @@ _PATHS: Final = st.from_regex(r"\.{0,2}/?[\w .-]+(/[\w .-]+){0,2}", fullmatch=Tr
 
 def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
     """
-    Return a strategy for what a client may send to *prompt*, as text, by argument name.
+    Return a strategy for the arguments of *prompt* as clients send them: strings by argument name.
 
-    It makes values of every type that a parameter can have, among them the examples of its author, and the
-    cases that are not refused. What has a default is also left out, or left blank as in a form. Of a type
-    that `promptkit.register_type` has taught, hypothesis makes the values: teach it by
-    ``hypothesis.strategies.register_type_strategy`` if it cannot.
+    It generates values of every supported parameter type, and includes the author's examples and the cases
+    that render. Optional arguments are sometimes omitted, or blank as in a form. Hypothesis generates values
+    of types registered with `promptkit.register_type`; if it cannot, register a strategy with
+    ``hypothesis.strategies.register_type_strategy``.
 
     Args:
         prompt:
             The prompt.
 
     Raises:
-        CompileError: If the prompt cannot be served as it is written.
+        CompileError: If the prompt does not compile.
     """
     compiled = _compiled(prompt)
     arguments = compiled.arguments.ordered
-    made = st.fixed_dictionaries(
+    values = st.fixed_dictionaries(
         {argument.name: argument_texts(argument) for argument in arguments if not argument.has_default},
         optional={argument.name: argument_texts(argument) for argument in arguments if argument.has_default},
     )
-    saved = [sent for case, sent in sendable(compiled.saved()) if case.refusal is None]
-    return st.sampled_from(saved) | made if saved else made
+    cases = [sent for case, sent in sendable(compiled.saved()) if case.refusal is None]
+    return st.sampled_from(cases) | values if cases else values
 
 
 def call_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, Any]]:
     """
-    Return a strategy for keyword arguments to call *prompt* with: what `wire_arguments` makes, as values.
+    Return a strategy for keyword arguments of *prompt*: those of `wire_arguments`, converted to values.
 
     Args:
         prompt:
             The prompt.
 
     Raises:
-        CompileError: If the prompt cannot be served as it is written.
+        CompileError: If the prompt does not compile.
     """
     return wire_arguments(prompt).map(_compiled(prompt).arguments.read)
 
 
 def try_generated(prompt: AnyPrompt, test: Callable[[dict[str, str]], None]) -> None:
     """
-    Call *test* with arguments that are made up for *prompt*: the same ones each time where ``CI`` is set.
+    Call *test* with arguments generated for *prompt*, which are the same each time if ``CI`` is set.
 
     Raises:
-        Exception: Whatever *test* raises for the simplest arguments.
+        Exception: Any exception that *test* raises for the simplest arguments.
     """
-    tried = settings(
+    configured = settings(
         deadline=None,
         derandomize=settings().derandomize or "CI" in os.environ,
         report_multiple_bugs=False,
         print_blob=False,
         suppress_health_check=list(HealthCheck),
     )
-    tried(given(wire_arguments(prompt))(test))()
+    configured(given(wire_arguments(prompt))(test))()
 
 
 def _compiled(prompt: AnyPrompt) -> CompiledPrompt:
@@ -120,9 +120,9 @@ def _compiled(prompt: AnyPrompt) -> CompiledPrompt:
 
 
 def argument_texts(argument: Argument) -> st.SearchStrategy[str]:
-    """Return a strategy for the text of one argument, which its parameter reads."""
+    """Return a strategy for texts of one argument that its parameter accepts."""
 
-    def is_read(text: str) -> bool:
+    def is_valid(text: str) -> bool:
         if not text and not argument.blank_is_value:
             return argument.has_default
         try:
@@ -131,16 +131,16 @@ def argument_texts(argument: Argument) -> st.SearchStrategy[str]:
             return False
         return True
 
-    # People write choices and examples otherwise than programs do, and leave fields of a form empty.
+    # Choices and examples can have other spellings, and fields of a form can be blank.
     texts = [*argument.reader.values, *map(text_of, argument.examples)]
     if argument.has_default and not argument.blank_is_value:
         texts.append("")
-    made = _values(argument.annotation).filter(lambda value: value is not None).map(text_of)
-    return (st.sampled_from(texts) | made if texts else made).filter(is_read)
+    values = _values(argument.annotation).filter(lambda value: value is not None).map(text_of)
+    return (st.sampled_from(texts) | values if texts else values).filter(is_valid)
 
 
 def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one for each kind of type)
-    """Return a strategy for the JSON values that a type may take."""
+    """Return a strategy for the JSON values that a type accepts."""
     kind, bounds = _bounded(annotation)
     if kind in _SCALARS:
         return _SCALARS[kind](bounds)
@@ -156,38 +156,38 @@ def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one
         return st.tuples(*(_values(item, outer) for item in get_args(kind))).map(list)
     if hasattr(kind, "__pydantic_fields__"):
         return _model(kind, outer)
-    return _record(kind, outer) if kinds.has_parts(kind) else st.from_type(kind).map(_written)
+    return _record(kind, outer) if kinds.has_parts(kind) else st.from_type(kind).map(_to_json)
 
 
 def _bounded(annotation: Any) -> tuple[Any, Bounds]:
-    """Return a type without what is around it, and the bounds that it has there."""
+    """Unwrap a type, and return it with its constraints."""
     bounds: Bounds = {}
     while kinds.is_constrained(annotation := kinds.plain(annotation)):
         for note in annotation.__metadata__:
-            found = {name: getattr(note, name, None) for name in _BOUNDS}
-            bounds |= {name: value for name, value in found.items() if value is not None}
+            constraints = {name: getattr(note, name, None) for name in _BOUNDS}
+            bounds |= {name: value for name, value in constraints.items() if value is not None}
         annotation = annotation.__origin__
     return annotation, bounds
 
 
 def _integers(bounds: Bounds) -> Values:
-    least = bounds["gt"] + 1 if "gt" in bounds else bounds.get("ge", -_LARGEST)
-    most = bounds["lt"] - 1 if "lt" in bounds else bounds.get("le", _LARGEST)
+    minimum = bounds["gt"] + 1 if "gt" in bounds else bounds.get("ge", -_LARGEST)
+    maximum = bounds["lt"] - 1 if "lt" in bounds else bounds.get("le", _LARGEST)
     step = bounds.get("multiple_of", 1)
-    return st.integers(-(-least // step), most // step).map(lambda number: number * step)
+    return st.integers(-(-minimum // step), maximum // step).map(lambda number: number * step)
 
 
 def _floats(bounds: Bounds) -> Values:
-    least, most = bounds.get("gt", bounds.get("ge")), bounds.get("lt", bounds.get("le"))
+    minimum, maximum = bounds.get("gt", bounds.get("ge")), bounds.get("lt", bounds.get("le"))
     if step := bounds.get("multiple_of"):
-        lowest = None if least is None else ceil(least / step)
-        highest = None if most is None else floor(most / step)
+        lowest = None if minimum is None else ceil(minimum / step)
+        highest = None if maximum is None else floor(maximum / step)
         return st.integers(lowest, highest).map(lambda number: number * step)
-    finite = st.floats(least, most, allow_nan=False, allow_infinity=False)
+    finite = st.floats(minimum, maximum, allow_nan=False, allow_infinity=False)
     return finite.filter(lambda number: number not in (bounds.get("gt"), bounds.get("lt")))
 
 
-def _texts_of(bounds: Bounds) -> Values:
+def _strings(bounds: Bounds) -> Values:
     if "pattern" in bounds:
         return st.from_regex(bounds["pattern"], alphabet=st.characters(codec="utf-8"))
     return st.text(min_size=bounds.get("min_length", 0), max_size=bounds.get("max_length"))
@@ -198,26 +198,28 @@ def _bytes(bounds: Bounds) -> Values:
 
 
 def _moments(make: Callable[..., Values]) -> Callable[[Bounds], Values]:
-    """Make times, whose type may ask for an offset, or refuse one."""
+    """Return a strategy for dates or times, with or without UTC offsets as the type requires."""
     zones = {None: (None, *_OFFSETS), True: _OFFSETS, False: (None,)}
     return lambda bounds: make(timezones=st.sampled_from(zones[bounds.get("tz")])).map(json_of)
 
 
 def _list(kind: Any, bounds: Bounds, outer: Outer) -> Values:
     items = _values((*get_args(kind), Any)[0], outer)
-    if items.is_empty:  # deep in a class that contains itself
+    if items.is_empty:  # at the maximum depth of a recursive class
         return st.just([])
     is_set = issubclass(get_origin(kind) or kind, AbstractSet)
-    least, most = _sizes(bounds)
+    minimum, maximum = _sizes(bounds)
     unique = msgspec.json.encode if is_set else None
-    return st.lists(items, min_size=least, max_size=most, unique_by=unique)
+    return st.lists(items, min_size=minimum, max_size=maximum, unique_by=unique)
 
 
 def _dict(kind: Any, bounds: Bounds, outer: Outer) -> Values:
     key, value = get_args(kind) or (Any, Any)
     keys, values = st.text() if key is Any else _values(key, outer).map(_key), _values(value, outer)
-    least, most = _sizes(bounds)
-    return st.just({}) if values.is_empty else st.dictionaries(keys, values, min_size=least, max_size=most)
+    minimum, maximum = _sizes(bounds)
+    return (
+        st.just({}) if values.is_empty else st.dictionaries(keys, values, min_size=minimum, max_size=maximum)
+    )
 
 
 def _key(value: Any) -> str:
@@ -225,39 +227,39 @@ def _key(value: Any) -> str:
 
 
 def _sizes(bounds: Bounds) -> tuple[int, int]:
-    least = bounds.get("min_length", 0)
-    return least, min(least + _ITEMS, bounds.get("max_length", sys.maxsize))
+    minimum = bounds.get("min_length", 0)
+    return minimum, min(minimum + _EXTRA_ITEMS, bounds.get("max_length", sys.maxsize))
 
 
 def _record(kind: Any, outer: Outer) -> Values:
-    """Return a strategy for a class with named members."""
-    made = get_origin(kind) or kind
-    if outer.count(made) >= _DEPTH:
+    """Return a strategy for a record: a class with named members."""
+    cls = get_origin(kind) or kind
+    if outer.count(cls) >= _MAX_DEPTH:
         return st.nothing()
-    members = [(member, _values(member.type, (*outer, made))) for member in _members(kind)]
-    config = getattr(made, "__struct_config__", None)
+    members = [(member, _values(member.type, (*outer, cls))) for member in _members(kind)]
+    config = getattr(cls, "__struct_config__", None)
     tag = {config.tag_field: st.just(config.tag)} if config and config.tag_field else {}
-    if kinds.is_named_tuple(made) or (config and config.array_like):
+    if kinds.is_named_tuple(cls) or (config and config.array_like):
         return _array([*tag.values()], members)
     required = {member.name: values for member, values in members if member.required}
-    optional = {one.name: values for one, values in members if not (one.required or values.is_empty)}
+    optional = {member.name: values for member, values in members if not (member.required or values.is_empty)}
     return st.fixed_dictionaries(required | tag, optional=optional)
 
 
 def _model(kind: Any, outer: Outer) -> Values:
-    """Return a strategy for a class of pydantic's. What its validators refuse is left out later."""
-    if outer.count(kind) >= _DEPTH:
+    """Return a strategy for a Pydantic model. Values that its validators reject are filtered out later."""
+    if outer.count(kind) >= _MAX_DEPTH:
         return st.nothing()
     required, optional = {}, {}
     for name, field in kind.__pydantic_fields__.items():
         values = _values(Annotated[(field.annotation, *(field.metadata or [None]))], (*outer, kind))
-        if name == "root":  # a RootModel is this member
+        if name == "root":  # the only member of a RootModel
             return values
-        known = field.validation_alias if isinstance(field.validation_alias, str) else field.alias or name
+        alias = field.validation_alias if isinstance(field.validation_alias, str) else field.alias or name
         if field.is_required():
-            required[known] = values
+            required[alias] = values
         elif not values.is_empty:
-            optional[known] = values
+            optional[alias] = values
     return st.fixed_dictionaries(required, optional=optional)
 
 
@@ -269,28 +271,30 @@ def _members(kind: Any) -> list[kinds.Member]:
 
 
 def _array(tag: list[Values], members: list[tuple[kinds.Member, Values]]) -> Values:
-    """Return a strategy for a record that is an array in JSON, whose last members may be left out."""
-    least = max((at for at, (member, _) in enumerate(members, start=1) if member.required), default=0)
+    """Return a strategy for a record that is an array in JSON; optional members at its end can be omitted."""
+    minimum = max(
+        (number for number, (member, _) in enumerate(members, start=1) if member.required), default=0
+    )
     values = [*tag, *(values for _, values in members)]
-    ends = range(len(tag) + least, len(values) + 1)
+    ends = range(len(tag) + minimum, len(values) + 1)
     return st.one_of([st.tuples(*values[:end]).map(list) for end in ends])
 
 
-def _written(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     try:
         return json_of(value)
-    except Exception:  # noqa: BLE001 (an author's function may be unable to write what was made up)
+    except Exception:  # noqa: BLE001 (a registered function can fail for generated values)
         reject()
 
 
-#: The smallest files, in base64: a picture of one pixel, and recordings of nothing.
+#: The smallest files, in base64: images of one pixel, and an empty recording.
 _PICTURES: Final = (
     "R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=",
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC",
 )
 _RECORDINGS: Final = ("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQIAAACAgA==",)
 
-_SAID: Final = st.text(min_size=1).filter(lambda text: not text.isspace())
+_CONTENT_TEXTS: Final = st.text(min_size=1).filter(lambda text: not text.isspace())
 
 
 def _block(kind: str, **members: Values) -> Values:
@@ -298,32 +302,32 @@ def _block(kind: str, **members: Values) -> Values:
 
 
 _BLOCKS: Final = st.one_of(
-    _block("text", text=_SAID),
+    _block("text", text=_CONTENT_TEXTS),
     _block("image", data=st.sampled_from(_PICTURES)),
     _block("audio", data=st.sampled_from(_RECORDINGS)),
-    _block("resource_link", uri=st.just("file:///notes.txt"), name=_SAID),
+    _block("resource_link", uri=st.just("file:///notes.txt"), name=_CONTENT_TEXTS),
 )
-_TURNS: Final = st.fixed_dictionaries(
+_MESSAGES: Final = st.fixed_dictionaries(
     {
         "role": st.sampled_from(["user", "assistant"]),
-        "content": _SAID | _BLOCKS | st.lists(_BLOCKS, min_size=1, max_size=1),
+        "content": _CONTENT_TEXTS | _BLOCKS | st.lists(_BLOCKS, min_size=1, max_size=1),
     }
 )
 
-#: What makes values of types with bounds, and of those that hypothesis does not know.
+#: Strategies for types with constraints, and for types that Hypothesis does not support.
 _SCALARS: Final[dict[Any, Callable[[Bounds], Values]]] = {
     **dict.fromkeys((Any, object), lambda _: _ANY),
     NoneType: lambda _: st.none(),
     int: _integers,
     float: _floats,
     Decimal: lambda _: st.decimals(allow_nan=False, allow_infinity=False).map(str),
-    str: _texts_of,
+    str: _strings,
     bytes: _bytes,
     datetime: _moments(st.datetimes),
     time: _moments(st.times),
     Path: lambda _: _PATHS,
     Image: lambda _: st.sampled_from(_PICTURES),
     Audio: lambda _: st.sampled_from(_RECORDINGS),
-    Message: lambda _: _TURNS,
-    Workflow: lambda _: st.lists(_TURNS, max_size=_ITEMS),
+    Message: lambda _: _MESSAGES,
+    Workflow: lambda _: st.lists(_MESSAGES, max_size=_EXTRA_ITEMS),
 }

@@ -1,4 +1,4 @@
-"""Transcripts of messages, as snapshots store them, and how pytest shows that two of them differ."""
+"""Transcripts of messages, as snapshots store them, and diffs of transcripts for pytest."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,18 +13,18 @@ from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
 
-#: What a prompt renders to, or a part of it.
+#: A rendering or a part of one.
 Turns: TypeAlias = Workflow | Message | Content
 
-#: What every content may have, and its text does not show.
+#: Attributes of all content that its text does not show.
 _ANNOTATIONS: Final = ("audience", "priority", "last_modified")
 
-#: A line that begins like the first line of a message.
+#: A line that starts like the head of a message.
 _HEAD: Final = re.compile(r"\\*\[(?:user|assistant|system)\]")
 
-#: Line ends that files and editors change, and the signs that stand for them.
+#: Line ends other than a line feed, which files and editors change, and the symbols shown for them.
 _LINE_ENDS: Final = dict(zip("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", "␍␋␌␜␝␞␤↵¶", strict=True))
-_SIGNS: Final = re.compile(rf"(?<!\\)(\\*+)([{''.join((*_LINE_ENDS, *_LINE_ENDS.values()))}])")
+_SYMBOLS: Final = re.compile(rf"(?<!\\)(\\*+)([{''.join((*_LINE_ENDS, *_LINE_ENDS.values()))}])")
 
 
 class Line(NamedTuple):
@@ -36,7 +36,7 @@ class Line(NamedTuple):
             The line.
 
         turn:
-            The message that it belongs to, for people; ``""`` for content by itself.
+            A label of its message for people; ``""`` for content outside messages.
     """
 
     text: str
@@ -45,32 +45,32 @@ class Line(NamedTuple):
 
 def transcript(value: Turns) -> str:
     """
-    Return all that distinguishes *value* from others: unequal workflows have unequal transcripts.
+    Return a transcript of *value*. Transcripts of unequal workflows differ.
 
-    A line of content that begins like a head, as in ``[user]``, has a backslash in front. Line ends are those
-    of `visible_line_ends`.
+    A content line that starts like a message head, such as ``[user]``, gets a leading backslash. Line ends
+    are those of `visible_line_ends`.
     """
     messages: Iterable[Any] = value.shown if isinstance(value, Workflow) else [value]
-    return "\n\n".join("\n".join(_unmistakable(lines_of(message))) for message in messages)
+    return "\n\n".join("\n".join(_escape_content(lines_of(message))) for message in messages)
 
 
 def visible_line_ends(text: str) -> str:
     """
-    Return *text* with a sign in place of each line end but a line feed: ``␍`` for a carriage return.
+    Replace each line end except the line feed by a symbol, such as ``␍`` for a carriage return.
 
-    A sign that stands in *text* itself has a backslash in front.
+    A symbol in *text* itself gets a leading backslash.
     """
-    return _SIGNS.sub(_sign, text)
+    return _SYMBOLS.sub(_replace_symbol, text)
 
 
-def _sign(found: re.Match[str]) -> str:
-    # Backslashes in front are doubled, so that what is a sign and what was one can be told apart.
-    backslashes, character = found.groups()
+def _replace_symbol(match: re.Match[str]) -> str:
+    # Leading backslashes are doubled, so that replaced and original symbols can be distinguished.
+    backslashes, character = match.groups()
     return backslashes * 2 + _LINE_ENDS.get(character, f"\\{character}")
 
 
-def _unmistakable(lines: Iterable[Line]) -> Iterator[str]:
-    """Yield the head of a message as it is, and its content so that it cannot be taken for a head."""
+def _escape_content(lines: Iterable[Line]) -> Iterator[str]:
+    """Yield the head of a message, and its content lines escaped so that none looks like a head."""
     head, *content = lines
     yield head.text
     for line in content:
@@ -78,29 +78,29 @@ def _unmistakable(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def has_transcript(value: object) -> bool:
-    """Return whether *value* is a workflow, a message, content, or several of these."""
+    """Whether *value* is a workflow, a message, content, or a list or tuple of these."""
     if isinstance(value, Workflow | Message | Content):
         return True
     return isinstance(value, list | tuple) and bool(value) and all(map(has_transcript, value))
 
 
 def lines_of(value: Any) -> Iterator[Line]:
-    """Yield the lines of a workflow, a message, content, several of these, or of anything else."""
+    """Yield the lines of a workflow, a message, content, a list or tuple of these, or any other value."""
     if isinstance(value, Workflow) and value.system is not None:
-        yield from _content(value.system, "[system]", "the system part")
+        yield from _content_lines(value.system, "[system]", "the system part")
     if isinstance(value, Workflow) or _is_conversation(value):
         for number, message in enumerate(value, 1):
-            yield from _turn(message, f"message {number}, {message.role}")
+            yield from _message_lines(message, f"message {number}, {message.role}")
     elif isinstance(value, Message):
-        yield from _turn(value, "")
+        yield from _message_lines(value, "")
     elif isinstance(value, Content):
-        yield from _content(value, type(value).__name__, "")
+        yield from _content_lines(value, type(value).__name__, "")
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value, 1):
-            place = f"item {number}"
-            yield Line(f"{place}:")
+            label = f"item {number}"
+            yield Line(f"{label}:")
             yield from (
-                Line(line.text, f"{place}, {line.turn}" if line.turn else place) for line in lines_of(item)
+                Line(line.text, f"{label}, {line.turn}" if line.turn else label) for line in lines_of(item)
             )
     else:
         yield from map(Line, value.split("\n") if isinstance(value, str) else [describe(value)])
@@ -110,22 +110,22 @@ def _is_conversation(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, Message) for item in value)
 
 
-def _turn(message: Message, turn: str) -> Iterator[Line]:
+def _message_lines(message: Message, turn: str) -> Iterator[Line]:
     kind = "" if isinstance(message.content, Text) else type(message.content).__name__
-    yield from _content(message.content, f"[{message.role}] {kind}".rstrip(), turn)
+    yield from _content_lines(message.content, f"[{message.role}] {kind}".rstrip(), turn)
 
 
-def _content(content: Content, head: str, turn: str) -> Iterator[Line]:
-    """Yield *head* with what the text of the content does not show for certain, and that text."""
-    details = ((name, getattr(content, name)) for name in (*_ANNOTATIONS, *_ambiguous(content)))
-    shown = (f"{name}={_value(value)}" for name, value in details if value not in (None, ()))
-    yield Line(" ".join([head, *shown]), turn)
+def _content_lines(content: Content, head: str, turn: str) -> Iterator[Line]:
+    """Yield *head* with the attributes that the text does not show, and then the text."""
+    details = ((name, getattr(content, name)) for name in (*_ANNOTATIONS, *_hidden_fields(content)))
+    attributes = (f"{name}={_value(value)}" for name, value in details if value not in (None, ()))
+    yield Line(" ".join([head, *attributes]), turn)
     for line in str(content).split("\n"):
         yield Line(line, turn)
 
 
-def _ambiguous(content: Content) -> tuple[str, ...]:
-    """The fields that content leaves out of its text, or that may read there like others."""
+def _hidden_fields(content: Content) -> tuple[str, ...]:
+    """Return the fields that the text of the content omits or shows ambiguously."""
     if isinstance(content, EmbeddedResource):
         return ("mime_type",)
     if isinstance(content, ResourceLink):
@@ -135,68 +135,68 @@ def _ambiguous(content: Content) -> tuple[str, ...]:
 
 
 def _value(value: object) -> str:
-    """Show equal values equally."""
+    """Format a value so that equal values look the same."""
     if isinstance(value, datetime):
         try:
             return value.astimezone(UTC).isoformat()
-        except OverflowError:  # on the first or the last day that there is
+        except OverflowError:  # on the first or last supported day
             return value.isoformat()
     return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
-#: In characters: how long a shown line may be, and how much of it is shown before a difference.
+#: In characters: the maximum length of a line, and the context before a difference in it.
 _MAX_LINE: Final = 100
 _CONTEXT: Final = 40
 
-#: How many lines and characters of an explanation pytest shows by default.
+#: The number of lines and characters of an explanation that pytest shows by default.
 _SHOWN_LINES: Final = 8
 _SHOWN_CHARACTERS: Final = 640
 
-#: A step of a diff, as in difflib: the kind of change, the old range of lines, the new range of lines.
+#: A step of a diff, as in difflib: its kind, the old range of lines, the new range of lines.
 _Opcode: TypeAlias = tuple[str, int, int, int, int]
 
 
-def explain(operator: str, left: object, right: object, *, whole: bool = False) -> list[str] | None:
+def explain(operator: str, left: object, right: object, *, full: bool = False) -> list[str] | None:
     """
-    Explain in lines why a comparison failed; None if it is not about workflows, messages or content.
+    Explain why a comparison failed; return None unless it involves workflows, messages or content.
 
-    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are cut unless *whole*.
+    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are cut unless *full*.
     """
     if operator in ("in", "not in"):
-        looked_for = isinstance(left, str) and isinstance(right, Workflow | Message)
-        return _looked_for(operator, left, right, whole=whole) if looked_for else None
+        is_search = isinstance(left, str) and isinstance(right, Workflow | Message)
+        return _explain_search(operator, left, right, full=full) if is_search else None
     if not (has_transcript(left) or has_transcript(right)):
         return None
     head = f"{type(left).__name__} {operator} {type(right).__name__}"
     if operator == "!=":
-        return [f"{head}: they are equal", *(_shown(line.text, whole=whole) for line in lines_of(left))]
+        return [f"{head}: they are equal", *(_format_line(line.text, full=full) for line in lines_of(left))]
     hint = _hint(left, right)
     differ = "the transcripts differ (- right, + left)"
     head = f"{head}: these are never equal; compare {hint}" if hint else f"{head}: {differ}"
-    found = _fitting(head, lines_of(right), lines_of(left), whole=whole)
-    if hint is None and len(found) == 1:  # the transcripts do not differ
-        return _fitting(head, map(Line, _reprs(right)), map(Line, _reprs(left)), whole=True)
-    return found
+    lines = _trimmed_diff(head, lines_of(right), lines_of(left), full=full)
+    if hint is None and len(lines) == 1:  # the transcripts are equal
+        return _trimmed_diff(head, map(Line, _reprs(right)), map(Line, _reprs(left)), full=True)
+    return lines
 
 
 def differences(head: str, old: str, new: str) -> str:
-    """Return how two texts differ, line by line, below *head*."""
-    return "\n".join(_fitting(head, map(Line, old.splitlines()), map(Line, new.splitlines()), whole=True))
+    """Return a line-by-line diff of two texts under *head*."""
+    return "\n".join(_trimmed_diff(head, map(Line, old.splitlines()), map(Line, new.splitlines()), full=True))
 
 
-def _looked_for(operator: str, text: object, turns: object, *, whole: bool) -> list[str]:
-    """Show all lines where *text* is missing, or the lines that contain it where it should be missing."""
+def _explain_search(operator: str, text: object, turns: object, *, full: bool) -> list[str]:
+    """Return all lines if *text* is missing, or the matching lines if it should be missing."""
     lines = [line.text for line in lines_of(turns)]
-    having = [line for line in lines if str(text) in line]
+    matching = [line for line in lines if str(text) in line]
     outcome = "its text contains that" if operator == "not in" else "no text of it contains that"
-    shown = having if operator == "not in" and having else lines
-    head = f"{_shown(repr(text), whole=whole)} {operator} {type(turns).__name__}: {outcome}"
-    return [head, *(_shown(line, whole=whole) for line in shown)]
+    selected = matching if operator == "not in" and matching else lines
+    head = f"{_format_line(repr(text), full=full)} {operator} {type(turns).__name__}: {outcome}"
+    return [head, *(_format_line(line, full=full) for line in selected)]
 
 
 def _hint(left: object, right: object) -> str | None:
-    """Return what to compare where two values differ because of their types; None if they may be equal."""
-    if all(isinstance(one, Workflow | Message) for one in (left, right)):
+    """Return what to compare if the types make two values unequal; None if they can be equal."""
+    if all(isinstance(value, Workflow | Message) for value in (left, right)):
         return None
     if isinstance(left, type(right)) or isinstance(right, type(left)):
         return None
@@ -213,55 +213,55 @@ def _reprs(value: Any) -> list[str]:
     return [repr(item) for item in items]
 
 
-def _fitting(head: str, old: Iterable[Line], new: Iterable[Line], *, whole: bool) -> list[str]:
-    """Return *head* and the differences, with so much around them that pytest does not cut the changes."""
+def _trimmed_diff(head: str, old: Iterable[Line], new: Iterable[Line], *, full: bool) -> list[str]:
+    """Return *head* and the diff, with as much context as fits into pytest's limits."""
     old, new = list(old), list(new)
     matcher = SequenceMatcher(None, [line.text for line in old], [line.text for line in new])
-    for context, places in ((1, True), (0, True), (0, False)):
+    for context, with_labels in ((1, True), (0, True), (0, False)):
         groups = [list(group) for group in matcher.get_grouped_opcodes(context)]
-        found = [head, *_differences(groups, old, new, places=places, whole=whole)]
-        if whole or (len(found) <= _SHOWN_LINES and sum(map(len, found)) <= _SHOWN_CHARACTERS):
+        lines = [head, *_diff_lines(groups, old, new, with_labels=with_labels, full=full)]
+        if full or (len(lines) <= _SHOWN_LINES and sum(map(len, lines)) <= _SHOWN_CHARACTERS):
             break
-    return found
+    return lines
 
 
-def _differences(
-    groups: Iterable[list[_Opcode]], old: list[Line], new: list[Line], *, places: bool, whole: bool
+def _diff_lines(
+    groups: Iterable[list[_Opcode]], old: list[Line], new: list[Line], *, with_labels: bool, full: bool
 ) -> Iterator[str]:
-    """Yield removed and added lines with those around them, below the message that they are in."""
+    """Yield the diff of each group, with its context, under the label of its message."""
     for group in groups:
         changed = [opcode for opcode in group if opcode[0] != "equal"]
         if not changed:
             continue
         _, i, j, k, _ = changed[0]
         first = old[i] if i < j else new[k]
-        if places and first.turn:
+        if with_labels and first.turn:
             yield f"{first.turn}:"
         for tag, i, j, k, m in group:
             if tag == "equal":
-                yield from (f"  {_shown(line.text, whole=whole)}" for line in old[i:j])
+                yield from (f"  {_format_line(line.text, full=full)}" for line in old[i:j])
             else:
-                yield from _changes(old[i:j], new[k:m], whole=whole)
+                yield from _changes(old[i:j], new[k:m], full=full)
 
 
-def _changes(old: list[Line], new: list[Line], *, whole: bool) -> Iterator[str]:
-    """Yield removed and added lines, in pairs if there are as many of both."""
+def _changes(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str]:
+    """Yield removed and added lines, in pairs if there are equally many."""
     if len(old) != len(new):
-        yield from (f"- {_shown(line.text, whole=whole)}" for line in old)
-        yield from (f"+ {_shown(line.text, whole=whole)}" for line in new)
+        yield from (f"- {_format_line(line.text, full=full)}" for line in old)
+        yield from (f"+ {_format_line(line.text, full=full)}" for line in new)
         return
     for before, after in zip((line.text for line in old), (line.text for line in new), strict=True):
-        alike = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
-        cut = 0 if whole else max(sum(1 for _ in alike) - _CONTEXT, 0)
-        yield f"- {_shown(before, cut, whole=whole)}"
-        yield f"+ {_shown(after, cut, whole=whole)}"
+        common = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+        cut = 0 if full else max(sum(1 for _ in common) - _CONTEXT, 0)
+        yield f"- {_format_line(before, cut, full=full)}"
+        yield f"+ {_format_line(after, cut, full=full)}"
 
 
-def _shown(line: str, cut: int = 0, *, whole: bool = False) -> str:
-    """Return *line*, from *cut* if it is long; as a repr if it has invisible characters."""
-    if not whole and len(line) > _MAX_LINE:
-        behind = line[cut:]
-        rest = "…" if len(behind) > _MAX_LINE else ""
-        line = ("…" if cut else "") + behind[:_MAX_LINE] + rest
+def _format_line(line: str, cut: int = 0, *, full: bool = False) -> str:
+    """Shorten a long line, starting at *cut*, and return it, or its repr if it has invisible characters."""
+    if not full and len(line) > _MAX_LINE:
+        tail = line[cut:]
+        ellipsis = "…" if len(tail) > _MAX_LINE else ""
+        line = ("…" if cut else "") + tail[:_MAX_LINE] + ellipsis
     hidden = line != line.rstrip() or not line.expandtabs(1).isprintable()
     return repr(line) if hidden else line

@@ -1,1 +1,1 @@
-"""Types of arguments: text and JSON are converted to typed values, and back."""
+"""Types of arguments: conversion of text and JSON to typed values, and back."""

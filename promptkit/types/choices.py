@@ -1,4 +1,4 @@
-"""Fixed sets of values, enumerations and ``Literal``: their order, and their readers."""
+"""Choices, which are enumerations and ``Literal``: their order, and their readers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, Flag
@@ -14,24 +14,24 @@ from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_literal, plain
 from promptkit.types.scalars import Reader
 
-#: Longer text is no sum of flags, and takes long to be read as a number.
-_MOST_DIGITS: Final = 40
+#: Longer text is not a sum of flags, and takes long to parse as a number.
+_MAX_DIGITS: Final = 40
 
-#: The values of each ``Literal`` as its author wrote them.
+#: The values of each ``Literal`` in the author's order.
 Orders: TypeAlias = Mapping[frozenset[Any], tuple[Any, ...]]
 
 
 def orders_of(*annotations: Any) -> Orders:
-    """Return the orders of the choices within types, but for those within their classes."""
-    found: dict[frozenset[Any], tuple[Any, ...]] = {}
+    """Return the orders of the choices in types, but not in the members of their classes."""
+    orders: dict[frozenset[Any], tuple[Any, ...]] = {}
     for annotation in map(plain, annotations):
         arguments = get_args(annotation)
-        found |= {_typed(arguments): arguments} if is_literal(annotation) else orders_of(*arguments)
-    return found
+        orders |= {_typed(arguments): arguments} if is_literal(annotation) else orders_of(*arguments)
+    return orders
 
 
 def values_of(tree: mi.LiteralType | mi.EnumType, orders: Orders) -> Iterable[Any]:
-    """Return the values of choices in their author's order."""
+    """Return the values of choices in the author's order."""
     if isinstance(tree, mi.EnumType):
         return tree.cls
     return orders.get(_typed(tree.values), tree.values)
@@ -42,65 +42,67 @@ def _typed(values: Iterable[Any]) -> frozenset[Any]:
 
 
 def enum_reader(annotation: type[Enum]) -> Reader | None:
-    """Make a reader of an enumeration, by value or by name; None if it has no members."""
+    """Return a reader of an enumeration, by value or name; None if it has no members."""
     if not len(annotation):
         return None
     reader = _reader((member, _names_of(member)) for member in annotation)
     return _flags_reader(annotation, reader) if issubclass(annotation, Flag) else reader
 
 
-def _flags_reader(annotation: type[Flag], one: Reader) -> Reader:
-    """Make a reader of flags, of which none may be set, or several: by their names, or by their sum."""
-    every = reduce(or_, annotation).value
+def _flags_reader(annotation: type[Flag], single: Reader) -> Reader:
+    """Return a reader of any combination of flags, by their names or their sum."""
+    all_flags = reduce(or_, annotation).value
 
     def read(value: Any) -> Any:
         if isinstance(value, str) and "|" in value:
-            return reduce(or_, map(one.read, value.split("|")))
-        number = _whole(value) if isinstance(value, str) else value
-        return annotation(number) if type(number) is int and not number & ~every else one.read(value)
+            return reduce(or_, map(single.read, value.split("|")))
+        number = _parse_integer(value) if isinstance(value, str) else value
+        return annotation(number) if type(number) is int and not number & ~all_flags else single.read(value)
 
-    expected = f"{one.expected}, or several with | between them"
-    return structs.replace(one, read=read, expected=expected, hint=expected, is_several=True)
+    expected = f"{single.expected}, or several with | between them"
+    return structs.replace(single, read=read, expected=expected, hint=expected, is_several=True)
 
 
-def _whole(text: str) -> int | None:
-    return int(text) if len(text) <= _MOST_DIGITS and text.strip().isdecimal() else None
+def _parse_integer(text: str) -> int | None:
+    return int(text) if len(text) <= _MAX_DIGITS and text.strip().isdecimal() else None
 
 
 def literal_reader(annotation: Any) -> Reader:
-    """Make a reader of a ``Literal``. None among its values means that nothing was given."""
+    """Return a reader of a ``Literal``. None is not a value: it means that the argument is missing."""
     return _reader((value, _names_of(value)) for value in get_args(annotation) if value is not None)
 
 
 def _names_of(member: Any) -> tuple[Any, ...]:
-    """Return the value of a choice, if that is plain, and its names."""
+    """Return the value of a choice, if it is a scalar, and its names."""
     if isinstance(member, bool):
         return ("yes" if member else "no", member)
     if not isinstance(member, Enum):
         return (member,)
-    names = [name for name, named in type(member).__members__.items() if named is member]
+    names = [name for name, member_value in type(member).__members__.items() if member_value is member]
     return (member.value, *names) if isinstance(member.value, str | int) else tuple(names)
 
 
 def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
-    """Make a reader of values, each with its names, as text or other JSON. The first name is shown."""
+    """Return a reader of values by their names, as text or other JSON. The first name is displayed."""
     choices = list(choices)
     exact, folded = _by_name(choices)
     texts = {name: value for (kind, name), value in exact.items() if kind is str}
-    shown = {str(name): str(names[0]) for _, names in reversed(choices) for name in names}
+    display_names = {str(name): str(names[0]) for _, names in reversed(choices) for name in names}
 
     def read(value: Any) -> Any:
-        if type(value) is str and value in texts:  # nearly always
+        if type(value) is str and value in texts:  # the usual case
             return texts[value]
         if not isinstance(value, str | int | float | bool):
             raise ConversionError
         if isinstance(value, float) and value.is_integer() and (float, value) not in exact:
-            value = int(value)  # 1.0 is an integer, to JSON Schema
+            value = int(value)  # in JSON Schema, 1.0 is an integer
         key = (type(value), value)
         if key in exact:
             return exact[key]
         if not isinstance(value, str) or (text := value.strip().casefold()) not in folded:
-            raise ConversionError(nearest=partial(_nearest, value, shown) if isinstance(value, str) else None)
+            raise ConversionError(
+                nearest=partial(_nearest, value, display_names) if isinstance(value, str) else None
+            )
         return folded[text]
 
     names = tuple(str(names[0]) for _, names in choices)
@@ -108,24 +110,24 @@ def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
 
 
 def one_of(names: Sequence[str]) -> str:
-    """Return what a value has to be, in words."""
+    """Describe the valid names."""
     return repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
 
 
 def _by_name(
     choices: list[tuple[Any, tuple[Any, ...]]],
 ) -> tuple[dict[tuple[type, Any], Any], dict[str, Any]]:
-    """Return the values by type and name, and by name in any case."""
-    # Of several values with one name, the first counts; and the name that is shown before all others.
-    named = [(names[0], value) for value, names in choices]
-    named += [(name, value) for value, names in choices for name in names[1:]]
-    named.reverse()
-    exact: dict[tuple[type, Any], Any] = {(str, str(name)): value for name, value in named}
-    exact |= {(type(name), name): value for name, value in named}
-    return exact, {str(name).casefold(): value for name, value in named}
+    """Return the values by type and name, and by case-folded name."""
+    # If several values share a name, the first value wins, and a first name wins over all other names.
+    pairs = [(names[0], value) for value, names in choices]
+    pairs += [(name, value) for value, names in choices for name in names[1:]]
+    pairs.reverse()
+    exact: dict[tuple[type, Any], Any] = {(str, str(name)): value for name, value in pairs}
+    exact |= {(type(name), name): value for name, value in pairs}
+    return exact, {str(name).casefold(): value for name, value in pairs}
 
 
-def _nearest(text: str, shown: Mapping[str, str]) -> str | None:
-    """Return the shown name of the value whose name is nearest to *text*."""
-    found = nearest(text, shown)
-    return None if found is None else shown[found]
+def _nearest(text: str, display_names: Mapping[str, str]) -> str | None:
+    """Return the first name of the value whose name is most similar to *text*."""
+    name = nearest(text, display_names)
+    return None if name is None else display_names[name]

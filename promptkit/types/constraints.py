@@ -1,7 +1,7 @@
 """
-Constraints, those of `msgspec.Meta` and of time zones: what they add to what is known of a type.
+Constraints of `msgspec.Meta` and of time zones, in descriptions, examples and JSON Schemas.
 
-Each function takes a type as `msgspec.inspect` sees it; some take a noun, or an example, before it.
+Each function takes a type as `msgspec.inspect` returns it; some take a noun or an example first.
 """
 
 from datetime import datetime, time, tzinfo
@@ -14,11 +14,11 @@ from msgspec import inspect as mi
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
 _TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?"
-#: From year 1. No pattern looks ahead: some clients cannot read those that do.
+#: From year 1. Patterns do not use lookahead, because some clients do not support it.
 _YEAR: Final = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 _DATE: Final = rf"{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 
-#: By what `msgspec.Meta(tz=...)` says: an offset is required, refused, or optional.
+#: By the value of `msgspec.Meta(tz=...)`: an offset is required, rejected, or optional.
 _OFFSETS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
 _OFFSET_WORDS: Final = {True: " with an offset", False: " without an offset", None: ""}
 _OFFSET_EXAMPLES: Final = {True: "+01:00", False: ""}
@@ -52,7 +52,7 @@ def number_example(example: float, tree: mi.IntType | mi.FloatType) -> float:
 
 
 def _multiple_within(step: float, tree: mi.IntType | mi.FloatType) -> float:
-    """The least multiple within the bounds of a number, or the greatest if there is only an upper bound."""
+    """Return the smallest multiple within the bounds, or the largest if there is only an upper bound."""
     if tree.ge is not None:
         return -(-tree.ge // step) * step
     if tree.gt is not None:
@@ -69,12 +69,12 @@ def describe_text(tree: mi.StrType) -> str:
 
 
 def describe_base64(tree: mi.BytesType) -> str:
-    """Describe bytes as JSON has them, with their length."""
+    """Describe bytes in JSON, with their length."""
     return f"base64{describe_length(tree, 'bytes')}"
 
 
 def describe_length(tree: Any, noun: str) -> str:
-    """Describe the bounds of a length, after a blank; ``""`` if it has none."""
+    """Describe the bounds of a length, with a leading space; ``""`` if it has none."""
     if tree.min_length == tree.max_length:
         return "" if tree.min_length is None else f" of {tree.min_length} {noun}"
     limits = {"at least": tree.min_length, "at most": tree.max_length}
@@ -88,25 +88,25 @@ def describe_moment(noun: str, tree: mi.DateTimeType | mi.TimeType) -> str:
 
 
 def moment_example(tree: mi.DateTimeType | mi.TimeType) -> str:
-    """Return an example of a date and time, or of a time, with an offset where one is required."""
-    moment, usual = ("12:00:00", "") if isinstance(tree, mi.TimeType) else ("2026-01-31T12:00:00", "Z")
-    return moment + (usual if tree.tz is None else _OFFSET_EXAMPLES[tree.tz])
+    """Return an example of a date and time, or of a time, with an offset if one is required."""
+    moment, offset = ("12:00:00", "") if isinstance(tree, mi.TimeType) else ("2026-01-31T12:00:00", "Z")
+    return moment + (offset if tree.tz is None else _OFFSET_EXAMPLES[tree.tz])
 
 
 def moment_facets(tree: mi.DateTimeType | mi.TimeType) -> dict[str, str]:
-    """Return what the JSON Schema says of a date and time, or of a time, besides that it is text."""
-    written = "date-time" if isinstance(tree, mi.DateTimeType) else "time"
-    return {**({"format": written} if tree.tz else {}), **moment_pattern(tree)}
+    """Return the keywords of the JSON Schema of a date and time, or of a time, except its type."""
+    format_ = "date-time" if isinstance(tree, mi.DateTimeType) else "time"
+    return {**({"format": format_} if tree.tz else {}), **moment_pattern(tree)}
 
 
 def base64_length(tree: mi.BytesType) -> dict[str, int]:
-    """Return the bounds of the base64 of so many bytes."""
+    """Convert the bounds of a length in bytes to those of its base64."""
     bounds = {"minLength": tree.min_length, "maxLength": tree.max_length}
     return {word: 4 * ((bound + 2) // 3) for word, bound in bounds.items() if bound is not None}
 
 
 def moment_pattern(tree: mi.DateTimeType | mi.TimeType) -> dict[str, str]:
-    """Return the JSON Schema's pattern of a date and time, or of a time, as msgspec reads it."""
+    """Return the JSON Schema pattern of a date and time, or of a time, as msgspec parses it."""
     date = f"{_DATE}[Tt ]" if isinstance(tree, mi.DateTimeType) else ""
     return {"pattern": f"^{date}{_TIME}{_OFFSETS[tree.tz]}$"}
 
@@ -116,45 +116,47 @@ HAS_OFFSET: Final = "has an offset"
 
 
 class InZone(Struct, frozen=True):
-    """In ``Annotated``: a `datetime` without an offset is local time in *zone*."""
+    """Metadata for ``Annotated``: a `datetime` without an offset is local time in *zone*."""
 
     zone: tzinfo
 
 
 def zone_of(annotation: Any) -> tzinfo | None:
-    """Return the zone of the `InZone` in an annotation, if there is one."""
+    """Return the zone of the `InZone` in an annotation, if any."""
     notes = (note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, InZone))
     return next((note.zone for note in notes), None)
 
 
 def located(value: datetime, zone: tzinfo) -> datetime:
-    """Return *value*, in *zone* if it has no offset."""
+    """Return *value* with *zone* as its time zone if it has no offset."""
     return value.replace(tzinfo=zone) if value.tzinfo is None else value
 
 
-def offset_fault(value: Any, annotation: Any, *, seconds: str = "") -> str | None:
+def offset_error(value: Any, annotation: Any, *, seconds: str = "") -> str | None:
     """
-    Return what is wrong with the offset of a time that its type refuses; None if something else is wrong.
+    Return the problem with the offset of a time; None if the value is invalid for another reason.
 
     Args:
         value:
-            The time, or what a client wrote for it.
+            The time, or its text from a client.
 
         annotation:
-            Its type, which may require an offset, or refuse one.
+            Its type, which can require or reject an offset.
 
         seconds:
-            The seconds in the example, where they are required.
+            The seconds in the example, if they are required.
     """
     kind = getattr(annotation, "__origin__", None)
-    asked = [note.tz for note in getattr(annotation, "__metadata__", ()) if isinstance(note, msgspec.Meta)]
-    if kind not in (datetime, time) or not {True, False}.intersection(asked):
+    timezone_flags = [
+        note.tz for note in getattr(annotation, "__metadata__", ()) if isinstance(note, msgspec.Meta)
+    ]
+    if kind not in (datetime, time) or not {True, False}.intersection(timezone_flags):
         return None
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
         return None
     example = f"{'2026-01-31T' if kind is datetime else ''}12:00{seconds}"
-    if True in asked:
+    if True in timezone_flags:
         return f"{NO_OFFSET}: add an offset, as in {example}+01:00"
     return f"{HAS_OFFSET}: leave it out, as in {example}"

@@ -1,4 +1,4 @@
-"""What prompts are made of, as arguments: conversations, images and recordings."""
+"""Arguments with content: conversations, images and audio."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ from msgspec import Struct, field, structs, to_builtins
 
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.suggestions import nearest
-from promptkit.language.blocks import block_of, system_text
+from promptkit.language.blocks import system_text, to_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
@@ -24,7 +24,7 @@ from promptkit.types.scalar_parsing import BASE64
 T = TypeVar("T")
 
 
-# What clients send. These have no docstrings, and members are in the order of the specification:
+# The wire format. These classes have no docstrings; their members are in the order of the specification:
 # https://modelcontextprotocol.io/specification/2025-11-25/schema#contentblock
 
 
@@ -32,7 +32,7 @@ class _Sent(Struct, forbid_unknown_fields=True, omit_defaults=True, rename="came
     pass
 
 
-class _SentNotes(_Sent, kw_only=True):
+class _SentAnnotations(_Sent, kw_only=True):
     audience: list[Role] = []
     priority: float | None = None
     last_modified: str | None = None
@@ -58,7 +58,7 @@ class _SentBlock(_Sent, kw_only=True):
     size: int | None = None
     icons: list[Any] | None = None
     resource: _SentDocument | None = None
-    annotations: _SentNotes | None = None
+    annotations: _SentAnnotations | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
 
@@ -68,7 +68,7 @@ class _SentTurn(_Sent):
 
 
 class _BlockKind(Struct, frozen=True):
-    """A kind of content: its class, and which fields of it a block has, in JSON by the same names."""
+    """A kind of content: its class, and the fields that a block has, by the same names."""
 
     make: Callable[..., Content]
     needed: tuple[str, ...]
@@ -85,35 +85,35 @@ _KINDS: Final[Mapping[str, _BlockKind]] = {
 
 
 def _workflow(turns: list[_SentTurn]) -> Workflow:
-    said = _each(turns, _said)
+    workflows = _convert_each(turns, _turn_workflow)
     try:
-        system = system_text(*(one.system for one in said))
+        system = system_text(*(workflow.system for workflow in workflows))
     except ValueError as error:
         raise ConversionError(reason=f"is refused: {error}") from None
-    return workflow_of(tuple(message for one in said for message in one), system)
+    return workflow_of(tuple(message for workflow in workflows for message in workflow), system)
 
 
-def _each(turns: list[_SentTurn], read: Callable[[_SentTurn], T]) -> list[T]:
-    """Return what *read* makes of each turn. Raises the faults of all."""
-    found: list[T] = []
-    faults: list[ConversionError] = []
-    for at, turn in enumerate(turns):
+def _convert_each(turns: list[_SentTurn], read: Callable[[_SentTurn], T]) -> list[T]:
+    """Convert each turn with *read*, and raise all errors together."""
+    results: list[T] = []
+    errors: list[ConversionError] = []
+    for index, turn in enumerate(turns):
         try:
-            found.append(read(turn))
+            results.append(read(turn))
         except ConversionError as error:
-            faults.append(error.at(f"[{at}]"))
-            if len(faults) >= MAX_FAULTS:
+            errors.append(error.at(f"[{index}]"))
+            if len(errors) >= MAX_FAULTS:
                 break
-    if faults:
-        raise ConversionError(inner=tuple(faults))
-    return found
+    if errors:
+        raise ConversionError(inner=tuple(errors))
+    return results
 
 
-def _said(turn: _SentTurn) -> Workflow:
-    """Return a turn as a workflow. One of the role system is a system part."""
+def _turn_workflow(turn: _SentTurn) -> Workflow:
+    """Return a turn as a workflow; one with the role system becomes a system part."""
     if turn.role != "system":
         return workflow_of(tuple(_messages(turn)))
-    blocks = [block for block in _blocks(turn.content) if block_of(block) is not None]
+    blocks = [block for block in _blocks(turn.content) if to_block(block) is not None]
     texts = [block for block in blocks if isinstance(block, Text)]
     if len(texts) < len(blocks):
         raise ConversionError(path=".content", reason="holds more than text, and a system part is text")
@@ -124,25 +124,27 @@ def _said(turn: _SentTurn) -> Workflow:
 
 
 def _message(turn: _SentTurn) -> Message:
-    found = _messages(turn)
-    if len(found) != 1:
-        reason = "holds no content" if not found else "holds several blocks, and one message has one"
+    messages = _messages(turn)
+    if len(messages) != 1:
+        reason = "holds no content" if not messages else "holds several blocks, and one message has one"
         raise ConversionError(path=".content", reason=reason)
-    return found[0]
+    return messages[0]
 
 
 def _messages(turn: _SentTurn) -> list[Message]:
-    """Return a turn as messages, one for each block. Blank text is left out, as `user` does."""
+    """Return a message for each block of a turn. Blank text is omitted, as by `user`."""
     role = _role(turn.role)
-    return [message_of(role, block) for block in _blocks(turn.content) if block_of(block) is not None]
+    return [message_of(role, block) for block in _blocks(turn.content) if to_block(block) is not None]
 
 
 def _role(text: str) -> Role:
     try:
-        return checked_role(text)  # type: ignore[arg-type]  # that is what it finds out
+        return checked_role(text)  # type: ignore[arg-type]  # this validates it
     except ValueError as error:
-        near = partial(nearest, text, get_args(Role))
-        raise ConversionError(got=text, path=".role", reason=f"is refused: {error}", nearest=near) from None
+        suggestion = partial(nearest, text, get_args(Role))
+        raise ConversionError(
+            got=text, path=".role", reason=f"is refused: {error}", nearest=suggestion
+        ) from None
 
 
 def _blocks(content: str | _SentBlock | list[_SentBlock]) -> Iterator[Content]:
@@ -151,20 +153,22 @@ def _blocks(content: str | _SentBlock | list[_SentBlock]) -> Iterator[Content]:
     elif isinstance(content, _SentBlock):
         yield _content(content, ".content")
     else:
-        for at, block in enumerate(content):
-            yield _content(block, f".content[{at}]")
+        for index, block in enumerate(content):
+            yield _content(block, f".content[{index}]")
 
 
 def _content(block: _SentBlock, path: str) -> Content:
-    kind, notes = _KINDS[block.type], block.annotations
+    kind, annotations = _KINDS[block.type], block.annotations
     is_resource = block.type == "resource"
-    held, place = (block.resource, f"{path}.resource") if is_resource else (block, path)
+    source, source_path = (block.resource, f"{path}.resource") if is_resource else (block, path)
     for name in kind.needed:
-        if getattr(held, name, None) is None:
-            raise ConversionError("base64" if name == "data" else "text", got=ABSENT, path=f"{place}.{name}")
-    fields = {name: getattr(held, name) for name in (*kind.needed, *kind.optional)}
+        if getattr(source, name, None) is None:
+            raise ConversionError(
+                "base64" if name == "data" else "text", got=ABSENT, path=f"{source_path}.{name}"
+            )
+    fields = {name: getattr(source, name) for name in (*kind.needed, *kind.optional)}
     try:
-        return kind.make(**fields, **(structs.asdict(notes) if notes else {}))
+        return kind.make(**fields, **(structs.asdict(annotations) if annotations else {}))
     except (TypeError, ValueError, MediaError) as error:
         raise ConversionError(path=path, reason=f"is refused: {error}") from None
 
@@ -180,36 +184,36 @@ def _block(content: Content) -> _SentBlock:
     name: Any
     name, kind = next(item for item in _KINDS.items() if item[1].make is type(content))
     fields = {field: getattr(content, field) for field in (*kind.needed, *kind.optional)}
-    notes = _notes(content) if content.annotated else None
+    annotations = _sent_annotations(content) if content.annotated else None
     if name == "resource":
-        return _SentBlock(type=name, resource=_SentDocument(**fields), annotations=notes)
-    return _SentBlock(type=name, **fields, annotations=notes)
+        return _SentBlock(type=name, resource=_SentDocument(**fields), annotations=annotations)
+    return _SentBlock(type=name, **fields, annotations=annotations)
 
 
-def _notes(content: Content) -> _SentNotes:
-    moment = content.last_modified
-    written = moment.isoformat() if isinstance(moment, datetime) else None
-    return _SentNotes(audience=[*content.audience], priority=content.priority, last_modified=written)
+def _sent_annotations(content: Content) -> _SentAnnotations:
+    modified = content.last_modified
+    text = modified.isoformat() if isinstance(modified, datetime) else None
+    return _SentAnnotations(audience=[*content.audience], priority=content.priority, last_modified=text)
 
 
-def _of_bytes(kind: type[Image | Audio]) -> Surrogate:
-    """Return how an image or a recording is read."""
+def _media_surrogate(media_type: type[Image | Audio]) -> Surrogate:
+    """Return the surrogate of images or audio."""
 
     def build(data: bytes) -> Image | Audio:
         try:
-            return kind(data)
+            return media_type(data)
         except MediaError as error:
             raise ConversionError(reason=f"is refused: {error}") from None
 
     schema = {**_BASE64, "minLength": 1, "pattern": BASE64}
-    words, example = "base64 or a data: URI", "iVBORw0KGgo="
-    return Surrogate(bytes, build, lambda media: media.base64, schema, words, example)
+    expected, example = "base64 or a data: URI", "iVBORw0KGgo="
+    return Surrogate(bytes, build, lambda media: media.base64, schema, expected, example)
 
 
 _TEXT: Final = {"type": "string"}
 _BASE64: Final = {"type": "string", "contentEncoding": "base64"}
 
-#: Not all that a block may have: a model reads this, and each word of it has its price.
+#: Not all fields of a block: models read this schema, and every word costs tokens.
 _BLOCK_SCHEMA: Final = {
     "type": "object",
     "properties": {
@@ -248,25 +252,27 @@ _CONVERSATION: Final = Surrogate(
     [_TURN_EXAMPLE],
 )
 
-#: The classes of promptkit's that can be arguments.
+#: promptkit's classes that can be arguments.
 SURROGATES: Final[Mapping[type, Surrogate]] = {
     Workflow: _CONVERSATION,
     Message: Surrogate(
         _SentTurn, _message, _turn, _TURN_SCHEMA, "a message with role and content", _TURN_EXAMPLE
     ),
-    Image: _of_bytes(Image),
-    Audio: _of_bytes(Audio),
+    Image: _media_surrogate(Image),
+    Audio: _media_surrogate(Audio),
 }
 
 
 def sequence_surrogate(item: type, collect: Callable[[list[Any]], Any]) -> Surrogate | None:
-    """Return how messages are read that *collect* makes one value of; None for other items."""
+    """Return the surrogate for a collection of messages that *collect* creates; None for other items."""
     if item is not Message:
         return None
     return structs.replace(
         _CONVERSATION,
-        # Not item by item: the content of one turn may be several blocks, and so several messages.
-        build=lambda turns: collect([message for said in _each(turns, _messages) for message in said]),
+        # Not item by item, because a turn with several blocks becomes several messages.
+        build=lambda turns: collect(
+            [message for messages in _convert_each(turns, _messages) for message in messages]
+        ),
         dump=lambda messages: list(map(_turn, messages)),
         schema={"type": "array", "items": _TURN_SCHEMA},
     )

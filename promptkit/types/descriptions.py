@@ -1,7 +1,7 @@
 """
-What a type takes, in words that people understand, and an example where words are not enough.
+Descriptions of types in words, and examples where words are not enough.
 
-Words name choices in their author's order. Examples read a type as `msgspec.inspect` sees it.
+Choices are described in the author's order. Examples use types as `msgspec.inspect` returns them.
 """
 
 from collections.abc import Iterable
@@ -17,24 +17,24 @@ from promptkit.types.kinds import fields_of, is_enum, is_list, is_literal, is_un
 from promptkit.types.scalars import scalar_of
 from promptkit.types.unstructuring import json_of
 
-#: How deep an example goes: a type that contains itself ends there.
+#: The maximum depth of an example, which ends recursive types.
 _MAX_DEPTH: Final = 4
 
 
 def described(words: str | None, clauses: Iterable[str]) -> str:
-    """Return what an author says, and then, in brackets, what else there is to say."""
-    implied = "; ".join(filter(None, clauses))
-    return f"{words} ({implied})" if words and implied else words or implied
+    """Return an author's description, followed by further details in parentheses."""
+    details = "; ".join(filter(None, clauses))
+    return f"{words} ({details})" if words and details else words or details
 
 
 def default_clause(variable: str | None, values: Iterable[str]) -> str:
-    """Return what counts if nothing is given: an environment variable, else a value; ``""`` for neither."""
-    found = [f"from ${variable}", *values] if variable else [*values]
-    return f"default {', else '.join(found)}" if found else ""
+    """Describe the default: an environment variable, a value, or both; return ``""`` for neither."""
+    sources = [f"from ${variable}", *values] if variable else [*values]
+    return f"default {', else '.join(sources)}" if sources else ""
 
 
 def expected_of(annotation: Any) -> str:
-    """Return what a type takes, in words that end a sentence: ``a whole number of at least 1``."""
+    """Describe the valid values of a type, for the end of a sentence: ``a whole number of at least 1``."""
     annotation = plain(annotation)
     if is_literal(annotation) or is_enum(annotation):
         return describe_choices(get_args(annotation) or annotation)
@@ -42,7 +42,7 @@ def expected_of(annotation: Any) -> str:
         return surrogate.expected
     try:
         return describe(mi.type_info(annotation), orders_of(annotation))
-    except TypeError:  # msgspec does not have it, though it has readers of its parts
+    except TypeError:  # msgspec does not support the type, but there are readers of its parts
         parts = [expected_of(part) for part in get_args(annotation) if part is not NoneType]
     if is_list(annotation):
         return f"a list, each {parts[0]}"
@@ -50,7 +50,7 @@ def expected_of(annotation: Any) -> str:
 
 
 def describe(tree: mi.Type, orders: Orders) -> str:
-    """Return the same of a type as `msgspec.inspect` sees it."""
+    """Describe a type as `msgspec.inspect` returns it."""
     tree = plain(tree)
     if (scalar := scalar_of(tree)) is not None:
         return scalar.describe(tree)
@@ -78,22 +78,28 @@ def describe(tree: mi.Type, orders: Orders) -> str:
 
 
 def describe_choices(values: Iterable[Any]) -> str:
-    """Return what choices look like in JSON. Text is what it says, and null means that nothing is given."""
-    found = [value for value in map(json_of, values) if value is not None]
+    """Describe choices in JSON. Text is not quoted, and null, which means a missing value, is omitted."""
+    texts = [value for value in map(json_of, values) if value is not None]
     return one_of(
-        [value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in found]
+        [value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in texts]
     )
 
 
 def _describe_items(tree: Any, orders: Orders) -> str:
-    """Describe a list, or an object with members of any name."""
+    """Describe a list, or an object with arbitrary members."""
     if isinstance(tree, mi.DictType):
-        words, item, each = f"a JSON object{describe_length(tree, 'members')}", tree.value_type, "each value"
+        words, item, prefix = (
+            f"a JSON object{describe_length(tree, 'members')}",
+            tree.value_type,
+            "each value",
+        )
         is_plain = False
     else:
-        words, item, each = f"a list{describe_length(tree, 'items')}", tree.item_type, "each"
+        words, item, prefix = f"a list{describe_length(tree, 'items')}", tree.item_type, "each"
         is_plain = isinstance(item, mi.StrType) and not describe_length(item, "")
-    return words if is_plain or isinstance(item, mi.AnyType) else f"{words}, {each} {describe(item, orders)}"
+    return (
+        words if is_plain or isinstance(item, mi.AnyType) else f"{words}, {prefix} {describe(item, orders)}"
+    )
 
 
 def _describe_fields(tree: Any) -> str:
@@ -135,11 +141,11 @@ def _example(tree: mi.Type, depth: int) -> Any:  # noqa: C901 (one for each kind
 
 
 def _array_example(types: Any, depth: int) -> list[Any]:
-    return [_example(each, depth + 1) for each in types]
+    return [_example(kind, depth + 1) for kind in types]
 
 
 def _fields_example(tree: Any, depth: int) -> Any:
-    """Return an example of a record. Members that may be left out are left out, where they have names."""
+    """Return an example of a record. Optional members are omitted if members have names."""
     tag = tree.tag if isinstance(tree, mi.StructType) else None
     if isinstance(tree, mi.NamedTupleType) or getattr(tree, "array_like", False):
         values = _array_example((field.type for field in tree.fields), depth)

@@ -1,38 +1,38 @@
-"""Errors of conversion: a value, or parts of one, that do not fit their type."""
+"""Errors of conversion: invalid values and invalid parts of values."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
-#: Stands for a value that is missing.
+#: A marker for a missing value.
 ABSENT: Final = object()
 
-#: How many faults of one value are reported. A client may send millions.
+#: The maximum number of errors reported per value: a client can send millions.
 MAX_FAULTS: Final = 100
 
 
 class ConversionError(ValueError):
     """
-    A value, or a part of one, that does not fit its type.
+    A value, or a part of one, is invalid for its type.
 
     Args:
         expected:
-            What would fit, in a few words; None if the reader's own words hold.
+            A short description of valid values; None means that of the reader.
 
         got:
-            The part that does not fit, or `ABSENT` if it is missing; None for the whole value.
+            The invalid part, or `ABSENT` if it is missing; None means the whole value.
 
         nearest:
-            The value that was probably meant, if one is similar; or a function that finds it, which takes too
-            long to be called for each member of a union.
+            The most similar valid value, or a function that returns it: searching takes too long for each
+            member of a union.
 
         path:
-            The place of the part, as code would write it: ``.points[2].x``.
+            The path to the part, in the syntax of code: ``.points[2].x``.
 
         reason:
-            What is wrong, if there is more to say than what was expected.
+            The problem, if *expected* does not describe it.
 
         inner:
-            The parts that do not fit, if there are several.
+            The errors of the parts, if there are several.
     """
 
     def __init__(  # noqa: PLR0913 (they are independent)
@@ -55,12 +55,12 @@ class ConversionError(ValueError):
 
     @property
     def nearest(self) -> str | None:
-        """The value that was probably meant, if one is similar."""
+        """The most similar valid value, if any."""
         return self._nearest() if callable(self._nearest) else self._nearest
 
     @property
     def parts(self) -> "tuple[ConversionError, ...]":
-        """Every part that does not fit."""
+        """The errors of all invalid parts."""
         return self.inner or (self,)
 
     def at(self, path: str) -> "ConversionError":
@@ -68,17 +68,17 @@ class ConversionError(ValueError):
         return self.replaced(path=path + self.path)
 
     def replaced(self, **changes: Any) -> "ConversionError":
-        """Return the same error, but for some of its parameters."""
-        same = {name: getattr(self, name) for name in ("expected", "got", "path", "reason", "inner")}
-        return ConversionError(**{**same, "nearest": self._nearest, **changes})
+        """Return the same error with some parameters changed."""
+        parameters = {name: getattr(self, name) for name in ("expected", "got", "path", "reason", "inner")}
+        return ConversionError(**{**parameters, "nearest": self._nearest, **changes})
 
 
 def error_of_union(errors: list[ConversionError]) -> ConversionError | None:
-    """Return the error of the member of a union that was probably meant; None if that cannot be told."""
-    # The others do not fit as a whole, and give no reason. Of those that fit in part, the one is meant that
-    # fits best; where several fit as well, they have to say the same, as of text that is no JSON.
-    meant = [error for error in errors if all(part.path or part.reason for part in error.parts)]
-    fewest = min((len(error.parts) for error in meant), default=0)
-    best = [error for error in meant if len(error.parts) == fewest]
-    said = {tuple((part.expected, part.path, part.reason) for part in error.parts) for error in best}
-    return best[0] if len(said) == 1 else None
+    """Return the error of the union member that was probably meant; None if it is ambiguous."""
+    # Members that do not match at all have errors without a path or reason. Of the other members, the one
+    # with the fewest errors is meant. If there are several, their errors must be equal, as with invalid JSON.
+    candidates = [error for error in errors if all(part.path or part.reason for part in error.parts)]
+    fewest = min((len(error.parts) for error in candidates), default=0)
+    best = [error for error in candidates if len(error.parts) == fewest]
+    distinct = {tuple((part.expected, part.path, part.reason) for part in error.parts) for error in best}
+    return best[0] if len(distinct) == 1 else None

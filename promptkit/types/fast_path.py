@@ -1,10 +1,10 @@
 """
-JSON values to values of a type, quickly: msgspec converts what it converts as structuring does.
+Fast conversion of JSON values to typed values by msgspec, where it converts like `structuring`.
 
-For each class with members, msgspec fills a struct of the same members, and the class is called with them:
-left alone, msgspec would set the attributes of a dataclass and not call ``__init__``, and drop what a struct
-does not know. Where values might differ there is no fast path. What does not fit is refused without a place:
-`promptkit.types.structuring` finds all faults.
+For each class with members, msgspec fills a struct with the same members, and the class is called with them.
+Converting directly, msgspec would set the attributes of a dataclass without calling ``__init__``, and drop
+unknown members of a struct. Types whose values could differ have no fast path. Errors have no path here:
+`promptkit.types.structuring` finds them all.
 """
 
 from collections.abc import Callable
@@ -34,12 +34,12 @@ from promptkit.types.scalar_parsing import Read
 from promptkit.types.scalars import SCALARS
 from promptkit.types.structuring import structurer
 
-#: The records around a type, which may not hold one another: structuring bounds how deep they are nested.
-_Around: TypeAlias = frozenset[type]
+#: The records around a type, which must not be recursive: structuring limits the depth of nesting.
+_Ancestors: TypeAlias = frozenset[type]
 
 
 class _Plan(Struct, frozen=True):
-    """What msgspec makes of a JSON value, and what makes the value of that; None if it is the value."""
+    """The type that msgspec converts to, and the function that builds the value from it, if any."""
 
     model: Any
     build: Read | None = None
@@ -47,9 +47,9 @@ class _Plan(Struct, frozen=True):
 
 def json_read(annotation: Any, decode: Callable[[str], Any] | None = None) -> Read:
     """
-    Make the function that makes values of a type from JSON values, as the type's JSON Schema says.
+    Return a function that converts JSON values to a type, as its JSON Schema describes.
 
-    It raises `ConversionError` with every part that does not fit. With *decode*, text is JSON.
+    It raises `ConversionError` with every invalid part. With *decode*, text is decoded as JSON.
     """
     convert = fast_path(annotation)
 
@@ -59,7 +59,7 @@ def json_read(annotation: Any, decode: Callable[[str], Any] | None = None) -> Re
         if convert is not None:
             try:
                 return convert(value)
-            except Exception:  # noqa: BLE001, S110 (an author's class may refuse in any way)
+            except Exception:  # noqa: BLE001, S110 (an author's class can raise anything)
                 pass
 
         return structurer(annotation)(value)
@@ -69,9 +69,9 @@ def json_read(annotation: Any, decode: Callable[[str], Any] | None = None) -> Re
 
 def fast_path(annotation: Any) -> Read | None:
     """
-    Make the function that makes values of a type from JSON values; None if msgspec cannot say all of it.
+    Return a function that converts JSON values to a type; None if msgspec cannot convert all of it.
 
-    It may raise anything for a value that does not fit, and for a few that fit: 1.0 is a whole number.
+    It can raise anything for an invalid value, and for a few valid ones: 1.0 is a whole number.
     """
     plan = _plan(annotation, frozenset())
     if plan is None:
@@ -81,8 +81,8 @@ def fast_path(annotation: Any) -> Read | None:
 
 
 def _converter(model: Any) -> Read:
-    """Make the function that has msgspec convert JSON values."""
-    # msgspec keeps what it knows of a struct, and finds out again what it knows of any other type.
+    """Return a function that converts JSON values with msgspec."""
+    # msgspec caches type information of structs, but not of other types.
     convert = msgspec.convert
     if is_struct(model):
         return lambda value: convert(value, model)
@@ -90,13 +90,13 @@ def _converter(model: Any) -> Read:
     return lambda value: convert({"held": value}, holder).held
 
 
-def _plan(annotation: Any, around: _Around) -> _Plan | None:
-    """Return how values of a type are made; None if that is left to structuring."""
+def _plan(annotation: Any, ancestors: _Ancestors) -> _Plan | None:
+    """Return the plan of a type; None if structuring must convert it."""
     annotation = plain(annotation)
-    return next((make(annotation, around) for recognises, make in _PLANS if recognises(annotation)), None)
+    return next((make(annotation, ancestors) for matches, make in _PLANS if matches(annotation)), None)
 
 
-def _leaf_plan(annotation: Any, _: _Around) -> _Plan:
+def _leaf_plan(annotation: Any, _: _Ancestors) -> _Plan:
     kind = annotation.__origin__ if is_constrained(annotation) else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
     if zone_of(annotation) is None and (scalar is None or scalar.convert is msgspec.convert):
@@ -104,25 +104,25 @@ def _leaf_plan(annotation: Any, _: _Around) -> _Plan:
     return _Plan(Any, leaf(annotation))
 
 
-def _constrained_plan(annotation: Any, around: _Around) -> _Plan | None:
-    """Return the plan of a value with parts, of which there may be only so many."""
-    inner = _plan(annotation.__origin__, around)
+def _constrained_plan(annotation: Any, ancestors: _Ancestors) -> _Plan | None:
+    """Return the plan of a value with parts and a limited number of them."""
+    inner = _plan(annotation.__origin__, ancestors)
     kind = plain(annotation.__origin__)
-    makes_set = SEQUENCES.get(get_origin(kind) or kind) not in (None, list, tuple)
-    if inner is None or inner.model is Any or makes_set:
-        return None  # msgspec cannot tell the number of parts
+    is_set = SEQUENCES.get(get_origin(kind) or kind) not in (None, list, tuple)
+    if inner is None or inner.model is Any or is_set:
+        return None  # msgspec cannot count the parts
     return _Plan(Annotated[inner.model, *annotation.__metadata__], inner.build)
 
 
-def _surrogate_plan(annotation: Any, _: _Around) -> _Plan:
+def _surrogate_plan(annotation: Any, _: _Ancestors) -> _Plan:
     surrogate: Any = surrogate_of(annotation)
     return _Plan(surrogate.model, surrogate.build)
 
 
-def _sequence_plan(annotation: Any, around: _Around) -> _Plan | None:
+def _sequence_plan(annotation: Any, ancestors: _Ancestors) -> _Plan | None:
     kind = get_origin(annotation) or annotation
     make = SEQUENCES[kind]
-    plan = _plan((*get_args(annotation), Any)[0], around)
+    plan = _plan((*get_args(annotation), Any)[0], ancestors)
     if plan is None:
         return None
     build = plan.build
@@ -130,71 +130,71 @@ def _sequence_plan(annotation: Any, around: _Around) -> _Plan | None:
         return _Plan(annotation)
     if build is None:
         return _Plan(GenericAlias(list, plan.model), make)
-    return _Plan(GenericAlias(list, plan.model), lambda found: make([build(part) for part in found]))
+    return _Plan(GenericAlias(list, plan.model), lambda values: make([build(part) for part in values]))
 
 
-def _fixed_plan(annotation: Any, around: _Around) -> _Plan | None:
-    """Return the plan of a tuple of fixed length, if msgspec makes the very values in it."""
-    plans = [_plan(part, around) for part in get_args(annotation)]
+def _fixed_plan(annotation: Any, ancestors: _Ancestors) -> _Plan | None:
+    """Return the plan of a fixed-length tuple, if msgspec creates its values directly."""
+    plans = [_plan(part, ancestors) for part in get_args(annotation)]
     return _Plan(annotation) if all(plan is not None and plan.build is None for plan in plans) else None
 
 
-def _mapping_plan(annotation: Any, around: _Around) -> _Plan | None:
+def _mapping_plan(annotation: Any, ancestors: _Ancestors) -> _Plan | None:
     key, value = get_args(annotation) or (Any, Any)
-    plan = _plan(value, around)
+    plan = _plan(value, ancestors)
     if plan is None or key not in (Any, str):
         return None
     build = plan.build
     if build is None:
         return _Plan(annotation)
     model = GenericAlias(dict, (str, plan.model))
-    return _Plan(model, lambda found: {key: build(part) for key, part in found.items()})
+    return _Plan(model, lambda values: {key: build(part) for key, part in values.items()})
 
 
-def _optional_plan(annotation: Any, around: _Around) -> _Plan | None:
-    """Return the plan of ``T | None``. Of other unions, structuring takes the first member that fits."""
+def _optional_plan(annotation: Any, ancestors: _Ancestors) -> _Plan | None:
+    """Return the plan of ``T | None``. For other unions, structuring takes the first matching member."""
     members = members_of(annotation)
-    plan = _plan(members[0], around) if len(members) == 1 else None
+    plan = _plan(members[0], ancestors) if len(members) == 1 else None
     if plan is None:
         return None
     build = plan.build
     if build is None:
         return _Plan(annotation)
-    return _Plan(plan.model | None, lambda found: None if found is None else build(found))
+    return _Plan(plan.model | None, lambda value: None if value is None else build(value))
 
 
-def _record_plan(annotation: Any, around: _Around) -> _Plan | None:
-    """Return the plan of a dataclass, an attrs class or a struct, with all of its members and no others."""
-    if is_typeddict(annotation) or annotation in around:  # a TypedDict is in the order of what was sent
+def _record_plan(annotation: Any, ancestors: _Ancestors) -> _Plan | None:
+    """Return the plan of a dataclass, an attrs class or a struct with all its members and no others."""
+    if is_typeddict(annotation) or annotation in ancestors:  # a TypedDict keeps the order of the input
         return None
     if is_struct(annotation):
         config = annotation.__struct_config__
         if type(annotation) is not type(Struct) or config.tag_field or config.array_like:
             return None
-    planned: list[tuple[Member, _Plan]] = []
+    member_plans: list[tuple[Member, _Plan]] = []
     for member in members_of_record(annotation):
-        plan = _plan(member.type, around | {annotation})
+        plan = _plan(member.type, ancestors | {annotation})
         if plan is None:
             return None
-        planned.append((member, plan))
+        member_plans.append((member, plan))
     model = msgspec.defstruct(
         annotation.__name__,
-        [(m.parameter, plan.model, *([] if m.required else [UNSET])) for m, plan in planned],
+        [(m.parameter, plan.model, *([] if m.required else [UNSET])) for m, plan in member_plans],
         kw_only=True,
-        rename={member.parameter: member.name for member, _ in planned},
+        rename={member.parameter: member.name for member, _ in member_plans},
         forbid_unknown_fields=True,
     )
-    return _Plan(model, _constructor(annotation, planned))
+    return _Plan(model, _constructor(annotation, member_plans))
 
 
-def _constructor(annotation: Callable[..., Any], planned: list[tuple[Member, _Plan]]) -> Read:
-    """Make the function that calls a class with the members that were sent."""
+def _constructor(annotation: Callable[..., Any], member_plans: list[tuple[Member, _Plan]]) -> Read:
+    """Return a function that calls a class with the members that were sent."""
     asdict = msgspec.structs.asdict
-    optional = [each.parameter for each, _ in planned if not each.required]
-    built = [(each.parameter, plan.build) for each, plan in planned if plan.build is not None]
+    optional = [member.parameter for member, _ in member_plans if not member.required]
+    built = [(member.parameter, plan.build) for member, plan in member_plans if plan.build is not None]
 
-    def build(found: Any) -> Any:
-        values = asdict(found)
+    def build(struct: Any) -> Any:
+        values = asdict(struct)
         for name in optional:
             if values[name] is UNSET:
                 del values[name]
@@ -206,9 +206,8 @@ def _constructor(annotation: Callable[..., Any], planned: list[tuple[Member, _Pl
     return build
 
 
-#: What recognises a type, and what makes its plan, in the order of structuring. The first row that fits
-#: counts.
-_PLANS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, _Around], _Plan | None]], ...]] = (
+#: Predicates of types, and factories of their plans, in the order of structuring. The first match counts.
+_PLANS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, _Ancestors], _Plan | None]], ...]] = (
     (lambda t: t is Any, lambda t, _: _Plan(t)),
     (is_leaf, _leaf_plan),
     (is_constrained, _constrained_plan),

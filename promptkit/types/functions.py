@@ -1,4 +1,4 @@
-"""Authors' functions: their annotations, their defaults, and how one that is asynchronous is called."""
+"""Authors' functions: their annotations, their defaults, and synchronous calls of asynchronous ones."""
 
 import inspect
 import sys
@@ -14,31 +14,31 @@ from promptkit.types.kinds import is_union
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-#: The types of most defaults. Nobody can change a value of these.
-_CONSTANT: Final = frozenset({str, int, float, bool, bytes, type(None)})
+#: Immutable types, which most defaults have.
+_IMMUTABLE: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
-#: What has `inspect.signature`, and `inspect.get_annotations`, take references for annotations that cannot be
-#: evaluated. Before Python 3.14, a function with one could not be defined.
+#: Options that make `inspect.signature` and `inspect.get_annotations` return references for annotations that
+#: cannot be evaluated. Before Python 3.14, such a function could not be defined.
 FORWARD: Final[dict[str, Any]] = {}
-_FORWARD: Final[dict[str, Any]] = {}
+_GET_ANNOTATIONS_OPTIONS: Final[dict[str, Any]] = {}
 if sys.version_info >= (3, 14):
     from annotationlib import Format
 
-    FORWARD["annotation_format"] = _FORWARD["format"] = Format.FORWARDREF
+    FORWARD["annotation_format"] = _GET_ANNOTATIONS_OPTIONS["format"] = Format.FORWARDREF
 
 
 def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return a function's annotations; where one cannot be evaluated yet, a reference."""
-    return inspect.get_annotations(function, **_FORWARD)
+    """Return a function's annotations, with a reference for each that cannot be evaluated yet."""
+    return inspect.get_annotations(function, **_GET_ANNOTATIONS_OPTIONS)
 
 
 def resolved(annotation: Any, function: Callable[..., Any], names: Mapping[str, Any]) -> Any:
     """
-    Return the type that one annotation of *function* stands for.
+    Evaluate one annotation of *function*.
 
     Args:
         annotation:
-            The type, or the text that the author wrote for it.
+            The type, or its text in the source.
 
         function:
             The author's function. Names are looked up in its module.
@@ -47,16 +47,16 @@ def resolved(annotation: Any, function: Callable[..., Any], names: Mapping[str, 
             The local names around its definition.
 
     Raises:
-        Exception: Anything that evaluating it raises.
+        Exception: Any exception raised by the evaluation.
     """
-    only_this = types.SimpleNamespace(__annotations__={"it": annotation})
+    holder = types.SimpleNamespace(__annotations__={"it": annotation})
     outer = getattr(function, "__globals__", {})
-    return typing.get_type_hints(only_this, outer, dict(names), include_extras=True)["it"]
+    return typing.get_type_hints(holder, outer, dict(names), include_extras=True)["it"]
 
 
 def read_return(function: Callable[..., Any], names: Mapping[str, Any]) -> Any:
     """
-    Return the type that *function* is annotated to return; `Any` if it has none that can be evaluated.
+    Return the evaluated return annotation of *function*; `Any` if there is none that can be evaluated.
 
     Args:
         function:
@@ -70,12 +70,12 @@ def read_return(function: Callable[..., Any], names: Mapping[str, Any]) -> Any:
         return annotation
     try:
         return resolved(annotation, function, names)
-    except Exception:  # noqa: BLE001 (evaluating an annotation runs any code)
+    except Exception:  # noqa: BLE001 (an annotation can run any code)
         return Any
 
 
 def notes_of(annotation: Any) -> list[Any]:
-    """Return all notes of ``Annotated``: around a type, and around the members of a union."""
+    """Return the metadata of ``Annotated`` around a type and around the members of a union."""
     if typing.get_origin(annotation) is typing.Annotated:
         return [*annotation.__metadata__, *notes_of(annotation.__origin__)]
     if is_union(annotation):
@@ -85,43 +85,43 @@ def notes_of(annotation: Any) -> list[Any]:
 
 def with_own_defaults(function: F) -> F:
     """
-    Return *function*; or one that copies its defaults for each call, if any of them can be changed.
+    Wrap *function* to copy its mutable defaults for each call, if it has any.
 
     A default that cannot be copied is shared by all calls, as in Python.
     """
-    plain = inspect.unwrap(function)
-    by_position = getattr(plain, "__defaults__", None) or ()
-    by_name = getattr(plain, "__kwdefaults__", None) or {}
-    if _CONSTANT.issuperset(map(type, (*by_position, *by_name.values()))):
+    unwrapped = inspect.unwrap(function)
+    by_position = getattr(unwrapped, "__defaults__", None) or ()
+    by_name = getattr(unwrapped, "__kwdefaults__", None) or {}
+    if _IMMUTABLE.issuperset(map(type, (*by_position, *by_name.values()))):
         return function
     signature = inspect.signature(function, **FORWARD)
-    changeable = {
+    mutable = {
         name: parameter.default
         for name, parameter in signature.parameters.items()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        and _is_changeable(parameter.default)
+        and _is_mutable(parameter.default)
     }
-    if not changeable:
+    if not mutable:
         return function
 
     @wraps(function)
     def with_copies(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind_partial(*args, **kwargs).arguments if args else kwargs
-        left_out = changeable.keys() - given.keys()
-        return function(*args, **kwargs, **{name: deepcopy(changeable[name]) for name in left_out})
+        bound = signature.bind_partial(*args, **kwargs).arguments if args else kwargs
+        missing = mutable.keys() - bound.keys()
+        return function(*args, **kwargs, **{name: deepcopy(mutable[name]) for name in missing})
 
     return cast("F", with_copies)
 
 
-def _is_changeable(default: Any) -> bool:
+def _is_mutable(default: Any) -> bool:
     try:
         return deepcopy(default) is not default
-    except Exception:  # noqa: BLE001 (an author's class may refuse to be copied, in any way)
+    except Exception:  # noqa: BLE001 (copying an author's object can raise anything)
         return False
 
 
 def is_asynchronous(*layers: Callable[..., Any]) -> bool:
-    """Whether a function has to be awaited, or iterated asynchronously; a decorator may add or hide that."""
+    """Whether any layer of a function is asynchronous: a decorator can add or hide that."""
     return any(inspect.iscoroutinefunction(layer) or inspect.isasyncgenfunction(layer) for layer in layers)
 
 
@@ -132,32 +132,32 @@ def run_async(
     refusal: str,
 ) -> T:
     """
-    Call a coroutine function on an event loop of its own.
+    Call a coroutine function on a new event loop.
 
     Args:
         function:
             The function.
 
         args:
-            Its arguments.
+            Its positional arguments.
 
         kwargs:
-            Its keyword arguments, which may have any names.
+            Its keyword arguments.
 
         refusal:
-            The message of the error that is raised if an event loop runs already.
+            The error message if an event loop is running already.
 
     Raises:
-        RuntimeError: If an event loop runs on this thread.
+        RuntimeError: If an event loop is running on this thread.
 
-        Exception: Whatever the function raises.
+        Exception: Any exception raised by the function.
     """
-    import asyncio  # most programs that get here have it loaded
+    import asyncio  # usually loaded already
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        pass  # it is called below, so that this is not the context of what it raises
+        pass  # the call is below, so that its exceptions do not have this one as context
     else:
         raise RuntimeError(refusal)
     return asyncio.run(function(*args, **kwargs))

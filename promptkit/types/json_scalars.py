@@ -1,4 +1,4 @@
-"""JSON values and object keys to values without parts, such as numbers and dates; and bounds on parts."""
+"""Conversion of JSON values and object keys to scalars, and size limits of containers."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +9,7 @@ import msgspec
 
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
-from promptkit.types.constraints import located, offset_fault, zone_of
+from promptkit.types.constraints import located, offset_error, zone_of
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_constrained, is_enum, is_literal
@@ -18,7 +18,7 @@ from promptkit.types.scalars import SCALARS
 
 
 def is_leaf(annotation: Any) -> bool:
-    """Tell whether *annotation* is a type whose values have no parts."""
+    """Whether values of *annotation* have no parts."""
     if is_constrained(annotation):
         return is_leaf(annotation.__origin__)
     is_scalar = isinstance(annotation, type) and annotation in SCALARS
@@ -26,11 +26,11 @@ def is_leaf(annotation: Any) -> bool:
 
 
 def leaf(annotation: Any) -> Read:
-    """Make the function that structures a JSON value as a type whose values have no parts."""
+    """Return a function that converts a JSON value to a type whose values have no parts."""
     kind = annotation.__origin__ if is_constrained(annotation) else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
     convert = msgspec.convert if scalar is None else scalar.convert
-    # To JSON Schema, 1.0 is an integer. The choices of a Literal or an Enum may be integers, too.
+    # In JSON Schema, 1.0 is an integer. The values of a Literal or an Enum can be integers, too.
     takes_integers = scalar is None or scalar.schema.get("type") == "integer"
     zone = zone_of(annotation)
 
@@ -38,30 +38,30 @@ def leaf(annotation: Any) -> Read:
         if takes_integers and isinstance(value, float) and value.is_integer():
             value = int(value)
         try:
-            found = convert(value, annotation)
+            result = convert(value, annotation)
         except (msgspec.ValidationError, ValueError, OverflowError):
-            raise _refusal(value, annotation) from None
-        return found if zone is None else located(found, zone)
+            raise _conversion_error(value, annotation) from None
+        return result if zone is None else located(result, zone)
 
     return structure
 
 
-def _refusal(value: Any, annotation: Any) -> ConversionError:
+def _conversion_error(value: Any, annotation: Any) -> ConversionError:
     choices = _choices(annotation)
-    near = partial(nearest, value, choices) if choices and isinstance(value, str) else None
-    reason = offset_fault(value, annotation, seconds=":00")
-    return ConversionError(expected_of(annotation), got=value, nearest=near, reason=reason)
+    suggestion = partial(nearest, value, choices) if choices and isinstance(value, str) else None
+    reason = offset_error(value, annotation, seconds=":00")
+    return ConversionError(expected_of(annotation), got=value, nearest=suggestion, reason=reason)
 
 
 def _choices(annotation: Any) -> list[str]:
-    """Return the texts of a Literal or an Enum; other types have too many."""
+    """Return the texts of a Literal or an Enum; no other types have choices."""
     if is_literal(annotation):
         return [str(value) for value in get_args(annotation)]
     return [str(member.value) for member in annotation] if is_enum(annotation) else []
 
 
 def key_converter(annotation: Any) -> Callable[[str], Any]:
-    """Make a function that reads the key of a JSON object as a value of *annotation*."""
+    """Return a function that converts the key of a JSON object to a value of *annotation*."""
     if annotation in (Any, str):
         return str
     scalar = SCALARS.get(annotation) if isinstance(annotation, type) else None
@@ -71,7 +71,7 @@ def key_converter(annotation: Any) -> Callable[[str], Any]:
         try:
             key = convert(text, annotation)
         except (msgspec.ValidationError, ConversionError):
-            reason = offset_fault(text, annotation, seconds=":00")
+            reason = offset_error(text, annotation, seconds=":00")
             raise ConversionError(expected_of(annotation), got=text, path=step(text), reason=reason) from None
         return key if zone is None else located(key, zone)
 
@@ -79,20 +79,20 @@ def key_converter(annotation: Any) -> Callable[[str], Any]:
 
 
 def step(key: str) -> str:
-    """Return the path step for *key*, shortened, because every fault below it repeats the step."""
+    """Return the path step for *key*, truncated because every error below it repeats the step."""
     return f"[{shortened(key)!r}]"
 
 
 def sized(read: Read, annotation: Any, tree: Any) -> Read:
-    """Make a function that reads a value with parts, of which there may be only as many as *tree* says."""
-    least, most = getattr(tree, "min_length", None) or 0, getattr(tree, "max_length", None)
-    if not least and most is None:
+    """Wrap *read* to check the number of parts against the limits of *tree*."""
+    minimum, maximum = getattr(tree, "min_length", None) or 0, getattr(tree, "max_length", None)
+    if not minimum and maximum is None:
         return read
 
     def read_sized(value: Any) -> Any:
-        found = read(value)
-        if len(found) < least or (most is not None and len(found) > most):
+        result = read(value)
+        if len(result) < minimum or (maximum is not None and len(result) > maximum):
             raise ConversionError(expected_of(annotation), got=value)
-        return found
+        return result
 
     return read_sized

@@ -1,4 +1,4 @@
-"""What kind of type an annotation is, and whether a value is of that type."""
+"""Kinds of types, and type checks of values."""
 
 import types
 import typing
@@ -15,26 +15,26 @@ from promptkit.types.content import SURROGATES, sequence_surrogate
 from promptkit.types.errors import ConversionError
 from promptkit.types.proxies import Surrogate
 
-#: How many values from outside a set holds, and how many keys that are not text a dict holds; and how many of
-#: these have one hash. Clients can choose numbers that collide, which take quadratic time: this bounds it.
+#: The maximum size of a set, or of a dict whose keys are not text, from a client, and the maximum number of
+#: equal hashes in it. Clients can choose numbers that collide, which take quadratic time.
 _MAX_HASHED: Final = 10_000
 _MAX_COLLIDING: Final = 32
 
 
 def checked_hashed(values: list[Any]) -> list[Any]:
-    """Return what is going to be hashed. Raises `ConversionError` if it is too much, or collides."""
+    """Return values to be hashed. Raises `ConversionError` if there are too many, or too many collide."""
     if len(values) > _MAX_HASHED:
         raise ConversionError(reason=f"holds more than {_MAX_HASHED:,} values: send fewer of them")
-    alike: dict[str, set[Any]] = {}  # by text, whose own hash nobody can choose
+    values_by_hash: dict[str, set[Any]] = {}  # keys are text, because its hashes are not predictable
     for value in values if len(values) > _MAX_COLLIDING else ():
-        found = alike.setdefault(str(hash(value)), set())
-        found.add(value)
-        if len(found) > _MAX_COLLIDING:
+        colliding = values_by_hash.setdefault(str(hash(value)), set())
+        colliding.add(value)
+        if len(colliding) > _MAX_COLLIDING:
             raise ConversionError(reason="has too many values that collide when they are hashed")
     return values
 
 
-#: What a JSON array becomes, by the type that an author has written.
+#: Conversions of a JSON array to a sequence or set type.
 SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
     **dict.fromkeys((list, abc.MutableSequence), list),
     **dict.fromkeys((tuple, abc.Collection, abc.Sequence), tuple),
@@ -43,20 +43,20 @@ SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
 }
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
-#: What may stand around the type of a member.
+#: Qualifiers around the type of a member.
 _QUALIFIERS: Final = (typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", typing.Required))
 
 
 def plain(annotation: Any, *, core: bool = False) -> Any:
     """
-    Return the type that a `typing.NewType`, a ``type`` alias, or a type with a title, stands for.
+    Unwrap a `typing.NewType`, a ``type`` alias, or a type with a title.
 
     Args:
         annotation:
-            A type, or one as `msgspec.inspect` sees it.
+            A type, or one as `msgspec.inspect` returns it.
 
         core:
-            Whether constraints and None are left out, too.
+            Whether to remove constraints and None as well.
     """
     while True:
         if isinstance(annotation, typing.NewType):
@@ -74,22 +74,22 @@ def plain(annotation: Any, *, core: bool = False) -> Any:
 
 
 def is_enum(annotation: Any) -> bool:
-    """Tell whether *annotation* is an enumeration."""
+    """Whether *annotation* is an enumeration."""
     return isinstance(annotation, type) and issubclass(annotation, Enum)
 
 
 def is_literal(annotation: Any) -> bool:
-    """Tell whether *annotation* is a ``Literal``."""
+    """Whether *annotation* is a ``Literal``."""
     return get_origin(annotation) is Literal
 
 
 def is_list(annotation: Any) -> bool:
-    """Tell whether *annotation* is a list, a set or a tuple of any length, and says of what."""
+    """Whether *annotation* is a list, set or variable-length tuple with an item type."""
     return is_sequence(annotation) and bool(get_args(annotation))
 
 
 def is_sequence(annotation: Any) -> bool:
-    """Tell whether values of *annotation* are JSON arrays of any length, of one type or of anything."""
+    """Whether values of *annotation* are JSON arrays of any length, with or without an item type."""
     origin = get_origin(annotation) or annotation
     if origin is tuple:
         return annotation is tuple or Ellipsis in get_args(annotation)
@@ -97,17 +97,17 @@ def is_sequence(annotation: Any) -> bool:
 
 
 def is_mapping(annotation: Any) -> bool:
-    """Tell whether values of *annotation* are JSON objects of any members."""
+    """Whether values of *annotation* are JSON objects with arbitrary members."""
     return (get_origin(annotation) or annotation) in _MAPPINGS
 
 
 def is_named_tuple(annotation: Any) -> bool:
-    """Tell whether *annotation* is a named tuple."""
+    """Whether *annotation* is a named tuple."""
     return isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields")
 
 
 def is_record(annotation: Any) -> bool:
-    """Tell whether *annotation* is a dataclass, an attrs class or a TypedDict."""
+    """Whether *annotation* is a dataclass, an attrs class or a TypedDict."""
     is_class = isinstance(annotation, type)
     return typing.is_typeddict(annotation) or (
         is_class and (hasattr(annotation, "__dataclass_fields__") or attrs.has(annotation))
@@ -115,7 +115,7 @@ def is_record(annotation: Any) -> bool:
 
 
 def is_struct(annotation: Any) -> bool:
-    """Tell whether *annotation* is a `msgspec.Struct`."""
+    """Whether *annotation* is a `msgspec.Struct`."""
     return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
 
 
@@ -128,7 +128,7 @@ class Member(msgspec.Struct, frozen=True):
             Its name in JSON.
 
         parameter:
-            Its name in ``__init__``.
+            Its parameter of ``__init__``.
 
         type:
             Its type, evaluated.
@@ -144,40 +144,40 @@ class Member(msgspec.Struct, frozen=True):
 
 
 def members_of_record(kind: Any) -> list[Member]:
-    """Return the members of a record, or of a struct, that can be sent."""
-    made = get_origin(kind) or kind
-    if is_struct(made):
+    """Return the members of a record or struct that can be sent."""
+    cls = get_origin(kind) or kind
+    if is_struct(cls):
         return [Member(f.encode_name, f.name, f.type, f.required) for f in msgspec.structs.fields(kind)]
     hints = hints_of(kind)
-    if typing.is_typeddict(made):
-        return [Member(name, name, hint, name in made.__required_keys__) for name, hint in hints.items()]
-    if attrs.has(made):
+    if typing.is_typeddict(cls):
+        return [Member(name, name, hint, name in cls.__required_keys__) for name, hint in hints.items()]
+    if attrs.has(cls):
         return [
             Member(f.name, f.alias or f.name, hints[f.name], f.default is attrs.NOTHING)
-            for f in attrs.fields(made)
+            for f in attrs.fields(cls)
             if f.init
         ]
-    import dataclasses  # who declares one has imported it
+    import dataclasses  # already imported by the author of a dataclass
 
     missing = dataclasses.MISSING
     return [
         Member(f.name, f.name, hints[f.name], f.default is missing and f.default_factory is missing)
-        for f in dataclasses.fields(made)
+        for f in dataclasses.fields(cls)
         if f.init
     ]
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
-    """Return the types of the members of a class, evaluated, by name; with the types given for parameters."""
-    made = get_origin(kind) or kind
-    given = dict(zip(getattr(made, "__parameters__", ()), get_args(kind), strict=False))
-    hints = typing.get_type_hints(made, include_extras=True)
+    """Return the evaluated types of the members of a class by name, with its type arguments filled in."""
+    cls = get_origin(kind) or kind
+    type_arguments = dict(zip(getattr(cls, "__parameters__", ()), get_args(kind), strict=False))
+    hints = typing.get_type_hints(cls, include_extras=True)
     plain_hints = (get_args(hint)[0] if get_origin(hint) in _QUALIFIERS else hint for hint in hints.values())
-    return {name: _filled(hint, given) for name, hint in zip(hints, plain_hints, strict=True)}
+    return {name: _substitute(hint, type_arguments) for name, hint in zip(hints, plain_hints, strict=True)}
 
 
 def fields_of(tree: Any) -> Sequence[Any]:
-    """Return the fields of a class in its author's order: msgspec sorts those of a TypedDict."""
+    """Return the fields of a class in the author's order: msgspec sorts those of a TypedDict."""
     if not isinstance(tree, mi.TypedDictType):
         fields: Sequence[Any] = tree.fields
         return fields
@@ -185,32 +185,32 @@ def fields_of(tree: Any) -> Sequence[Any]:
     return sorted(tree.fields, key=lambda field: order.index(field.name))
 
 
-def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:
-    """Return a type with those that were given in place of its parameters."""
+def _substitute(hint: Any, type_arguments: Mapping[Any, Any]) -> Any:
+    """Return a type with its type parameters replaced."""
     if isinstance(hint, typing.TypeVar):
-        return given.get(hint, Any)
+        return type_arguments.get(hint, Any)
     parameters = getattr(hint, "__parameters__", ()) if not isinstance(hint, type) else ()
-    return hint[tuple(given.get(parameter, Any) for parameter in parameters)] if parameters else hint
+    return hint[tuple(type_arguments.get(parameter, Any) for parameter in parameters)] if parameters else hint
 
 
 def is_constrained(annotation: Any) -> bool:
-    """Tell whether *annotation* is ``Annotated``, as constraints of `msgspec.Meta` are."""
+    """Whether *annotation* is ``Annotated``, for example with constraints of `msgspec.Meta`."""
     return get_origin(annotation) is typing.Annotated
 
 
 def is_union(annotation: Any) -> bool:
-    """Tell whether *annotation* is a union, in either spelling."""
+    """Whether *annotation* is a union, in either syntax."""
     return get_origin(annotation) in (typing.Union, types.UnionType)
 
 
 def members_of(annotation: Any) -> list[Any]:
-    """Return the members of a union without None; nothing for any other type."""
+    """Return the members of a union without None; an empty list for any other type."""
     members = get_args(annotation) if is_union(annotation) else ()
     return [member for member in members if member is not types.NoneType]
 
 
 def is_closed(annotation: Any) -> bool:
-    """Tell whether the values of a type can be listed, as those of an enumeration."""
+    """Whether the values of a type can be listed, like those of an enumeration."""
     annotation = plain(annotation, core=True)
     if members := members_of(annotation):
         return all(map(is_closed, members))
@@ -218,14 +218,14 @@ def is_closed(annotation: Any) -> bool:
 
 
 def is_own(annotation: Any) -> bool:
-    """Tell whether *annotation* is what prompts are made of, such as `Image`, or inherits from it."""
+    """Whether *annotation* is a class of promptkit's content, such as `Image`, or a subclass."""
     bases = getattr(annotation, "__mro__", ())
     return any(base.__module__.startswith("promptkit.language.") for base in bases)
 
 
 def surrogate_of(annotation: Any) -> Surrogate | None:
-    """Return how values are read of what prompts are made of, and of pydantic's classes; None for others."""
-    # Whoever names such a class has loaded its package; the modules that know it are loaded only then.
+    """Return the surrogate of promptkit's content or a Pydantic model; None for other types."""
+    # An author who names such a class has imported its package; the modules that need it load only then.
     item: Any = (*get_args(annotation), None)[0] if is_sequence(annotation) else None
     if is_own(item):
         return sequence_surrogate(item, SEQUENCES[get_origin(annotation)])
@@ -239,13 +239,13 @@ def surrogate_of(annotation: Any) -> Surrogate | None:
 
 
 def is_bytes(annotation: Any) -> bool:
-    """Tell whether *annotation* is bytes, or an image or recording that is made of them."""
+    """Whether *annotation* is bytes, or an image or audio made from bytes."""
     surrogate = surrogate_of(annotation)
     return annotation is bytes or (surrogate is not None and surrogate.model is bytes)
 
 
 def has_parts(annotation: Any) -> bool:
-    """Tell whether values of *annotation* have parts, so that they are written as JSON."""
+    """Whether values of *annotation* have parts, so that they are written as JSON."""
     kind = get_origin(annotation) or annotation
     return isinstance(kind, type) and (
         kind in SEQUENCES or kind in _MAPPINGS or is_record(kind) or issubclass(kind, tuple | msgspec.Struct)
@@ -253,7 +253,7 @@ def has_parts(annotation: Any) -> bool:
 
 
 def type_tree(annotation: Any) -> mi.Type:
-    """Return *annotation* as `msgspec.inspect` sees it. Raises TypeError if msgspec does not support it."""
+    """Return *annotation* as `msgspec.inspect` represents it. Raises TypeError if it is not supported."""
     tree: mi.Type = plain(mi.type_info(annotation))
     return tree
 
@@ -273,8 +273,8 @@ def type_name(annotation: Any) -> str:
 
 
 def fits(value: Any, annotation: Any) -> bool:
-    """Tell whether *value* is of the type *annotation*."""
-    # Most values are told here. For the others, typeguard takes longer to import than a server to start.
+    """Whether *value* has the type *annotation*."""
+    # A fast path for most values: importing typeguard takes longer than starting a server.
     if type(value) is annotation:
         return True
     if is_literal(annotation) and any(type(value) is type(v) and value == v for v in get_args(annotation)):

@@ -1,4 +1,4 @@
-"""Surrogates: the types that are read in the place of others, and how the others are made of their values."""
+"""Surrogates: types that are read in place of others, with conversions between the two."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,29 +8,29 @@ from msgspec import Struct
 
 class Surrogate(Struct, frozen=True):
     """
-    How values of one type are read and written by way of another.
+    A type that is read in place of another, and the conversions between them.
 
     Args:
         model:
-            The type that is read in its place. msgspec converts JSON values to it exactly.
+            The type that is read. msgspec converts JSON values to it exactly.
 
         build:
-            From a value of *model* to the value. Raises `ConversionError` with every part that does not fit.
+            Converts a value of *model* to the original type. Raises `ConversionError` for every invalid part.
 
         dump:
-            From the value to JSON.
+            Converts a value to JSON.
 
         schema:
-            The JSON Schema of what *build* takes. Its ``$defs`` are its own.
+            The JSON Schema of the input of *build*, with its own ``$defs``.
 
         expected:
-            What *build* takes, in a few words that end a sentence.
+            A short description of the input of *build*, for the end of a sentence.
 
         example:
             An example in JSON; None if there is none.
 
         values:
-            All texts that can be read, if there are few.
+            All valid texts, if there are few.
     """
 
     model: Any

@@ -1,7 +1,7 @@
 """
-Classes of pydantic: read, described and written as pydantic does it.
+Pydantic models: read, described and written by Pydantic.
 
-This is loaded for an annotation that is one of them, so that its author has loaded pydantic.
+This module is imported only for annotations with Pydantic models, whose author has imported Pydantic.
 """
 
 import re
@@ -20,7 +20,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.types.proxies import Surrogate
 
-#: By the type of a schema: the type that is read in place of a class, what it takes, and an example.
+#: By the type of a schema: the type that is read in place of a model, a description, and an example.
 _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {
     "object": (dict[str, Any], "a JSON object", {}),
     "array": (list[Any], "a list", []),
@@ -30,15 +30,15 @@ _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {
     "boolean": (bool, "yes or no", True),
 }
 
-#: How deep an example goes: a class that contains itself ends there.
+#: The maximum depth of an example, which ends recursive models.
 _MAX_DEPTH: Final = 4
 
-#: Older versions of pydantic cannot be asked to refuse what they would drop.
-_MAY_REFUSE: Final = "extra" in signature(TypeAdapter.validate_json).parameters
+#: Whether this version of Pydantic has the option to reject unknown members.
+_SUPPORTS_EXTRA: Final = "extra" in signature(TypeAdapter.validate_json).parameters
 
 
 class _Schemas(GenerateJsonSchema):
-    """Without titles that repeat the names of members: a model pays for each word."""
+    """Schemas without titles that repeat the names of members, which cost tokens."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
@@ -46,21 +46,21 @@ class _Schemas(GenerateJsonSchema):
 
 @lru_cache(maxsize=256)
 def pydantic_surrogate(kind: Any) -> Surrogate | None:
-    """Return how a class of pydantic's is read; None if JSON cannot write all of it."""
+    """Return the surrogate of a Pydantic model; None if it cannot be represented in JSON."""
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
         schema = adapter.json_schema(schema_generator=_Schemas)
-    except Exception:  # noqa: BLE001 (its author may define schemas, in any way)
+    except Exception:  # noqa: BLE001 (custom schemas of authors can raise anything)
         return None
-    own = _resolved(schema, schema)
-    model, words, _ = _MODELS.get(own.get("type"), (Any, "a value", None))
-    properties = own.get("properties", {})
-    choices = tuple(map(str, own.get("enum", ())))
+    root = _resolved(schema, schema)
+    model, words, _ = _MODELS.get(root.get("type"), (Any, "a value", None))
+    properties = root.get("properties", {})
+    choices = tuple(map(str, root.get("enum", ())))
     if choices or properties:
         words = f"one of {', '.join(choices)}" if choices else f"a JSON object with {', '.join(properties)}"
     return Surrogate(
         model,
-        partial(_built, adapter, _options(adapter.core_schema), frozenset(_names(schema))),
+        partial(_build, adapter, _options(adapter.core_schema), frozenset(_names(schema))),
         partial(adapter.dump_python, mode="json", by_alias=True),
         schema,
         words,
@@ -70,25 +70,25 @@ def pydantic_surrogate(kind: Any) -> Surrogate | None:
 
 
 def forget_types() -> None:
-    """Drop what is known of all classes until now. It is found out again when needed."""
+    """Clear the cache of models."""
     pydantic_surrogate.cache_clear()
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a schema refers to, or itself."""
+    """Resolve the references of a schema."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     return schema
 
 
 def _options(core_schema: Any) -> dict[str, Any]:
-    """Return what has pydantic refuse members that it would drop; nothing if a class says what to do."""
-    is_said = any("extra_fields_behavior" in node for node in _nodes(core_schema))
-    return {"extra": "forbid"} if _MAY_REFUSE and not is_said else {}
+    """Return the option that rejects unknown members, unless a model has a setting for them."""
+    is_explicit = any("extra_fields_behavior" in node for node in _nodes(core_schema))
+    return {"extra": "forbid"} if _SUPPORTS_EXTRA and not is_explicit else {}
 
 
 def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield all objects within a schema."""
+    """Yield all objects in a schema."""
     if isinstance(schema, dict):
         yield schema
         schema = [*schema.values()]
@@ -102,59 +102,59 @@ def _names(schema: Any) -> Iterator[str]:
             yield from properties
 
 
-def _built(adapter: TypeAdapter[Any], options: dict[str, Any], names: frozenset[str], value: Any) -> Any:
+def _build(adapter: TypeAdapter[Any], options: dict[str, Any], names: frozenset[str], value: Any) -> Any:
     try:
         return adapter.validate_json(to_json(value), **options)
     except ValidationError as error:
-        found = islice(error.errors(include_url=False), MAX_FAULTS)
-        raise ConversionError(inner=tuple(_fault(one, names) for one in found)) from None
-    except Exception as error:  # noqa: BLE001 (an author's validator may refuse in any way)
+        errors = islice(error.errors(include_url=False), MAX_FAULTS)
+        raise ConversionError(inner=tuple(_convert_error(details, names) for details in errors)) from None
+    except Exception as error:  # noqa: BLE001 (validators of authors can raise anything)
         raise ConversionError(reason=f"is refused: {error}") from None
 
 
 _EXPECTED: Final = "Input should be "
 
 
-def _fault(error: ErrorDetails, names: frozenset[str]) -> ConversionError:
-    """Return what pydantic says of one part in our words, as far as it says what would fit."""
+def _convert_error(error: ErrorDetails, names: frozenset[str]) -> ConversionError:
+    """Convert one error of Pydantic, with promptkit's wording where the expected value is known."""
     *_, last = ("", *error["loc"])
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step)}" for step in error["loc"])
-    got, said, told = error["input"], error["msg"], error.get("ctx", {})
+    got, message, context = error["input"], error["msg"], error.get("ctx", {})
     match error["type"]:
         case "missing":
             return ConversionError("a value", got=ABSENT, path=path)
         case "extra_forbidden" | "unexpected_keyword_argument":
-            near = partial(nearest, str(last), sorted(names))
-            return ConversionError(path=path, reason="is not a member of this object", nearest=near)
+            suggestion = partial(nearest, str(last), sorted(names))
+            return ConversionError(path=path, reason="is not a member of this object", nearest=suggestion)
         case "literal_error" | "enum" if isinstance(got, str):
-            near = partial(nearest, got, re.findall("'([^']*)'", str(told.get("expected"))))
-            return ConversionError(said.removeprefix(_EXPECTED), got=got, path=path, nearest=near)
-    if said.startswith(_EXPECTED):
-        return ConversionError(said.removeprefix(_EXPECTED), got=got, path=path)
-    return ConversionError(got=got, path=path, reason=f"is refused: {told.get('error') or said}")
+            suggestion = partial(nearest, got, re.findall("'([^']*)'", str(context.get("expected"))))
+            return ConversionError(message.removeprefix(_EXPECTED), got=got, path=path, nearest=suggestion)
+    if message.startswith(_EXPECTED):
+        return ConversionError(message.removeprefix(_EXPECTED), got=got, path=path)
+    return ConversionError(got=got, path=path, reason=f"is refused: {context.get('error') or message}")
 
 
 def _example(adapter: TypeAdapter[Any], schema: Mapping[str, Any]) -> Any:
-    """Return an example that fits; None if none is found."""
-    example = _made_up(schema, schema, 0)
+    """Return a valid example; None if there is none."""
+    example = _generate(schema, schema, 0)
     try:
         adapter.validate_json(to_json(example))
-    except Exception:  # noqa: BLE001 (an author's validator may refuse in any way)
+    except Exception:  # noqa: BLE001 (validators of authors can raise anything)
         return None
     return example
 
 
-def _made_up(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+def _generate(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
     schema = _resolved(schema, root)
-    known = [schema[word] for word in ("const", "default") if word in schema]
-    known += [*schema.get("examples", ()), *schema.get("enum", ())]
-    if known or depth > _MAX_DEPTH:
-        return known[0] if known else None
+    candidates = [schema[word] for word in ("const", "default") if word in schema]
+    candidates += [*schema.get("examples", ()), *schema.get("enum", ())]
+    if candidates or depth > _MAX_DEPTH:
+        return candidates[0] if candidates else None
     if members := schema.get("anyOf") or schema.get("oneOf"):
-        return _made_up(members[0], root, depth + 1)
+        return _generate(members[0], root, depth + 1)
     kind, members = schema.get("type"), schema.get("properties", {})
     if kind == "object":
-        return {name: _made_up(members[name], root, depth + 1) for name in schema.get("required", ())}
+        return {name: _generate(members[name], root, depth + 1) for name in schema.get("required", ())}
     if kind == "array" and "items" in schema:
-        return [_made_up(schema["items"], root, depth + 1)]
+        return [_generate(schema["items"], root, depth + 1)]
     return schema.get("minimum", _MODELS[kind][2] if kind in _MODELS else None)

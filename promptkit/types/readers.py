@@ -1,7 +1,7 @@
 """
-Readers: from what a client sends for one argument to a value of its type.
+Readers, which convert the text of one argument to a value of its type.
 
-On the wire every argument is a string. A reader is chosen once for each parameter, when it is compiled.
+Arguments are strings in the protocol. Each parameter gets its reader when it is compiled.
 """
 
 import re
@@ -15,7 +15,7 @@ from msgspec import inspect as mi
 from msgspec import structs
 
 from promptkit.types.choices import enum_reader, literal_reader
-from promptkit.types.constraints import located, offset_fault, zone_of
+from promptkit.types.constraints import located, offset_error, zone_of
 from promptkit.types.descriptions import example_text, expected_of
 from promptkit.types.errors import MAX_FAULTS, ConversionError, error_of_union
 from promptkit.types.fast_path import json_read
@@ -44,56 +44,56 @@ def reader_of(annotation: Any) -> Reader | None:
     annotation = plain(annotation)
     if isinstance(annotation, type) and annotation in SCALARS:
         return SCALARS[annotation]
-    if type(annotation).__hash__ is None:  # a list or another value, in the place of a type
+    if type(annotation).__hash__ is None:  # an unhashable value, which is not a type
         return None
-    make = next((make for recognises, make in _FACTORIES if recognises(annotation)), None)
-    return make(annotation) if make else None
+    factory = next((factory for matches, factory in _FACTORIES if matches(annotation)), None)
+    return factory(annotation) if factory else None
 
 
 def _union_reader(annotation: Any) -> Reader | None:
-    """Make a reader that takes the first member of a union that fits, plain text last."""
-    # None is not a member: it means that nothing was given.
+    """Return a reader for the first matching member of a union, with plain text last."""
+    # None is not a member: it means that the argument is missing.
     members = sorted(members_of(annotation), key=lambda member: plain(member) is str)
     readers = [reader_of(member) for member in members]
-    known = [reader for reader in readers if reader is not None]
-    if len(known) != len(readers) or not known:
+    member_readers = [reader for reader in readers if reader is not None]
+    if len(member_readers) != len(readers) or not member_readers:
         return None
-    if len(known) == 1:
-        return known[0]
+    if len(member_readers) == 1:
+        return member_readers[0]
 
     def read(value: Any) -> Any:
         errors = []
-        for reader in known:
+        for reader in member_readers:
             try:
                 return reader.read(value)
             except ConversionError as error:
                 errors.append(error)
-        if (meant := error_of_union(errors)) is not None:
-            raise meant
+        if (likely_error := error_of_union(errors)) is not None:
+            raise likely_error
         raise ConversionError(nearest=next((error.nearest for error in errors if error.nearest), None))
 
-    return _united(known, read)
+    return _combine_readers(member_readers, read)
 
 
-def _united(known: list[Reader], read: Read) -> Reader:
-    """Make the reader of a union out of the readers of its members."""
-    expected = " or ".join(reader.expected for reader in known)
-    takes_any_text = any(reader is SCALARS[str] for reader in known)
-    hint = "" if takes_any_text else " or ".join(reader.hint or reader.expected for reader in known)
-    values = tuple(value for reader in known for value in reader.values)
-    is_several = any(reader.is_several for reader in known)
+def _combine_readers(member_readers: list[Reader], read: Read) -> Reader:
+    """Combine the readers of the members of a union."""
+    expected = " or ".join(reader.expected for reader in member_readers)
+    takes_any_text = any(reader is SCALARS[str] for reader in member_readers)
+    hint = "" if takes_any_text else " or ".join(reader.hint or reader.expected for reader in member_readers)
+    values = tuple(value for reader in member_readers for value in reader.values)
+    is_several = any(reader.is_several for reader in member_readers)
     return Reader(read, expected, hint, values, is_several=is_several)
 
 
 def _constrained_reader(annotation: Any) -> Reader | None:
-    """Make a reader of ``Annotated[T, msgspec.Meta(...)]``."""
+    """Return a reader of ``Annotated[T, msgspec.Meta(...)]``."""
     inner = reader_of(annotation.__origin__)
     if inner is None:
         return None
     if zone := zone_of(annotation):
         return _zoned_reader(inner, zone)
     try:
-        msgspec.json.Decoder(annotation)  # checks that the type can have these constraints
+        msgspec.json.Decoder(annotation)  # checks that the type supports these constraints
         tree = type_tree(annotation)
     except TypeError:
         return None
@@ -103,39 +103,39 @@ def _constrained_reader(annotation: Any) -> Reader | None:
     else:
 
         def read(value: Any) -> Any:
-            found = inner.read(value)
+            value_read = inner.read(value)
             try:
-                return msgspec.convert(found, annotation)
+                return msgspec.convert(value_read, annotation)
             except (msgspec.ValidationError, ValueError):
-                raise ConversionError(expected, reason=offset_fault(found, annotation)) from None
+                raise ConversionError(expected, reason=offset_error(value_read, annotation)) from None
 
     hint = expected if expected != "text" else ""
     return Reader(read, expected, hint, inner.values, is_several=inner.is_several)
 
 
 def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
-    """Make a reader of datetimes that takes one without an offset for a time in *zone*."""
+    """Return a reader of datetimes in which a time without an offset is in *zone*."""
     hint = f"{inner.expected}, in {zone} unless it has an offset"
     return Reader(lambda value: located(inner.read(value), zone), inner.expected, hint)
 
 
 def _surrogate_reader(annotation: Any) -> Reader | None:
-    """Make a reader of a type in whose place another is read."""
+    """Return a reader of a type by way of its surrogate."""
     surrogate: Any = surrogate_of(annotation)
     inner = reader_of(surrogate.model) or _json_reader(surrogate.model)
     if inner is None:
         return None
     read_inner, build, expected = inner.read, surrogate.build, surrogate.expected
-    made = structs.replace(inner, expected=expected, hint=expected, values=surrogate.values)
-    if isinstance(made, ScalarType):  # of which the tree would say that no author's code is run
-        return structs.replace(made, read=lambda value: build(read_inner(value)), tree=None)
+    reader = structs.replace(inner, expected=expected, hint=expected, values=surrogate.values)
+    if isinstance(reader, ScalarType):  # its tree would mean that no code of an author runs
+        return structs.replace(reader, read=lambda value: build(read_inner(value)), tree=None)
     example = surrogate.example
     hint = expected if example is None else f"JSON, for example {msgspec.json.encode(example).decode()}"
-    return structs.replace(made, read=json_read(annotation, _decode), hint=hint)
+    return structs.replace(reader, read=json_read(annotation, _decode), hint=hint)
 
 
 def _list_reader(annotation: Any) -> Reader | None:
-    """Make a reader of a list, set or tuple of any length: a JSON array, or plain values separated."""
+    """Return a reader of a list, set or variable-length tuple, from a JSON array or separated values."""
     make: Any = SEQUENCES[get_origin(annotation)]
     item = get_args(annotation)[0]
     member = reader_of(item)
@@ -152,35 +152,38 @@ def _list_reader(annotation: Any) -> Reader | None:
 
 
 def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bool, one_a_line: bool) -> Read:
-    """Make a function that reads every item with *member*, and raises all faults together."""
+    """Return a function that reads every item with *member*, and raises all errors together."""
     read_member = member.read
 
     def read(value: Any) -> Any:
         items = split_list(value, one_a_line=one_a_line) if isinstance(value, str) else value
         if not isinstance(items, list):
             raise ConversionError
-        found, faults = [], []
+        results, errors = [], []
         for i, part in enumerate(items):
             try:
-                found.append(None if part is None and nullable else read_member(part))
+                results.append(None if part is None and nullable else read_member(part))
             except ConversionError as error:
-                for fault in error.parts:
-                    told, got = fault.expected or member.expected, part if fault.got is None else fault.got
-                    faults.append(fault.replaced(expected=told, got=got).at(f"[{i}]"))
-                if len(faults) >= MAX_FAULTS:
+                for part_error in error.parts:
+                    expected, got = (
+                        part_error.expected or member.expected,
+                        part if part_error.got is None else part_error.got,
+                    )
+                    errors.append(part_error.replaced(expected=expected, got=got).at(f"[{i}]"))
+                if len(errors) >= MAX_FAULTS:
                     break
-        if faults:
-            raise ConversionError(inner=tuple(faults))
+        if errors:
+            raise ConversionError(inner=tuple(errors))
         try:
-            return make(found)
-        except TypeError:  # values of a registered type may not be hashable
+            return make(results)
+        except TypeError:  # values of a registered type can be unhashable
             raise ConversionError from None
 
     return read
 
 
 def split_list(text: str, *, one_a_line: bool) -> Any:
-    """Return the items in the text of a list: those of a JSON array, of lines, or between commas."""
+    """Split the text of a list into items: a JSON array, lines, or values separated by commas."""
     if text.lstrip().startswith("["):
         return _decode(text)
     items = text.splitlines() if one_a_line or "\n" in text.strip() else text.split(",")
@@ -192,44 +195,44 @@ def _decode(text: str) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         if not text.lstrip().startswith(("[", "{")):
-            raise ConversionError from None  # it was not meant as JSON
+            raise ConversionError from None  # the text is not meant as JSON
         raise _unreadable(text, error) from None
 
 
 _READABLE: Final = "JSON that can be read"
 
-#: What msgspec says of text that is not JSON, and after how many bytes; and of a number, and where it is.
+#: msgspec's error messages for malformed JSON, with the byte offset, and for a number, with its path.
 _MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
 _OUT_OF_RANGE: Final = r"Number out of range - at `\$(.*)`"
 
-#: What msgspec takes for an early end: half of a character that JSON writes as two, and too many digits.
-_NO_ENDS: Final = (
+#: Problems that msgspec reports as an early end of the input: lone surrogates, and too many digits.
+_FALSE_ENDS: Final = (
     (r"(?i)\\u(?:d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])", "half of a character"),
     (f"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}", "a number of too many digits"),
 )
 
 
 def _unreadable(text: str, error: Exception) -> ConversionError:
-    """Return why, and where, text that was meant as JSON cannot be read."""
+    """Explain why and where JSON cannot be read."""
     if isinstance(error, RecursionError):
         return ConversionError(_READABLE, reason="is nested too deeply")
     if isinstance(error, UnicodeError):
         return ConversionError(_READABLE, reason="holds half of a character")
-    if found := re.fullmatch(_OUT_OF_RANGE, str(error)):
-        return ConversionError(_READABLE, path=found[1], reason="is a number that is out of range")
-    why, before = "it ends too early", text
-    if found := re.fullmatch(_MALFORMED, str(error)):
-        why, before = found[1], text.encode()[: int(found[2])].decode(errors="ignore")
-    for pattern, what in _NO_ENDS if before is text else ():
-        if found := re.search(pattern, text):
-            why, before = what, text[: found.start()]
+    if match := re.fullmatch(_OUT_OF_RANGE, str(error)):
+        return ConversionError(_READABLE, path=match[1], reason="is a number that is out of range")
+    reason, before = "it ends too early", text
+    if match := re.fullmatch(_MALFORMED, str(error)):
+        reason, before = match[1], text.encode()[: int(match[2])].decode(errors="ignore")
+    for pattern, description in _FALSE_ENDS if before is text else ():
+        if match := re.search(pattern, text):
+            reason, before = description, text[: match.start()]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    reason = f"is JSON that cannot be read at line {line}, column {column}: {why}"
+    reason = f"is JSON that cannot be read at line {line}, column {column}: {reason}"
     return ConversionError(_READABLE, reason=reason)
 
 
 def _json_reader(annotation: Any) -> Reader | None:
-    """Make a reader of a type whose values have parts, and are written as JSON."""
+    """Return a reader of a type whose values have parts, which are written as JSON."""
     try:
         tree = type_tree(annotation)
     except (TypeError, NameError, NotImplementedError, RecursionError):
@@ -242,13 +245,13 @@ def _json_reader(annotation: Any) -> Reader | None:
 
 
 def _is_readable(tree: mi.Type, seen: frozenset[type]) -> bool:
-    """Tell whether every part of a type can be read."""
+    """Whether every part of a type can be read."""
     tree = plain(tree)
     if scalar_of(tree) is not None or surrogate_of(getattr(tree, "cls", None)) is not None:
         return True
     if isinstance(tree, mi.CustomType | mi.RawType | mi.ExtType | mi.ByteArrayType | mi.MemoryViewType):
         return False
-    if isinstance(tree, mi.DictType) and not _may_be_key(tree.key_type):
+    if isinstance(tree, mi.DictType) and not _can_be_key(tree.key_type):
         return False
     if (kind := getattr(tree, "cls", None)) in seen:
         return True
@@ -257,15 +260,15 @@ def _is_readable(tree: mi.Type, seen: frozenset[type]) -> bool:
     return all(_is_readable(part, seen | {kind} if kind else seen) for part in parts_of(tree))
 
 
-def _may_be_key(tree: mi.Type) -> bool:
-    """Tell whether the key of a JSON object can stand for a value of a type."""
+def _can_be_key(tree: mi.Type) -> bool:
+    """Whether values of a type can be keys of a JSON object."""
     if (scalar := scalar_of(tree)) is not None:
         return scalar.key_schema is not None
     return isinstance(tree, mi.AnyType | mi.EnumType | mi.LiteralType | mi.CustomType)
 
 
-#: What recognises the types that have parts or alternatives, and what makes their reader. The first row
-#: that recognises a type counts; what makes the reader may still decline, with None.
+#: Predicates of types with parts or alternatives, and factories of their readers. The first match counts, but
+#: its factory can still return None.
 _FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]], ...]] = (
     (is_constrained, _constrained_reader),
     (is_enum, enum_reader),

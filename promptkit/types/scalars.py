@@ -1,7 +1,7 @@
 """
-Scalar types: all that promptkit knows of each type whose values have no parts, in one record.
+Scalar types: a record of each type whose values have no parts.
 
-A new scalar type is one entry in `SCALARS`. `register_type` adds the types of authors.
+A new scalar type is one entry in `SCALARS`. `register_type` adds types of authors.
 """
 
 import sys
@@ -22,38 +22,38 @@ from promptkit.types import scalar_parsing as parsing
 from promptkit.types.errors import ConversionError
 from promptkit.types.scalar_parsing import Read, parsed
 
-#: Takes a JSON value and the type, with its constraints. Raises `ConversionError`, or an error of msgspec.
+#: Converts a JSON value to a type with its constraints. Raises `ConversionError`, or an error of msgspec.
 Convert: TypeAlias = Callable[[Any, Any], Any]
 
 Schema: TypeAlias = Mapping[str, Any]
 
-#: Either the same for every constraint, or made of the constraints, which are in the tree of a type.
+#: Either constant, or derived from the constraints in the tree of a type.
 Words: TypeAlias = str | Callable[[Any], str]
 Facets: TypeAlias = Schema | Callable[[Any], Schema]
 
 
 class Reader(Struct, frozen=True):
     """
-    How the values of one type are read from what a client sends for an argument.
+    The conversion of one argument to values of a type.
 
     Args:
         read:
-            From what a client sent to the value.
+            Converts text or a JSON value from a client to a value of the type.
 
         expected:
-            What *read* takes, in a few words that end a sentence: ``a whole number``.
+            A short description of the input of *read*, for the end of a sentence: ``a whole number``.
 
         hint:
-            The same in the description of an argument; ``""`` if it need not be said there.
+            The same for the description of an argument; ``""`` if it needs none.
 
         values:
-            All texts that can be read, if there are few. Completion offers them.
+            All valid texts, if there are few. Completion offers them.
 
         is_json:
             Whether people have to write JSON.
 
         is_several:
-            Whether a text may hold several values.
+            Whether a text can have several values.
     """
 
     read: Read
@@ -65,38 +65,38 @@ class Reader(Struct, frozen=True):
 
 
 class ScalarType(Reader, frozen=True, kw_only=True):
-    """All that is known of one scalar type. Facts that depend on constraints are functions of its tree."""
+    """A scalar type. Attributes that depend on constraints can be functions of the type's tree."""
 
-    #: How `msgspec.inspect` sees the type; None for a type that msgspec does not know.
+    #: The class that `msgspec.inspect` returns for the type; None if msgspec does not support it.
     tree: type[mi.Type] | None = None
-    #: From a JSON value, a part of a larger one, to the value. It takes what *schema* describes, while *read*
-    #: also takes what people write.
+    #: Converts a JSON value, a part of a larger one, to a value. It accepts the values of *schema*, while
+    #: *read* also accepts what people write.
     convert: Convert = msgspec.convert
-    #: What *convert* takes, in a few words; None if they are those of *expected*.
+    #: A short description of the input of *convert*; None if it is *expected*.
     described: Words | None = None
     #: An example in JSON.
     example: Any = "text"
-    #: The JSON Schema of what *convert* takes.
+    #: The JSON Schema of the input of *convert*.
     schema: Schema
-    #: What constraints add to *schema*, but for bounds of numbers and of text.
+    #: Keywords that constraints add to *schema*, except bounds of numbers and text.
     facets: Facets = {}
     #: The JSON Schema of the type as the key of an object; None if it cannot be one.
     key_schema: Facets | None = None
-    #: From the key of a JSON object to the value.
+    #: Converts the key of a JSON object to a value.
     convert_key: Convert = parsing.convert_key
-    #: From a value to the text that *read* takes.
+    #: Converts a value to text that *read* accepts.
     write: Callable[[Any], str] = str
-    #: From a value to the text in descriptions, if it is not that of *write*.
+    #: Converts a value to text for descriptions, if it is not that of *write*.
     show: Callable[[Any], str] | None = None
-    #: Whether descriptions show several values separated by commas, and not as JSON.
+    #: Whether descriptions show several values separated by commas instead of JSON.
     shown_in_row: bool = True
-    #: Whether people write several values on a line each, as the text of one may hold commas.
+    #: Whether people write several values on separate lines, because a value can contain commas.
     one_a_line: bool = False
-    #: Whether a value may have an offset from UTC.
+    #: Whether a value can have an offset from UTC.
     may_have_offset: bool = False
 
     def describe(self, tree: mi.Type) -> str:
-        """Return what `convert` takes, in words, with the constraints of *tree*."""
+        """Describe the input of `convert` with the constraints of *tree*."""
         words = self.expected if self.described is None else self.described
         return words(tree) if callable(words) else words
 
@@ -105,7 +105,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
         return self.example(tree) if callable(self.example) else self.example
 
     def facets_of(self, tree: mi.Type) -> Schema:
-        """Return what the JSON Schema says of the constraints of *tree* of this type alone."""
+        """Return the keywords that the constraints of *tree* add to the schema of this type."""
         return self.facets(tree) if callable(self.facets) else self.facets
 
     def key_schema_of(self, tree: mi.Type) -> Schema:
@@ -116,14 +116,14 @@ class ScalarType(Reader, frozen=True, kw_only=True):
 def text_scalar(
     read: Callable[[str], Any], *, expected: str, schema: Schema, write: Callable[[Any], str] = str
 ) -> ScalarType:
-    """Make the record of a type that msgspec does not know. Its values are written as text, in JSON too."""
+    """Return the record of a type that msgspec does not support. Its values are text, also in JSON."""
 
     def checked(value: Any, _: Any = None) -> Any:
         if not isinstance(value, str):
             raise ConversionError(expected, got=value)
         try:
             return read(value)
-        except Exception:  # noqa: BLE001 (an author's function may refuse in any way)
+        except Exception:  # noqa: BLE001 (an author's function can raise anything)
             raise ConversionError(expected, got=value) from None
 
     return _scalar(
@@ -139,12 +139,12 @@ def text_scalar(
 
 
 def _scalar(read: Read, expected: str, **facts: Any) -> ScalarType:
-    """Make the record of a type that is described as it is expected."""
+    """Return the record of a type whose hint is its description."""
     return ScalarType(read, expected, expected, **facts)
 
 
 _NUMBER: Final = "a number"
-_WHOLE: Final = "a whole number"
+_INTEGER: Final = "a whole number"
 
 #: The scalar types, built in and registered.
 SCALARS: Final[dict[type, ScalarType]] = {
@@ -169,9 +169,9 @@ SCALARS: Final[dict[type, ScalarType]] = {
     ),
     int: _scalar(
         parsing.parse_int,
-        _WHOLE,
+        _INTEGER,
         tree=mi.IntType,
-        described=partial(constraints.describe_number, _WHOLE),
+        described=partial(constraints.describe_number, _INTEGER),
         example=partial(constraints.number_example, 1),
         schema={"type": "integer"},
         key_schema={"pattern": parsing.INTEGER_KEY},
@@ -217,7 +217,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         write=date.isoformat,
     ),
     datetime: ScalarType(
-        parsed(lambda text: datetime.fromisoformat(text.upper())),  # in small letters, too
+        parsed(lambda text: datetime.fromisoformat(text.upper())),  # lower case is accepted, too
         "a date and time, as in 2026-01-31T12:00",
         "a date and time, as in 2026-01-31T12:00, read as it is written, with an offset (+01:00) or without",
         tree=mi.DateTimeType,
@@ -271,12 +271,12 @@ _BY_TREE: Final = {scalar.tree: scalar for scalar in SCALARS.values() if scalar.
 
 
 def scalar_of(tree: mi.Type) -> ScalarType | None:
-    """Return the record of a type as `msgspec.inspect` sees it; None if it is no scalar type."""
+    """Return the record of a type as `msgspec.inspect` returns it; None if it is not a scalar type."""
     return SCALARS.get(tree.cls) if isinstance(tree, mi.CustomType) else _BY_TREE.get(type(tree))
 
 
 def scalar_of_value(value: Any) -> ScalarType | None:
-    """Return the record of the type of *value*, or of the nearest type that it inherits from."""
+    """Return the record of the type of *value*, or of its nearest base class."""
     return next((SCALARS[kind] for kind in type(value).__mro__ if kind in SCALARS), None)
 
 
@@ -289,34 +289,34 @@ def register_type(
     write: Callable[[Any], str] = str,
 ) -> None:
     """
-    Teach promptkit a type, for parameters and for parts of their values.
+    Register a type for parameters and for parts of their values.
 
     Args:
         kind:
-            The type. Types that promptkit already reads, such as `int` and `date`, are not replaced.
+            The type. Built-in types, such as `int` and `date`, cannot be replaced.
 
         read:
-            Converts text to a value; raises an exception for text that does not fit.
+            Converts text to a value; raises an exception for invalid text.
 
         expected:
-            What *read* takes, in a few words that end a sentence: ``an amount, as in 3 EUR``.
+            A short description of valid text, for the end of a sentence: ``an amount, as in 3 EUR``.
 
         schema:
-            The JSON Schema of the text; any string if left out.
+            The JSON Schema of the text. The default is any string.
 
         write:
-            Converts a value to text that *read* takes.
+            Converts a value to text that *read* accepts.
     """
-    known = SCALARS.get(kind)
-    if known is None or known.tree is None:  # msgspec reads and writes the types that it knows
+    existing = SCALARS.get(kind)
+    if existing is None or existing.tree is None:  # msgspec reads and writes the types that it supports
         SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)
 
 
 def forget_replaced() -> None:
-    """Drop each registered class that its module has defined, and registered, anew since."""
+    """Remove registered classes that a reload of their module has replaced."""
     for kind in list(SCALARS):
-        named: Any = sys.modules.get(kind.__module__)
+        current: Any = sys.modules.get(kind.__module__)
         for name in kind.__qualname__.split("."):
-            named = getattr(named, name, None)
-        if named is not kind and isinstance(named, type) and named in SCALARS:
+            current = getattr(current, name, None)
+        if current is not kind and isinstance(current, type) and current in SCALARS:
             SCALARS.pop(kind, None)

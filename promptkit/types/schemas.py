@@ -1,13 +1,13 @@
 """
-The JSON Schema of a type, in the words that clients know which convert schemas for their models.
+The JSON Schema of a type, in the subset that clients convert for their models.
 
-The rules are those of the narrowest converters:
+The rules are those of the most limited converters:
 
-- Choices say their ``type``, stand in the author's order, and are ``anyOf`` if they are of several types.
-- What a type is made of stands in its place. Only a class that holds itself is referred to.
-- An array says what its items are and how many there may be, never which stands where.
-- ``type`` is one word, an object may have further members, and no pattern looks around.
-- What a value looks like is also said in words, wherever it has a name.
+- Choices have a ``type``, are in the author's order, and form an ``anyOf`` if they have several types.
+- Nested types are inlined. Only recursive classes are references.
+- Arrays have one schema for all items, and the number of items, but no schema per position.
+- ``type`` is a string, objects allow additional members, and patterns have no lookaround.
+- Formats are also described in words, wherever a value has a name.
 """
 
 import inspect
@@ -41,9 +41,9 @@ Schema: TypeAlias = dict[str, Any]
 
 class Definitions(Struct):
     """
-    What ``$defs`` has: classes that hold themselves.
+    The ``$defs`` of a schema: recursive classes.
 
-    With *places*, arrays say which item stands where. With *brief*, no words repeat what an outline shows.
+    With *places*, arrays have a schema per position. With *brief*, descriptions do not repeat an outline.
     """
 
     schemas: dict[str, Schema]
@@ -51,18 +51,18 @@ class Definitions(Struct):
     brief: bool = False
     _names: dict[Any, str] = {}
 
-    def knows(self, kind: Any) -> bool:
+    def has(self, kind: Any) -> bool:
         """Whether a class was referred to."""
         return kind in self._names
 
-    def refer(self, kind: Any, called: str = "") -> Schema:
-        """Return the reference to a class, or to what is *called* so."""
-        return {"$ref": f"#/$defs/{self.name(kind, called)}"}
+    def refer(self, kind: Any, label: str = "") -> Schema:
+        """Return a reference to a class, or to a definition with a label."""
+        return {"$ref": f"#/$defs/{self.name(kind, label)}"}
 
-    def name(self, kind: Any, called: str = "") -> str:
-        """Return the name of what is referred to."""
+    def name(self, kind: Any, label: str = "") -> str:
+        """Return the name of a definition."""
         if kind not in self._names:
-            name = re.sub(r"\W+", "_", called or getattr(kind, "__name__", str(kind)))
+            name = re.sub(r"\W+", "_", label or getattr(kind, "__name__", str(kind)))
             while name in self._names.values():
                 name += "_"
             self._names[kind] = name
@@ -70,39 +70,43 @@ class Definitions(Struct):
 
 
 def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schema:
-    """The schema of a type that brings its own, with what that defines in the places that refer to it."""
+    """Return the schema of a surrogate, with its own definitions inlined unless they are recursive."""
     defined = surrogate.schema.get("$defs", {})
 
-    def placed(node: Any, around: frozenset[str]) -> Any:
+    def inline_references(node: Any, ancestors: frozenset[str]) -> Any:
         if isinstance(node, list):
-            return [placed(part, around) for part in node]
+            return [inline_references(part, ancestors) for part in node]
         if not isinstance(node, Mapping):
             return node
-        found = {key: placed(part, around) for key, part in node.items()}
-        if found.get("additionalProperties") is False:
-            del found["additionalProperties"]
-        # A member may be called like this, too.
-        return found | referred(found.pop("$ref"), around) if isinstance(found.get("$ref"), str) else found
+        inlined = {key: inline_references(part, ancestors) for key, part in node.items()}
+        if inlined.get("additionalProperties") is False:
+            del inlined["additionalProperties"]
+        # A member of an object can have the name "$ref", too.
+        return (
+            inlined | resolve_reference(inlined.pop("$ref"), ancestors)
+            if isinstance(inlined.get("$ref"), str)
+            else inlined
+        )
 
-    def referred(reference: str, around: frozenset[str]) -> Schema:
+    def resolve_reference(reference: str, ancestors: frozenset[str]) -> Schema:
         name = reference.rpartition("/")[2]
         kind = (surrogate.build, name)
-        if name not in around and not definitions.knows(kind):
-            schema: Schema = placed(defined[name], around | {name})
-            if not definitions.knows(kind):
+        if name not in ancestors and not definitions.has(kind):
+            schema: Schema = inline_references(defined[name], ancestors | {name})
+            if not definitions.has(kind):
                 return schema
             definitions.schemas[definitions.name(kind, name)] = schema
         return definitions.refer(kind, name)
 
-    own = {key: part for key, part in surrogate.schema.items() if key != "$defs"}
-    found: Schema = placed(own, frozenset())
-    return found
+    root = {key: part for key, part in surrogate.schema.items() if key != "$defs"}
+    inlined: Schema = inline_references(root, frozenset())
+    return inlined
 
 
-#: The types of JSON, by those of Python.
+#: JSON types by Python type.
 _JSON_TYPES: Final = {NoneType: "null", bool: "boolean", int: "integer", float: "number", str: "string"}
 
-#: What JSON Schema calls the constraints of `msgspec.Meta`, but for those of lengths.
+#: Keywords for the constraints of `msgspec.Meta`, except lengths.
 _BOUNDS: Final = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",
@@ -111,8 +115,8 @@ _BOUNDS: Final = {
     "multiple_of": "multipleOf",
 }
 
-#: What only some languages have in patterns: looking around or back, named groups, the ends of the text.
-_NOT_EVERYWHERE: Final = re.compile(r"\(\?[^:]|\\[1-9AZ]")
+#: Syntax that some regular expression engines lack: lookaround, backreferences, named groups and anchors.
+_UNPORTABLE: Final = re.compile(r"\(\?[^:]|\\[1-9AZ]")
 
 _NULL: Final = {"type": "null"}
 
@@ -121,14 +125,14 @@ _LISTS: Final = (mi.ListType, mi.SetType, mi.FrozenSetType, mi.VarTupleType)
 
 def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     """
-    Return the schema of a type, and what its values look like, in words; ``""`` if that is plain.
+    Return the schema of a type, and a description of its format; ``""`` if it needs none.
 
     Args:
         annotation:
-            A type that promptkit reads.
+            A type that promptkit supports.
 
         definitions:
-            Receives the schemas that this one refers to.
+            Receives the definitions that the schema refers to.
     """
     annotation = plain(annotation)
     if is_literal(annotation) or is_enum(annotation):
@@ -136,7 +140,7 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
         return _choices(values), _form_of_choices(values)
     scalar = SCALARS.get(annotation) if isinstance(annotation, type) else None
     if scalar is not None and scalar.schema.keys() == {"type"} and not scalar.facets:
-        return dict(scalar.schema), ""  # most parameters are text, a number, or yes or no
+        return dict(scalar.schema), ""  # a fast path for most parameters: text, numbers and booleans
     if (surrogate := surrogate_of(annotation)) is not None:
         return schema_of_surrogate(surrogate, definitions), _form_of_surrogate(surrogate)
     try:
@@ -148,18 +152,18 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
 
 
 def with_words(schema: Schema, words: str) -> Schema:
-    """Return *schema* with its description, also in the only alternative to null: some show that alone."""
+    """Add a description to *schema*, also inside an optional type, because some clients show only that."""
     if not words:
         return schema
-    found = {**schema, "description": words}
+    described = {**schema, "description": words}
     members = schema.get("anyOf", [])
     if len(members) == 2 and members[1] == _NULL:
-        found["anyOf"] = [{**members[0], "description": words}, _NULL]
-    return found
+        described["anyOf"] = [{**members[0], "description": words}, _NULL]
+    return described
 
 
 def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
-    """Return the same of a type that msgspec does not have, for whose parts there are readers."""
+    """Return the schema and description of a type that msgspec does not support, but whose parts it does."""
     parts = [type_schema(part, definitions) for part in get_args(annotation) if part is not NoneType]
     schemas, forms = [schema for schema, _ in parts], [form for _, form in parts]
     null = [_NULL] if NoneType in get_args(annotation) else []
@@ -174,16 +178,16 @@ def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
 
 
 def _form_of_surrogate(surrogate: Surrogate) -> str:
-    """What its values look like, in words; ``""`` if they have parts, which its schema describes."""
+    """Describe the format of a surrogate; return ``""`` if it has parts, which the schema describes."""
     return surrogate.expected if surrogate.schema.get("type") == "string" else ""
 
 
 class _Writer(Struct):
-    """Writes the schemas of types as `msgspec.inspect` sees them, inside of the classes *around*."""
+    """A writer of schemas for types as `msgspec.inspect` returns them, inside the classes *ancestors*."""
 
     definitions: Definitions
     orders: Orders
-    around: frozenset[Any]
+    ancestors: frozenset[Any]
 
     def schema(self, tree: mi.Type) -> Schema:  # noqa: C901 (one for each kind of type)
         """Return the schema of a type."""
@@ -205,7 +209,7 @@ class _Writer(Struct):
             case mi.ListType() | mi.SetType() | mi.FrozenSetType() | mi.VarTupleType():
                 schema = {"type": "array", "items": self.schema(tree.item_type), **_length(tree, "Items")}
             case mi.TupleType():
-                schema = self._placed([*map(self.schema, tree.item_types)], len(tree.item_types))
+                schema = self._fixed_array([*map(self.schema, tree.item_types)], len(tree.item_types))
             case mi.DictType():
                 schema = self._object(tree)
             case mi.TypedDictType() | mi.DataclassType() | mi.StructType() | mi.NamedTupleType():
@@ -213,21 +217,21 @@ class _Writer(Struct):
         return schema
 
     def form(self, tree: mi.Type) -> str:
-        """Return what values of a type look like, in words; ``""`` if its JSON types say all."""
+        """Describe the format of a type; return ``""`` if its JSON types are enough."""
         tree = plain(tree)
         if (surrogate := surrogate_of(getattr(tree, "cls", None))) is not None:
             return _form_of_surrogate(surrogate)
         if isinstance(tree, mi.LiteralType | mi.EnumType):
             return _form_of_choices(values_of(tree, self.orders))
         if isinstance(tree, mi.UnionType):
-            says_more = any(map(self.form, tree.types))
+            has_details = any(map(self.form, tree.types))
         elif isinstance(tree, _LISTS):
-            says_more = bool(_length(tree, "Items") or self.form(tree.item_type))
+            has_details = bool(_length(tree, "Items") or self.form(tree.item_type))
         elif scalar_of(tree) is not None:
-            says_more = bool(_bounds(tree)) or self.schema(tree).keys() != {"type"}
+            has_details = bool(_bounds(tree)) or self.schema(tree).keys() != {"type"}
         else:
-            says_more = _is_array(tree) or isinstance(tree, mi.DictType)
-        if not says_more:
+            has_details = _is_array(tree) or isinstance(tree, mi.DictType)
+        if not has_details:
             return ""
         return describe(tree, self.orders)
 
@@ -238,16 +242,16 @@ class _Writer(Struct):
         return {"type": "object", **names, "additionalProperties": values, **_length(tree, "Properties")}
 
     def _record(self, tree: Any) -> Schema:
-        """The schema of a class, or the reference to it if it holds itself."""
+        """Return the schema of a class, or a reference to it if it is recursive."""
         kind, definitions = tree.cls, self.definitions
-        if kind in self.around or definitions.knows(kind):
+        if kind in self.ancestors or definitions.has(kind):
             return definitions.refer(kind)
         hints = hints_of(getattr(kind, "__origin__", kind)).values()
-        inside = _Writer(definitions, {**self.orders, **orders_of(*hints)}, self.around | {kind})
-        said = _docstring(tree)
-        schema = {"description": said} if said else {}
-        schema |= inside._array(tree) if _is_array(tree) else inside._members(tree)
-        if not definitions.knows(kind):
+        writer = _Writer(definitions, {**self.orders, **orders_of(*hints)}, self.ancestors | {kind})
+        docstring = _docstring(tree)
+        schema = {"description": docstring} if docstring else {}
+        schema |= writer._array(tree) if _is_array(tree) else writer._members(tree)
+        if not definitions.has(kind):
             return schema
         definitions.schemas[definitions.name(kind)] = schema
         return definitions.refer(kind)
@@ -256,15 +260,17 @@ class _Writer(Struct):
         fields = [self.schema(field.type) for field in tree.fields]
         tag = [] if getattr(tree, "tag", None) is None else [_choices([tree.tag])]
         optional = next((i for i, field in enumerate(reversed(tree.fields)) if field.required), len(fields))
-        # msgspec reads a struct out of longer arrays, too.
+        # msgspec accepts longer arrays for a struct.
         is_open = isinstance(tree, mi.StructType) and not tree.forbid_unknown_fields
-        return self._placed([*tag, *fields], len(tag) + len(fields) - optional, is_open=is_open)
+        return self._fixed_array([*tag, *fields], len(tag) + len(fields) - optional, is_open=is_open)
 
-    def _placed(self, items: Sequence[Schema], least: int, *, is_open: bool = False) -> Schema:
-        """The schema of an array whose items have their places; one that is open may have more of them."""
-        places = {"prefixItems": items, "items": is_open}
-        said = places if self.definitions.places else {"items": _any_of(items)}
-        return {"type": "array", **said, "minItems": least} | ({} if is_open else {"maxItems": len(items)})
+    def _fixed_array(self, items: Sequence[Schema], minimum: int, *, is_open: bool = False) -> Schema:
+        """Return the schema of an array with a schema per position; an open array can have more items."""
+        prefix = {"prefixItems": items, "items": is_open}
+        items_schema = prefix if self.definitions.places else {"items": _any_of(items)}
+        return {"type": "array", **items_schema, "minItems": minimum} | (
+            {} if is_open else {"maxItems": len(items)}
+        )
 
     def _members(self, tree: Any) -> Schema:
         properties, required = {}, []
@@ -277,13 +283,15 @@ class _Writer(Struct):
         return {"type": "object", "properties": properties, "required": required}
 
     def _named(self, tree: mi.Type) -> Schema:
-        """The schema of what has a name, which a client may show alone."""
+        """Return the schema of a named member, with the description, because clients can show it alone."""
         schema = self.schema(tree)
-        is_shown = self.definitions.brief and scalar_of(plain(tree)) is None
-        return with_words(schema, described(schema.get("description"), [] if is_shown else [self.form(tree)]))
+        is_outlined = self.definitions.brief and scalar_of(plain(tree)) is None
+        return with_words(
+            schema, described(schema.get("description"), [] if is_outlined else [self.form(tree)])
+        )
 
     def _key(self, tree: mi.Type) -> Schema:
-        """The schema of the keys of an object, which are text in JSON; ``{}`` if any text is a key."""
+        """Return the schema of the keys of an object, which are strings in JSON; ``{}`` for any string."""
         if isinstance(tree, mi.LiteralType | mi.EnumType):
             return _choices([str(json_of(value)) for value in values_of(tree, self.orders)])
         if isinstance(tree, mi.StrType):
@@ -293,7 +301,7 @@ class _Writer(Struct):
 
 
 def _any_of(schemas: Iterable[Schema]) -> Schema:
-    """The schema of what fits one of several, each of them once."""
+    """Return a schema that accepts any of several schemas, without duplicates."""
     members: list[Schema] = []
     for schema in schemas:
         members += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
@@ -304,25 +312,27 @@ def _any_of(schemas: Iterable[Schema]) -> Schema:
 
 
 def _choices(values: Iterable[Any]) -> Schema:
-    """The schema of choices, in their order; those of one type stand together, null last."""
+    """Return the schema of choices in their order, grouped by type, with null last."""
     by_type: dict[str, list[Any]] = {}
     for value in map(json_of, values):
         by_type.setdefault(_JSON_TYPES[type(value)], []).append(value)
     null = [_NULL] if by_type.pop("null", None) else []
-    return _any_of([*({"type": kind, "enum": found} for kind, found in by_type.items()), *null])
+    return _any_of([*({"type": kind, "enum": members} for kind, members in by_type.items()), *null])
 
 
 def _form_of_choices(values: Iterable[Any]) -> str:
-    """What choices look like, in words; ``""`` if all are text: there are models with no other choices."""
+    """Describe choices; return ``""`` if all are text, because their schema is enough for models."""
     if all(isinstance(value, str | None) for value in map(json_of, values)):
         return ""
     return describe_choices(values)
 
 
 def _bounds(tree: Any) -> Schema:
-    """What constraints say of a number, or of the length and the pattern of text."""
+    """Return the constraints of a number, or of the length and pattern of text."""
     bounds = {
-        word: bound for name, word in _BOUNDS.items() if (bound := getattr(tree, name, None)) is not None
+        keyword: bound
+        for name, keyword in _BOUNDS.items()
+        if (bound := getattr(tree, name, None)) is not None
     }
     if isinstance(tree, mi.StrType):
         bounds |= _length(tree, "Length")
@@ -332,72 +342,72 @@ def _bounds(tree: Any) -> Schema:
 
 def _length(tree: Any, noun: str) -> Schema:
     bounds = {f"min{noun}": tree.min_length, f"max{noun}": tree.max_length}
-    return {word: bound for word, bound in bounds.items() if bound is not None}
+    return {keyword: bound for keyword, bound in bounds.items() if bound is not None}
 
 
 def _portable(schema: Schema) -> Schema:
-    """Leave out a pattern that not every client can read: some give up all tools for it."""
-    if _NOT_EVERYWHERE.search(schema.get("pattern", "")):
+    """Remove a pattern that some clients cannot parse: they would reject all tools."""
+    if _UNPORTABLE.search(schema.get("pattern", "")):
         del schema["pattern"]
     return schema
 
 
 def _default(field: Any) -> Schema:
-    """The default of a member, if there is one that can be sent."""
-    makes = field.default_factory in (list, dict, set)
-    default = field.default_factory() if makes else field.default
+    """Return the default of a member, if it can be sent."""
+    has_factory = field.default_factory in (list, dict, set)
+    default = field.default_factory() if has_factory else field.default
     if default is NODEFAULT or not can_be_sent(default):
         return {}
     return {"default": json_of(default)}
 
 
 def _is_array(tree: Any) -> bool:
-    """Whether JSON has an array, each of whose items has its place, for values of a type."""
+    """Whether values of a type are JSON arrays with a type per position."""
     return isinstance(tree, mi.TupleType | mi.NamedTupleType) or getattr(tree, "array_like", False)
 
 
 def _docstring(tree: Any) -> str:
-    """What an author says of a class. Python itself says how dataclasses and named tuples are made."""
+    """Return the author's docstring of a class, not the one that Python generates."""
     kind = getattr(tree.cls, "__origin__", tree.cls)
-    said = inspect.cleandoc(kind.__doc__ or "")
-    return "" if said.startswith(f"{kind.__name__}(") and said.endswith(")") else said
+    docstring = inspect.cleandoc(kind.__doc__ or "")
+    return "" if docstring.startswith(f"{kind.__name__}(") and docstring.endswith(")") else docstring
 
 
 def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
     """
-    Return the JSON Schema of a type.
+    Return the JSON Schema of an answer type.
 
     Args:
         answer:
             The type.
 
         outlined:
-            Whether it is made for an outline: arrays say which of their items stands where, which not every
-            vendor takes, and descriptions do not repeat what the outline shows.
+            Whether the schema is for an outline: arrays have a schema per position, which some vendors do
+            not support, and descriptions do not repeat the outline.
 
     Raises:
-        TypeError: If it is no type that promptkit reads.
+        TypeError: If promptkit does not support the type.
     """
     try:
         reader = reader_of(answer)
-    except Exception:  # noqa: BLE001 (what is no type may raise anything while it is looked at)
+    except Exception:  # noqa: BLE001 (inspecting an arbitrary object can raise anything)
         reader = None
     if reader is None:
-        shown = str(answer) if get_args(answer) else answer_name(answer)
+        type_text = str(answer) if get_args(answer) else answer_name(answer)
         msg = (
-            f"{shown} cannot be the type of an answer: use a dataclass, a class of attrs or "
+            f"{type_text} cannot be the type of an answer: use a dataclass, a class of attrs or "
             "msgspec, a TypedDict, a list, a Literal, an Enum, text or a number"
         )
         raise TypeError(msg)
     definitions = Definitions({}, places=outlined, brief=outlined)
     schema, form = type_schema(answer, definitions)
     schemas = definitions.schemas
-    if "$ref" in schema:  # a class that holds itself
+    if "$ref" in schema:  # a recursive class
         schema = schemas[schema["$ref"].rpartition("/")[2]]
-    said = {} if outlined or not form else {"description": form}
-    return {**said, **schema} | ({"$defs": schemas} if schemas else {})
+    description = {} if outlined or not form else {"description": form}
+    return {**description, **schema} | ({"$defs": schemas} if schemas else {})
 
 
 def answer_name(answer: Any) -> str:
-    """Return what a type is called."""
+    """Return the name of a type."""
     return getattr(answer, "__name__", str(answer))

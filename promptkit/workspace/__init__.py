@@ -1,7 +1,7 @@
 """
-The workspace: the folder that the person at the client works in, and what commands say of it.
+The workspace: the folder that the user works in, and the output of commands that run there.
 
-A server whose recipes do not use it imports nothing of it.
+A server imports this package only if its recipes use it.
 """
 
 from promptkit.workspace.commands import run, run_async

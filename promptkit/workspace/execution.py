@@ -1,8 +1,8 @@
 """
-One command: a process group of its own, what is read of it, and its end.
+Execution of one command in its own process group, with captured output and a reliable end.
 
-It reads nothing, it has no terminal, and nothing that it writes goes anywhere but here. On Windows, which
-has no such groups, what it has started itself is not ended with it.
+The command has no input and no terminal, and its output goes nowhere else. Windows does not have such groups,
+so there its child processes can outlive it.
 """
 
 import atexit
@@ -24,53 +24,53 @@ if sys.platform == "win32":
     import _winapi
     import msvcrt
 
-    _OWN_GROUP: Final[dict[str, Any]] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    _KILL: Final = signal.SIGTERM  # there is no other: it ends a process at once
+    _NEW_GROUP: Final[dict[str, Any]] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    _KILL: Final = signal.SIGTERM  # the only one on Windows, which kills the process immediately
     _signal: Final = os.kill
 else:
     import select
 
-    _OWN_GROUP: Final[dict[str, Any]] = {"start_new_session": True}
+    _NEW_GROUP: Final[dict[str, Any]] = {"start_new_session": True}
     _KILL: Final = signal.SIGKILL
     _signal: Final = os.killpg
 
-#: How often it is looked whether anybody still waits for a command, in seconds.
-_LOOK_EVERY_S: Final = 0.05
+#: Interval in seconds for checking whether a caller still waits for a command.
+_POLL_INTERVAL_S: Final = 0.05
 
-#: How long a command may take to remove its locks and temporary files, once it is told to end, in seconds.
-_CLEAN_UP_S: Final = 0.2
+#: Time in seconds for a command to remove its locks and temporary files after SIGTERM.
+_TERMINATION_GRACE_S: Final = 0.2
 
-#: How long to wait for one that was killed, in seconds: it may hang in the kernel.
-_REAP_S: Final = 1.0
+#: Time in seconds to wait for a killed command, which can hang in the kernel.
+_KILL_TIMEOUT_S: Final = 1.0
 
 _CHUNK_BYTES: Final = 1 << 16
 
-#: How much of its standard error is kept: the first line says what is wrong.
+#: Captured bytes of standard error, of which only the first line is used.
 _ERROR_BYTES: Final = 4096
 
-#: How long the end of the process waits for a command that is just being started, in seconds.
-_START_S: Final = 0.2
+#: Time in seconds to wait for a command that is being started when this process exits.
+_START_TIMEOUT_S: Final = 0.2
 
-#: The commands that run now, or are being started.
+#: The commands that are running or being started.
 _running: Final[set["_Command"]] = set()
 
 
 class Outcome(Struct, frozen=True):
     """
-    What came of a command.
+    The outcome of a command.
 
     Args:
         output:
-            What it has written to standard output, as far as it was read.
+            Its standard output, up to the limit.
 
         error:
-            The beginning of what it has written to standard error.
+            The start of its standard error.
 
         code:
             Its exit code; negative if a signal ended it.
 
         stopped:
-            Why it was ended before it was done; None if it was not.
+            The reason if it was terminated; otherwise None.
     """
 
     output: bytes
@@ -87,39 +87,39 @@ def execute(
 
     Args:
         words:
-            The program, and what it is given.
+            The program and its arguments.
 
         folder:
-            Where it runs.
+            The working directory.
 
         limit:
-            How many bytes to read of its output. If it writes more, it is ended.
+            The maximum number of bytes to read of its output. If there are more, it is terminated.
 
         timeout:
-            How long it may take, in seconds. If it takes longer, it is ended.
+            The maximum run time in seconds, after which it is terminated.
 
         is_unwanted:
-            Whether nobody waits for it any more. It is asked again and again.
+            Returns whether the result is no longer needed. It is called repeatedly.
 
     Raises:
-        OSError: If it cannot be started.
+        OSError: If the command cannot be started.
 
         RequestCancelledError: If it is unwanted.
     """
     command = _Command(words, folder)
     try:
-        output, error = _Captured(command.stdout, limit), _Captured(command.stderr, _ERROR_BYTES)
+        output, error = _OutputBuffer(command.stdout, limit), _OutputBuffer(command.stderr, _ERROR_BYTES)
         stopped = _read(command, output, error, time.monotonic() + timeout, is_unwanted)
     finally:
         command.end()
-    return Outcome(bytes(output.kept), bytes(error.kept), command.returncode, stopped)
+    return Outcome(bytes(output.data), bytes(error.data), command.returncode, stopped)
 
 
 def end_all() -> None:
-    """End the commands that run now. To be called as the process ends."""
-    until = time.monotonic() + _START_S
-    while not all(command.pid for command in tuple(_running)) and time.monotonic() < until:
-        time.sleep(_START_S / 100)
+    """End all running commands. Call this when the process exits."""
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while not all(command.pid for command in tuple(_running)) and time.monotonic() < deadline:
+        time.sleep(_START_TIMEOUT_S / 100)
     for command in tuple(_running):
         command.signal_group(_KILL)
 
@@ -128,10 +128,10 @@ atexit.register(end_all)
 
 
 class _Command(subprocess.Popen[bytes]):
-    """A command that is known from before it begins until its group has ended."""
+    """A command that is registered from before its start until its group has ended."""
 
     def __init__(self, words: Sequence[str], folder: Path) -> None:
-        self.pid = 0  # until it has begun
+        self.pid = 0  # until the process has started
         _running.add(self)
         try:
             super().__init__(
@@ -141,22 +141,24 @@ class _Command(subprocess.Popen[bytes]):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                **_OWN_GROUP,
+                **_NEW_GROUP,
             )
         except BaseException:
-            if self.pid:  # it has begun
+            if self.pid:  # the process has started
                 self.end()
             _running.discard(self)
             raise
 
     def signal_group(self, number: int) -> None:
-        """Send a signal to all that is left of its group."""
+        """Send a signal to the remaining processes of the group."""
         if self.pid:
-            with suppress(ProcessLookupError, PermissionError):  # nobody is, or nobody that this user may end
+            with suppress(
+                ProcessLookupError, PermissionError
+            ):  # none is left, or none that this user can signal
                 _signal(self.pid, number)
 
     def has_ended(self, seconds: float = 0) -> bool:
-        """Whether it ends in time. Its group is then ended at once: soon its number may be another's."""
+        """Wait for the process, and kill its group immediately after, before its number can be reused."""
         if self.returncode is None:
             with suppress(subprocess.TimeoutExpired):
                 self.wait(seconds)
@@ -165,78 +167,78 @@ class _Command(subprocess.Popen[bytes]):
         return self.returncode is not None
 
     def end(self) -> None:
-        """End it and its group."""
+        """End the process and its group."""
         if not self.has_ended():
             self.signal_group(signal.SIGTERM)
-            if not self.has_ended(_CLEAN_UP_S):
+            if not self.has_ended(_TERMINATION_GRACE_S):
                 self.signal_group(_KILL)
-                self.has_ended(_REAP_S)
+                self.has_ended(_KILL_TIMEOUT_S)
         for pipe in filter(None, (self.stdout, self.stderr)):
             pipe.close()
         _running.discard(self)
 
 
-class _Captured:
-    """What is kept of a pipe: its beginning."""
+class _OutputBuffer:
+    """The start of a pipe's output."""
 
-    def __init__(self, pipe: IO[bytes] | None, most: int) -> None:
+    def __init__(self, pipe: IO[bytes] | None, limit: int) -> None:
         self.pipe: Any = pipe
-        self.most = most
-        self.kept = bytearray()
-        self.is_full = self.is_over = False
+        self.limit = limit
+        self.data = bytearray()
+        self.is_full = self.is_closed = False
 
     def read(self) -> None:
-        """Read what has come."""
+        """Read available output."""
         data = os.read(self.pipe.fileno(), _CHUNK_BYTES)
-        room = self.most - len(self.kept)
-        self.kept += data[:room]
-        self.is_full = len(data) > room
-        self.is_over = not data
+        free = self.limit - len(self.data)
+        self.data += data[:free]
+        self.is_full = len(data) > free
+        self.is_closed = not data
 
 
 def _read(
     command: _Command,
-    output: _Captured,
-    error: _Captured,
-    until: float,
+    output: _OutputBuffer,
+    error: _OutputBuffer,
+    deadline: float,
     is_unwanted: Callable[[], bool],
 ) -> Literal["limit", "timeout"] | None:
-    """Read what a command writes, until it has ended or is to be ended; return why it is to be."""
+    """Read a command's output until it ends or must be terminated; return the reason for terminating it."""
     while not output.is_full:
         if is_unwanted():
             raise RequestCancelledError
-        pipes = [one for one in (output, error) if not one.is_over]
-        has_ended = command.has_ended(0 if pipes else _LOOK_EVERY_S)
-        # Once it has ended, all that it wrote is in the pipes. Who has left its group may hold them open.
-        ready = _readable(pipes, 0 if has_ended or not pipes else _LOOK_EVERY_S)
-        for one in ready:
-            one.read()
-        if has_ended and (not ready or time.monotonic() > until):
+        pipes = [buffer for buffer in (output, error) if not buffer.is_closed]
+        has_ended = command.has_ended(0 if pipes else _POLL_INTERVAL_S)
+        # After it has ended, its output is in the pipes. Processes that left its group can keep them open.
+        ready = _readable(pipes, 0 if has_ended or not pipes else _POLL_INTERVAL_S)
+        for buffer in ready:
+            buffer.read()
+        if has_ended and (not ready or time.monotonic() > deadline):
             return None
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             return "timeout"
     return "limit"
 
 
 if sys.platform == "win32":
 
-    def _readable(pipes: Iterable[_Captured], seconds: float) -> list[_Captured]:
-        found = [one for one in pipes if _can_be_read(one)]
-        if not found:
+    def _readable(pipes: Iterable[_OutputBuffer], seconds: float) -> list[_OutputBuffer]:
+        ready = [buffer for buffer in pipes if _can_be_read(buffer)]
+        if not ready:
             time.sleep(seconds / 5)
-        return found
+        return ready
 
-    def _can_be_read(one: _Captured) -> bool:
+    def _can_be_read(buffer: _OutputBuffer) -> bool:
         try:
-            return _winapi.PeekNamedPipe(msvcrt.get_osfhandle(one.pipe.fileno()))[0] != 0
-        except BrokenPipeError:  # nobody writes any more
+            return _winapi.PeekNamedPipe(msvcrt.get_osfhandle(buffer.pipe.fileno()))[0] != 0
+        except BrokenPipeError:  # the pipe has no writer
             return True
 
 else:
 
-    def _readable(pipes: Iterable[_Captured], seconds: float) -> list[_Captured]:
-        poll = select.poll()  # `select` itself takes no descriptor above 1,023, and servers have many
-        by_number = {one.pipe.fileno(): one for one in pipes}
-        for number in by_number:
-            poll.register(number, select.POLLIN)
-        return [by_number[number] for number, _ in poll.poll(seconds * 1000)]
+    def _readable(pipes: Iterable[_OutputBuffer], seconds: float) -> list[_OutputBuffer]:
+        poll = select.poll()  # `select` is limited to descriptors below 1,024, and servers have many
+        by_descriptor = {buffer.pipe.fileno(): buffer for buffer in pipes}
+        for descriptor in by_descriptor:
+            poll.register(descriptor, select.POLLIN)
+        return [by_descriptor[descriptor] for descriptor, _ in poll.poll(seconds * 1000)]

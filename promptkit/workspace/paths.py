@@ -1,4 +1,4 @@
-"""Paths of the workspace, which are offered while somebody types one."""
+"""Paths in the workspace, which complete arguments."""
 
 import os
 import time
@@ -13,60 +13,60 @@ from promptkit.errors.exceptions import PromptError
 from promptkit.language.cancellation import is_cancelled
 from promptkit.workspace.execution import execute
 
-#: What ``promptkit serve`` sets, and anybody may. Empty, it means that there is none.
+#: The variable that ``promptkit serve`` sets, and users can set. An empty value means no workspace.
 VARIABLE: Final = "PROMPTKIT_WORKSPACE"
 
-#: What Claude Code sets for the servers that it starts.
-_OF_CLAUDE_CODE: Final = "CLAUDE_PROJECT_DIR"
+#: The variable that Claude Code sets for the servers that it starts.
+_CLAUDE_CODE_VARIABLE: Final = "CLAUDE_PROJECT_DIR"
 
-_NOWHERE: Final = (
-    "this server has no workspace: start it with --workspace DIR, or over stdio in the folder that is meant"
+_NO_WORKSPACE: Final = (
+    "this server has no workspace: start it with --workspace DIR, or over stdio in the right folder"
 )
 
 
 def workspace() -> Path:
     """
-    Return the folder that the person at the client works in.
+    Return the folder that the user works in.
 
-    It is the one that ``promptkit serve --workspace`` names, else the one that the variable
-    ``PROMPTKIT_WORKSPACE`` names, else ``CLAUDE_PROJECT_DIR``, else the current folder unless that is
-    the root of the file system. Over HTTP there is one only with ``--workspace``.
+    It is the first of these: the folder of ``promptkit serve --workspace``, of the variable
+    ``PROMPTKIT_WORKSPACE``, of ``CLAUDE_PROJECT_DIR``, or the current folder unless that is the root of the
+    file system. Over HTTP, only ``--workspace`` is used.
 
     Returns:
         An absolute path.
 
     Raises:
-        PromptError: If there is none, or what is named is not a folder.
+        PromptError: If there is no workspace, or it is not a folder.
     """
-    variable = VARIABLE if VARIABLE in os.environ else _OF_CLAUDE_CODE
-    named = os.environ.get(variable)
-    if named:
-        if not os.path.isdir(named):  # noqa: PTH112 (that of pathlib raises where a folder above is closed)
-            # The path itself is not for clients of other machines.
+    variable = VARIABLE if VARIABLE in os.environ else _CLAUDE_CODE_VARIABLE
+    folder = os.environ.get(variable)
+    if folder:
+        if not os.path.isdir(folder):  # noqa: PTH112 (Path.is_dir raises if a parent is not accessible)
+            # The message omits the path, because clients can be on other machines.
             msg = f"{variable} names no folder where the server runs: correct it, or use --workspace DIR"
             raise PromptError(msg)
-        return Path(named).absolute()
+        return Path(folder).absolute()
     current = None if variable == VARIABLE else _current_folder()
     if current is None:
-        raise PromptError(_NOWHERE)
+        raise PromptError(_NO_WORKSPACE)
     return current
 
 
 def _current_folder() -> Path | None:
-    """The current folder; None where a client starts its servers at the root, or if it is gone."""
+    """Return the current folder; None if it was deleted, or is the root, where some clients start servers."""
     with suppress(FileNotFoundError):
         folder = Path.cwd()
         return None if folder == folder.parent else folder
     return None
 
 
-#: Somebody who types waits for the paths: how long it may take to find them, in seconds, and how many are
-#: looked at.
-_PATIENCE_S: Final = 2.0
-_MOST_FILES: Final = 50_000
-_MOST_BYTES: Final = 1 << 22
+#: Limits for listing files, because a user waits for completions: the time in seconds, the number of files,
+#: and the output of git in bytes.
+_TIMEOUT_S: Final = 2.0
+_MAX_FILES: Final = 50_000
+_MAX_BYTES: Final = 1 << 22
 
-#: All files but those that are ignored. No program that the repository configures runs.
+#: Lists all files that are not ignored, without running programs that the repository configures.
 _GIT: Final = (
     *("git", "-c", "core.fsmonitor=", "ls-files", "-z"),
     *("--cached", "--others", "--exclude-standard"),
@@ -75,43 +75,43 @@ _GIT: Final = (
 
 def files(pattern: str) -> Callable[[], list[str]]:
     """
-    Return what completes an argument with files of the workspace: ``Arg(complete=files("**/*.py"))``.
+    Return a function that completes an argument with files: ``Arg(complete=files("**/*.py"))``.
 
-    In a git repository they are those that git does not ignore; elsewhere, those in folders that are not
-    hidden. In a very large workspace, only a part of them is found.
+    In a git repository, it lists the files that git does not ignore; elsewhere, files outside of hidden
+    folders. In a very large workspace, the list is incomplete.
 
     Args:
         pattern:
-            Which files, as seen from the workspace: ``*``, ``?`` and ``[...]`` stand for characters of one
-            name, and ``**`` for any folders.
+            A pattern for paths relative to the workspace: ``*``, ``?`` and ``[...]`` match characters of one
+            name, and ``**`` matches any number of folders.
 
     Returns:
-        A function that returns their paths from the workspace on, with ``/`` between the names, in order. It
-        raises `PromptError` if there is no workspace.
+        A function that returns the sorted paths relative to the workspace, with ``/`` as separator. It raises
+        `PromptError` if there is no workspace.
 
     Raises:
         ValueError: If *pattern* is empty, or leads out of the workspace.
     """
-    wanted = PurePosixPath(pattern).parts
-    if not wanted or pattern.startswith("/") or ".." in wanted:
-        msg = f"files(pattern) is {pattern!r}: write it as seen from the workspace, as in '**/*.py'"
+    parts = PurePosixPath(pattern).parts
+    if not parts or pattern.startswith("/") or ".." in parts:
+        msg = f"files(pattern) is {pattern!r}: write it relative to the workspace, as in '**/*.py'"
         raise ValueError(msg)
 
-    def found() -> list[str]:
+    def list_files() -> list[str]:
         root = workspace()
-        listed = _listed_by_git(root)
-        paths = islice(_walked(root) if listed is None else listed, _MOST_FILES)
-        # What cannot be shown in one line, or is no text, cannot be sent as an argument either.
-        return sorted({path for path in paths if _matches(path.split("/"), wanted) and path.isprintable()})
+        listed = _list_with_git(root)
+        paths = islice(_walk(root) if listed is None else listed, _MAX_FILES)
+        # Paths with control characters or invalid characters cannot be sent as arguments.
+        return sorted({path for path in paths if _matches(path.split("/"), parts) and path.isprintable()})
 
-    return found
+    return list_files
 
 
-def _listed_by_git(root: Path) -> Iterable[str] | None:
-    """The files that git does not ignore, as far as it lists them in time; None if it is no repository."""
+def _list_with_git(root: Path) -> Iterable[str] | None:
+    """Return the files that git lists within the time limit; None if *root* is not in a repository."""
     try:
-        outcome = execute(_GIT, root, limit=_MOST_BYTES, timeout=_PATIENCE_S, is_unwanted=is_cancelled)
-    except OSError:  # there is no git
+        outcome = execute(_GIT, root, limit=_MAX_BYTES, timeout=_TIMEOUT_S, is_unwanted=is_cancelled)
+    except OSError:  # git is not installed
         return None
     if outcome.stopped is None and outcome.code != 0:
         return None
@@ -119,48 +119,48 @@ def _listed_by_git(root: Path) -> Iterable[str] | None:
     return map(os.fsdecode, paths)
 
 
-def _walked(root: Path) -> Iterator[str]:
-    """The files below a folder that are in no hidden one, as far as they are found in time."""
-    until = time.monotonic() + _PATIENCE_S
-    folders = [""]  # `os.walk` calls itself for each level
-    while folders and time.monotonic() < until:
-        above, below = folders.pop(), list[str]()
-        with suppress(OSError), os.scandir(root / above) as entries:
+def _walk(root: Path) -> Iterator[str]:
+    """Yield the files below a folder, except in hidden folders, within the time limit."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    folders = [""]  # `os.walk` is recursive
+    while folders and time.monotonic() < deadline:
+        parent, subfolders = folders.pop(), list[str]()
+        with suppress(OSError), os.scandir(root / parent) as entries:
             for entry in entries:
                 if not _is_folder(entry):
-                    yield above + entry.name
+                    yield parent + entry.name
                 elif not (entry.name.startswith(".") or entry.is_symlink()):
-                    below.append(f"{above}{entry.name}/")
-        folders += sorted(below, reverse=True)
+                    subfolders.append(f"{parent}{entry.name}/")
+        folders += sorted(subfolders, reverse=True)
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    """Return whether an entry is a folder, or a link to one."""
+    """Whether an entry is a folder or a link to one."""
     try:
         return entry.is_dir()
     except OSError:  # a link to itself
         return False
 
 
-def _matches(names: Sequence[str], wanted: Sequence[str]) -> bool:
+def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
     """
-    Return whether the names of a path match the parts of a pattern.
+    Whether the names of a path match the parts of a pattern.
 
-    A ``**`` takes no name at first. If what follows it does not match, the last ``**`` takes one more name:
-    one before it need not, because what it would leave to the last one, that can take itself. So each name is
+    A ``**`` matches no name at first. On a mismatch, the last ``**`` is extended by one name. Earlier ones
+    need no backtracking, because the last ``**`` can match any names that they would. So each name is
     compared with each part at most once.
     """
     name = part = 0
-    after_stars, taken = -1, 0
+    after_stars, stars_end = -1, 0
     while name < len(names):
-        if part < len(wanted) and wanted[part] == "**":
-            after_stars, taken = part + 1, name
+        if part < len(parts) and parts[part] == "**":
+            after_stars, stars_end = part + 1, name
             part += 1
-        elif part < len(wanted) and fnmatchcase(names[name], wanted[part]):
+        elif part < len(parts) and fnmatchcase(names[name], parts[part]):
             name, part = name + 1, part + 1
         elif after_stars >= 0:
-            taken += 1
-            name, part = taken, after_stars
+            stars_end += 1
+            name, part = stars_end, after_stars
         else:
             return False
-    return all(rest == "**" for rest in wanted[part:])
+    return all(remaining == "**" for remaining in parts[part:])

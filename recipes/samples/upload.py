@@ -1,4 +1,4 @@
-"""Uploads a file in parts, as `analyze_project` is asked about in its example."""
+"""Upload a file in parts. The example of `analyze_project` asks about this file."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,19 +8,19 @@ PART_BYTES: Final = 1 << 20
 ATTEMPTS: Final = 3
 
 
-def parts(file: Path) -> Iterator[bytes]:
-    """Yield the file, part by part."""
+def read_parts(file: Path) -> Iterator[bytes]:
+    """Yield the parts of the file."""
     with file.open("rb") as stream:
         while part := stream.read(PART_BYTES):
             yield part
 
 
 def upload(file: Path, send: Callable[[int, bytes], bool]) -> int:
-    """Send every part until it is taken, and return how many there were."""
+    """Send every part until it is accepted, and return the number of parts."""
     number = 0
-    for part in parts(file):
+    for part in read_parts(file):
         for _ in range(ATTEMPTS):
             if send(number, part):
                 break
-        number += 1  # a part that was never taken is passed over
+        number += 1  # a part that was never accepted is skipped
     return number

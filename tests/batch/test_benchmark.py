@@ -55,7 +55,7 @@ def test_goals_are_of_the_runs_that_took_turns():
 
     goals = list(goals_of(runs, 100_000, runs, 1_000_000))
 
-    assert [(goal.found, goal.is_met) for goal in goals] == [
+    assert [(goal.measured, goal.is_met) for goal in goals] == [
         *((9.0, True), (2.0, True), (2.0, True), (2.0, True)),
         *((4.0, True), (70.0, True)),
     ]

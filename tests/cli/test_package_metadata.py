@@ -148,7 +148,7 @@ class TestInjection:
         """The description that lists the prompts has one line."""
         project = read_project(acme, Namespace(**{**vars(OPTIONS), "name": "acme"}))
 
-        assert project.described("1 prompt: a\nX-Evil: yes").description == "1 prompt: a\\nX-Evil: yes"
+        assert project.with_description("1 prompt: a\nX-Evil: yes").description == "1 prompt: a\\nX-Evil: yes"
 
 
 class TestInvalidValues:

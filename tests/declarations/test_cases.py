@@ -163,7 +163,7 @@ class TestRefusals:
         """
         Else it would be found out when somebody runs it.
         """
-        with pytest.raises(TypeError, match="state which words"):
+        with pytest.raises(TypeError, match="give words"):
             plan.case("any", "x", []).refused(None)
 
 

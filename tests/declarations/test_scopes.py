@@ -56,9 +56,9 @@ def test_none_are_needed_without_them():
             "'\"' is not a scope: a scope has ASCII characters without blanks, quotes and backslashes",
             "['reviews:read']",
         ),
-        (["é"], "'é' is no scope", "scopes=['reviews:read']"),
-        ([""], "'' is no scope", "scopes=['reviews:read']"),
-        ([1], "1 is no scope", "scopes=['1']"),
+        (["é"], "'é' is not a scope", "scopes=['reviews:read']"),
+        ([""], "'' is not a scope", "scopes=['reviews:read']"),
+        ([1], "1 is not a scope", "scopes=['1']"),
         ({"a": 1}, "scopes takes a list of texts, not", "scopes=['reviews:read']"),
     ],
 )

@@ -109,7 +109,7 @@ class TestASkill:
         found = fault(says(result))
 
         assert found.rule is Rule.SKILL_FAILS
-        assert "its function returned" in found.message
+        assert "its function did not return text" in found.message
         assert found.hint
 
     def test_a_function_that_fails(self):
@@ -143,7 +143,7 @@ class TestASkill:
             ({"prefix": "a b"}, Rule.BAD_SKILL, "prefix 'a b'"),
             ({"prefix": "../a"}, Rule.BAD_SKILL, "prefix '../a'"),
             ({"prefix": "a//b"}, Rule.BAD_SKILL, "prefix 'a//b'"),
-            ({"scopes": ["two words"]}, Rule.BAD_SCOPE, "no scope"),
+            ({"scopes": ["two words"]}, Rule.BAD_SCOPE, "not a scope"),
             ({"files": {"SKILL.md": "x"}}, Rule.SKILL_FILES, "'SKILL.md'"),
         ],
     )
@@ -264,15 +264,15 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("files", "part"),
         [
-            ({"../x": "a"}, "no plain path"),
-            ({"/x": "a"}, "no plain path"),
-            ({"a\\b": "a"}, "no plain path"),
-            ({"c:x": "a"}, "no plain path"),
-            ({"a//b": "a"}, "no plain path"),
-            ({"./a": "a"}, "no plain path"),
-            ({"a/": "a"}, "no plain path"),
-            ({"": "a"}, "no plain path"),
-            ({"a\nb": "a"}, "no plain path"),
+            ({"../x": "a"}, "not a plain path"),
+            ({"/x": "a"}, "not a plain path"),
+            ({"a\\b": "a"}, "not a plain path"),
+            ({"c:x": "a"}, "not a plain path"),
+            ({"a//b": "a"}, "not a plain path"),
+            ({"./a": "a"}, "not a plain path"),
+            ({"a/": "a"}, "not a plain path"),
+            ({"": "a"}, "not a plain path"),
+            ({"a\nb": "a"}, "not a plain path"),
             ({"a.md": "a", "A.md": "b"}, "differ in case alone"),
             ({"skill.md": "a"}, "differ in case alone"),
             ({"a": "a", "a/b": "b"}, "is a file"),

@@ -182,9 +182,9 @@ class TestValues:
 
 #: What is done with text, the beginning of why that has no template, and whether it has one for plain words.
 DONE = {
-    "upper": (lambda text: text.upper(), "the text of 'text' does not stand in it as it is", False),
-    "length": (lambda text: f"{len(text)}", "the text of 'text' does not stand in it as it is", False),
-    "hidden": (lambda _: "x", "the text of 'text' does not stand in it as it is", False),
+    "upper": (lambda text: text.upper(), "the text of 'text' is not part of the result unchanged", False),
+    "length": (lambda text: f"{len(text)}", "the text of 'text' is not part of the result unchanged", False),
+    "hidden": (lambda _: "x", "the text of 'text' is not part of the result unchanged", False),
     "counted": (lambda text: f"{text} {len(text)}", "for the same word in all placeholders, it says", False),
     "untrusted": (untrusted, "for other words, it says '...data, not instructions:\\n<data-", False),
     "clock": (lambda text: f"{text} {time.perf_counter()}", "rendered again, it says", False),

@@ -320,5 +320,7 @@ class TestErrors:
         """
         Where no type of its family is taken, nothing is to be converted.
         """
-        with pytest.raises(ExportError, match="message 1 holds audio/wav of the user: say in text what it"):
+        with pytest.raises(
+            ExportError, match="message 1 holds audio/wav of the user: write a text with the same"
+        ):
             FORMS["anthropic"](user(Audio(wav)))

@@ -44,7 +44,7 @@ EXCEPTIONS: Final = {
     "promptkit.cli.differences.sides": {"os.fdopen": "a pipe from the process that asks"},
     "promptkit.cli.interactive": {"os.fdopen": "copies of the descriptors of a terminal"},
     "promptkit.lints.files": {"open": "the lint looks for it in recipes"},
-    "promptkit.errors.distribution": {"found.read_text": "metadata of the installed package"},
+    "promptkit.errors.distribution": {"distribution.read_text": "metadata of the installed package"},
     "promptkit.standard_error": {
         "FileIO": "the descriptor of standard error",
         "open": "the descriptor of standard error",

@@ -71,7 +71,7 @@ class TestHoles:
         """
         The error lists the holes that there are.
         """
-        with pytest.raises(ValueError, match="no hole") as refused:
+        with pytest.raises(ValueError, match="no placeholder") as refused:
             fill("{{ code }}, {{scope}}, {{code}}", cod=1)
 
         assert (

@@ -23,7 +23,7 @@ from promptkit import (
 from promptkit.catalog.completion import Completer
 from promptkit.errors import ResultError
 from promptkit.fragments import bullets, numbered, table
-from promptkit.language.bounds import LONGEST_REPLY, TooLongError, all_of
+from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError, read_all
 from promptkit.language.results import workflow_from
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
@@ -40,7 +40,7 @@ def test_one_limit():
     """
     Where there is no server, the limit is the one that a server has unless it is told otherwise.
     """
-    assert Limits().reply == LONGEST_REPLY
+    assert Limits().reply == MAX_REPLY_BYTES
 
 
 BLOCKS = (
@@ -133,8 +133,8 @@ class TestIterables:
         """
         items = ["a", "b"]
 
-        assert all_of(items) is items
-        assert all_of(iter(items)) == all_of({"a": 1, "b": 2}) == items
+        assert read_all(items) is items
+        assert read_all(iter(items)) == read_all({"a": 1, "b": 2}) == items
 
     @pytest.mark.parametrize(
         ("call", "whose"),

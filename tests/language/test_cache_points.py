@@ -187,7 +187,7 @@ class TestSums:
         for revision in REVISIONS.values():
             lowering = lowering_for(revision)
             assert lowering.result(nothing.compiled, marked) == lowering.result(nothing.compiled, plain)
-            assert lowering.called(marked) == lowering.called(plain)
+            assert lowering.tool_result(marked) == lowering.tool_result(plain)
 
 
 @prompt
@@ -260,7 +260,7 @@ class TestMistakes:
         """
         Errors say where it may stand.
         """
-        with pytest.raises(TypeError, match=r"not CachePoint; pass it to user\(\.\.\.\) beside"):
+        with pytest.raises(TypeError, match=r"not CachePoint; pass it to user\(\.\.\.\) next to"):
             section("Rules", "Be brief.", HERE)
         with pytest.raises(TypeError, match=r"a CachePoint \(cache_point\(\)\): join turns with \+"):
             Message("user", HERE)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from promptkit.errors import MediaError
 from promptkit.language.files import confine, source_folder
-from promptkit.language.media import Image, png_of
+from promptkit.language.media import Image, render_png
 from promptkit.language.media_checks import (
     AUDIO_TYPES,
     IMAGE_TYPES,
@@ -324,7 +324,7 @@ class TestPngOf:
         """
         The two methods that notebooks, PIL and matplotlib agree on are asked.
         """
-        assert png_of(value) == PNG
+        assert render_png(value) == PNG
 
     @pytest.mark.parametrize(
         "value",
@@ -355,7 +355,7 @@ class TestPngOf:
         """
         A class, a mere attribute, or an object that has no picture at the moment gives None.
         """
-        assert png_of(value) is None
+        assert render_png(value) is None
 
     def test_what_is_broken_says_so_itself(self):
         """
@@ -367,7 +367,7 @@ class TestPngOf:
                 raise RuntimeError("no display")
 
         with pytest.raises(RuntimeError, match="no display"):
-            png_of(Broken())
+            render_png(Broken())
 
 
 class TestSourceFolder:

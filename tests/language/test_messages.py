@@ -586,7 +586,9 @@ class TestFormat:
         """
         They are parts of their own.
         """
-        with pytest.raises(TypeError, match=r"Image is not text, .* give it to user\(\.\.\.\) as a part"):
+        with pytest.raises(
+            TypeError, match=r"Image is not text, .* pass it to user\(\.\.\.\) as a separate part"
+        ):
             f"Look: {Image(png)}"
 
     def test_text_stands_in_text(self):

@@ -178,7 +178,7 @@ class TestPrompts:
         """
         A message has no such role; the error says what to write.
         """
-        with pytest.raises(ValueError, match=r"no role 'system': write system\(\.\.\.\) beside the turns"):
+        with pytest.raises(ValueError, match=r"no role 'system': write system\(\.\.\.\) next to the turns"):
             Message("system", "Be brief.")
 
 
@@ -189,7 +189,7 @@ def test_on_the_wire(revision):
     """
     lowering = lowering_for(REVISIONS[revision])
     result = json.loads(lowering.result(ask.compiled, ASKED))
-    called = json.loads(lowering.called(ASKED))
+    called = json.loads(lowering.tool_result(ASKED))
 
     validate(result, revision, "GetPromptResult")
     assert [(m["role"], m["content"]["text"]) for m in result["messages"]] == [

@@ -175,7 +175,7 @@ class TestChanges:
             assert read() == Text("one")
             saved(tmp_path / "x.md", "two")
             assert read() == Text("one")
-            text_files.look_again()
+            text_files.mark_stale()
             assert read() == Text("two")
         finally:
             reads_once.clear()

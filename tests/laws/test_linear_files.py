@@ -14,7 +14,7 @@ from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
 from promptkit.clients.slash_commands.claude import read_claude_command
 from promptkit.clients.slash_commands.command import CommandSyntaxError
 from promptkit.clients.slash_commands.gemini import read_gemini_command
-from promptkit.clients.slash_commands.recipe_source import written
+from promptkit.clients.slash_commands.recipe_source import generate_recipe
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.declarations.frontmatter import FrontmatterError, read_skill
 from promptkit.files.writing import FileRefusedError
@@ -35,7 +35,7 @@ def imported(read):
     """Read a command, and write its recipe."""
 
     def call(text):
-        markdown, python = written(read("name", text), "name", "name")
+        markdown, python = generate_recipe(read("name", text), "name", "name")
         compile(python, "name.py", "exec")
         return markdown
 

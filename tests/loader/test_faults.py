@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import promptkit
-from promptkit.declarations.name_hints import _INSTEAD, undefined_name
+from promptkit.declarations.name_hints import _HINTS, undefined_name
 from promptkit.loader.loader import load
 
 FUNCTION = "write a function with @prompt that returns an f-string"
@@ -300,7 +300,7 @@ class TestAboveTheFolder:
         (found,) = load(folder).diagnostics
 
         write = f"write '{written.partition(' import')[0]} import ...'"
-        instead = f"or name the folder {tmp_path / name} in place of what is below it"
+        instead = f"or name the folder {tmp_path / name} instead of a folder below it"
         assert found.hint == f"{write}, {instead}"
         recipes(folder=f"{name}/support", answer=source.format(written))
         for named in (folder, tmp_path / name):
@@ -366,27 +366,27 @@ class TestOptions:
 
 
 class TestWhatIsKnownFromElsewhere:
-    @pytest.mark.parametrize("kind", [kind for kind in _INSTEAD if kind.startswith("options of ")])
+    @pytest.mark.parametrize("kind", [kind for kind in _HINTS if kind.startswith("options of ")])
     def test_options_are_others(self, kind):
         """
         What promptkit takes itself is no option of another framework.
         """
         made = getattr(promptkit, kind.removeprefix("options of "))
 
-        assert set(inspect.signature(made).parameters).isdisjoint(" ".join(_INSTEAD[kind]).split())
+        assert set(inspect.signature(made).parameters).isdisjoint(" ".join(_HINTS[kind]).split())
 
     def test_names_are_others(self):
         """
         What promptkit exports is no name of another framework.
         """
-        assert set(promptkit.__all__).isdisjoint(" ".join(_INSTEAD["names"]).split())
+        assert set(promptkit.__all__).isdisjoint(" ".join(_HINTS["names"]).split())
 
-    @pytest.mark.parametrize("kind", _INSTEAD)
+    @pytest.mark.parametrize("kind", _HINTS)
     def test_each_stands_there_once(self, kind):
         """
         Of two hints, only one would be found.
         """
-        words = " ".join(_INSTEAD[kind]).split()
+        words = " ".join(_HINTS[kind]).split()
 
         assert sorted(set(words)) == sorted(words)
 

@@ -237,9 +237,9 @@ def faulty(word):
         save(author, body, number)
         author.reload()
         author.texts()
-        assert filling._read.cache_info().currsize == 1
+        assert filling._parse.cache_info().currsize == 1
 
     save(author, body, 4)
     author.reload()
-    assert filling._read.cache_info().currsize == 0
+    assert filling._parse.cache_info().currsize == 0
     assert sources._tree.cache_info().currsize == 0

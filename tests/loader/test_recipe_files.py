@@ -164,7 +164,7 @@ class TestFoldersBelow:
 
         (found,) = load(file).diagnostics
 
-        assert found.hint.startswith(f"name the folder {put.folder} in place of what is below it")
+        assert found.hint.startswith(f"name the folder {put.folder} instead of a folder below it")
 
     def test_a_package_below_that_fails(self, put):
         """

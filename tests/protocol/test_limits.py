@@ -23,7 +23,7 @@ from promptkit.protocol.limits import MAX_PARAMS, OPTIONS, PAGE_SIZE, Limits, Ov
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
 from promptkit.server import request_limits
-from promptkit.server.request_limits import MOST_SUBJECTS, TokenBucket, TokenBuckets
+from promptkit.server.request_limits import MAX_SUBJECTS, TokenBucket, TokenBuckets
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
 from promptkit.types import scalar_parsing
 from promptkit.types.scalar_parsing import extent
@@ -709,10 +709,10 @@ class TestRates:
             return True
 
         assert [may(subject) for subject in ("a", "a", "b", "b")] == [True, False, True, False]
-        for number in range(MOST_SUBJECTS - 2):
+        for number in range(MAX_SUBJECTS - 2):
             buckets.take(str(number))
         assert [may("a"), may("c"), may("a"), may("b")] == [False, True, False, True]
-        assert buckets._bucket.cache_info().currsize == MOST_SUBJECTS
+        assert buckets._bucket.cache_info().currsize == MAX_SUBJECTS
 
     def test_a_slow_rate_says_when_to_come_back(self):
         """
@@ -724,7 +724,7 @@ class TestRates:
         now = 4.5
 
         assert (allowed, bucket.allows()) == (True, False)
-        assert bucket.refusal().data == {"retryAfter": 6}
+        assert bucket.error().data == {"retryAfter": 6}
 
     @pytest.mark.usefixtures("stopped")
     @pytest.mark.parametrize("revision", REVISIONS)

@@ -318,4 +318,4 @@ def test_a_plain_string_is_a_single_message(revision, text, server):
 
     for described in (review, gap, review):
         assert lowering.result(described.compiled, text) == lowering.result(described.compiled, workflow)
-    assert lowering.called(text) == lowering.called(text) == lowering.called(workflow)
+    assert lowering.tool_result(text) == lowering.tool_result(text) == lowering.tool_result(workflow)

@@ -9,7 +9,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import lists_the_same, pages_of
+from promptkit.protocol.pagination import lists_equal, pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from tests.wire import MODERN, REVISIONS, Client, initialize, line
 
@@ -279,4 +279,4 @@ def test_a_list_that_follows_another(before, after):
     assert [again.page(cursor) for cursor in again.cursors] == [anew.page(cursor) for cursor in anew.cursors]
     known = dict(zip(map(id, before.prompts), first.items, strict=True))
     assert all(one is known.get(id(item), one) for item, one in zip(after.prompts, again.items, strict=True))
-    assert lists_the_same("prompts/list", before, after, LOWERING) is (first.items == anew.items)
+    assert lists_equal("prompts/list", before, after, LOWERING) is (first.items == anew.items)

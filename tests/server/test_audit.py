@@ -16,7 +16,7 @@ from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import CANCELLED, Reply
-from promptkit.server.audit import LONGEST, MOST, Audit
+from promptkit.server.audit import MAX_ARGUMENTS, MAX_TEXT, Audit
 from tests.wire import HANDSHAKES, MODERN, Client, envelope, initialize, line, modern, notification, request
 
 pytest.importorskip("resource", reason="Windows has no pipes and limits as these tests need them")
@@ -331,8 +331,8 @@ class TestWhatIsNotNoted:
         """
         record = audited.get("n" * 9999, **{f"{number}{'x' * 999}": "" for number in range(999)})
 
-        assert record["prompt"] == "n" * LONGEST + "..."
-        assert len(record["arguments"]) == MOST
+        assert record["prompt"] == "n" * MAX_TEXT + "..."
+        assert len(record["arguments"]) == MAX_ARGUMENTS
         assert len(audited.file.read_bytes()) < 8000
 
     @pytest.mark.parametrize(
@@ -428,8 +428,8 @@ class TestWhatTheConnectionAnswers:
 
         noted = records(file)[-1]
         assert reply["id"] == number
-        assert noted["id"] == f"{number[:LONGEST]}..."
-        assert noted["method"] == (f"{method[:LONGEST]}..." if len(method) > LONGEST else method)
+        assert noted["id"] == f"{number[:MAX_TEXT]}..."
+        assert noted["method"] == (f"{method[:MAX_TEXT]}..." if len(method) > MAX_TEXT else method)
         assert noted["outcome"] == ("ok" if "result" in reply else "error")
         assert len(file.read_bytes().splitlines()[-1]) < 2000
 
@@ -533,7 +533,10 @@ class TestTrouble:
         os.mkfifo(pipe)
         reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         audited = Audited(pipe)
-        long = {"name": "login", "arguments": {f"{number}{'x' * LONGEST}": "" for number in range(MOST)}}
+        long = {
+            "name": "login",
+            "arguments": {f"{number}{'x' * MAX_TEXT}": "" for number in range(MAX_ARGUMENTS)},
+        }
         for _ in range(30):
             audited.begin("prompts/get", long)(CANCELLED)
         taken = os.read(reading, 1 << 20)

@@ -226,9 +226,7 @@ class TestLeading:
         """
         client = serve(quick)
         with monkeypatch.context() as patch:
-            patch.setattr(
-                client.server._dispatcher, "_take_up", lambda *_: (_ for _ in ()).throw(MemoryError)
-            )
+            patch.setattr(client.server._dispatcher, "_accept", lambda *_: (_ for _ in ()).throw(MemoryError))
             client.get(1, "quick")
             assert client.replies(1)[1]["error"]["code"] == -32603
         client.get(2, "quick")

@@ -7,7 +7,7 @@ import pytest
 from promptkit import PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
-from promptkit.server.snapshot import MOST_VIEWS, Snapshot
+from promptkit.server.snapshot import MAX_VIEWS, Snapshot
 from promptkit.testing import Client, ProtocolError
 from tests.subjects import Site, caller
 from tests.wire import initialize, modern, request
@@ -150,7 +150,7 @@ class TestOneClient:
         """
         Scopes are checked where they are given.
         """
-        with pytest.raises(ValueError, match="is no scope"):
+        with pytest.raises(ValueError, match="is not a scope"):
             Client(ALL, scopes=['"'])
 
 
@@ -241,7 +241,7 @@ class TestManyClients:
             site.ask(modern(1, "prompts/list"), caller("ada", *mine, f"own{number}"))
         snapshot = site.server.snapshot
 
-        assert snapshot._view.cache_info().currsize == MOST_VIEWS
+        assert snapshot._view.cache_info().currsize == MAX_VIEWS
         for mine in ((), ("s0",), ("s0", "s7")):
             reply = site.ask(modern(1, "prompts/list"), caller("ada", *mine))["result"]
             assert [one["name"] for one in reply["prompts"]] == [

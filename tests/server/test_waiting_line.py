@@ -49,7 +49,7 @@ def test_the_params_of_all_requests_are_bounded():
     """
     A request that does not fit is refused, and evicts none if that would not make room.
     """
-    line, small, large = WaitingLine(10, most_bytes=100), pending("a", "x" * 10), pending("a", "x" * 60)
+    line, small, large = WaitingLine(10, byte_limit=100), pending("a", "x" * 10), pending("a", "x" * 60)
     line.add(small)
     line.add(large)
 

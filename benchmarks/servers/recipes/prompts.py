@@ -1,4 +1,4 @@
-"""The five named prompts as recipes, served by promptkit; the generated ones stand in a file beside."""
+"""The five named prompts as recipes, served by promptkit. The generated prompts are in a separate file."""
 
 import os
 from functools import cache
@@ -16,13 +16,13 @@ Language = Literal["python", "rust", "go"]
 
 @cache
 def read(name: str) -> bytes:
-    """Return a picture, which is read when somebody first asks for it."""
+    """Return the bytes of a picture, which is read on first use."""
     return (PICTURES / name).read_bytes()
 
 
 @attrs.frozen
 class Change:
-    """What a structured argument holds."""
+    """The value of a structured argument."""
 
     title: str
     files: list[str]

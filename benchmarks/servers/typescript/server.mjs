@@ -1,4 +1,4 @@
-// The prompts, served by the official TypeScript SDK: over HTTP at the port that is named, else over stdio.
+// The prompts, served by the official TypeScript SDK: over HTTP if a port is given, otherwise over stdio.
 
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -9,7 +9,7 @@ import { McpServer, completable, createMcpHandler } from "@modelcontextprotocol/
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import * as z from "zod";
 
-const pictures = new Map(); // each is read when somebody first asks for it
+const pictures = new Map(); // each is read on first use
 const read = (name) => {
   if (!pictures.has(name)) pictures.set(name, readFileSync(join(process.env.BENCHMARK_PICTURES, name)));
   return pictures.get(name);
@@ -22,14 +22,14 @@ const image = (data) => ({
   role: "user",
   content: { type: "image", data: data.toString("base64"), mimeType: "image/png" },
 });
-const begins = (typed) => LANGUAGES.filter((language) => language.startsWith(typed));
+const completeLanguage = (typed) => LANGUAGES.filter((language) => language.startsWith(typed));
 
 const review = () => [
   {
     description: "Review code in a language.",
     argsSchema: z.object({
       code: z.string(),
-      language: completable(z.enum(LANGUAGES).default("python"), begins),
+      language: completable(z.enum(LANGUAGES).default("python"), completeLanguage),
       depth: z.coerce.number().int().default(1),
     }),
   },

@@ -1,1 +1,1 @@
-"""``promptkit diff``: what clients would see differently from an earlier revision of the recipes."""
+"""``promptkit diff``: the changes that clients see since an earlier revision of the recipes."""

@@ -1,7 +1,7 @@
 """
-What clients see differently between two states of a catalog, and whether that breaks callers.
+The changes between two states of a catalog that clients see, and whether they break callers.
 
-Both states are plain data, as `promptkit.cli.differences.sides` makes it. Nothing is read or run here.
+Both states are plain data from `promptkit.cli.differences.sides`. This module reads and runs nothing.
 """
 
 import json
@@ -19,10 +19,10 @@ from promptkit.catalog.skills import SKILL_FILE
 
 Schema: TypeAlias = Mapping[str, Any]
 
-#: What is said of a value, and does not bound it.
-WORDS: Final = frozenset({"title", "description", "examples", "default", "$comment"})
+#: Keywords of a schema that describe a value without restricting it.
+ANNOTATIONS: Final = frozenset({"title", "description", "examples", "default", "$comment"})
 
-#: The types of JSON by those of Python.
+#: JSON Schema types by Python type.
 _TYPES: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 _REFERENCE: Final = re.compile(r'"\$ref": "#/\$defs/([^"]*)"')
@@ -30,97 +30,102 @@ _REFERENCE: Final = re.compile(r'"\$ref": "#/\$defs/([^"]*)"')
 
 def takes_all(old: Schema, new: Schema, old_root: Schema, new_root: Schema) -> bool:
     """
-    Return whether an argument takes every text that it took before.
+    Return whether an argument still accepts every text that it accepted before.
 
-    So it does if no choice and no alternative is gone. Any other change of a type counts as narrower. The
-    empty text is left out: for all types but strings it means "not given".
+    This holds if all choices and alternatives remain. Any other change of a type counts as narrower. The
+    empty text is ignored, because it means "not given" for all types but strings.
 
     Args:
         old:
-            The schema of its type before.
+            The old schema of its type.
 
         new:
-            The schema of its type now.
+            The new schema of its type.
 
         old_root:
-            Where the definitions are that *old* refers to.
+            The schema with the definitions that *old* refers to.
 
         new_root:
-            Where the definitions are that *new* refers to.
+            The schema with the definitions that *new* refers to.
     """
-    now = list(_alternatives(new, new_root))
-    if now == [{"type": "string"}]:  # arguments are sent as text, and any text is one
+    alternatives = list(_alternatives(new, new_root))
+    if alternatives == [{"type": "string"}]:  # arguments are sent as text, and every text is a string
         return True
-    taken = {_text(one, new_root) for one in now}
-    types = {one["type"] for one in now if one.keys() == {"type"}}
+    accepted = {_text(alternative, new_root) for alternative in alternatives}
+    types = {alternative["type"] for alternative in alternatives if alternative.keys() == {"type"}}
     return all(
-        _text(one, old_root) in taken or not types.isdisjoint(_types_of(one))
-        for one in _alternatives(old, old_root)
+        _text(alternative, old_root) in accepted or not types.isdisjoint(_types_of(alternative))
+        for alternative in _alternatives(old, old_root)
     )
 
 
 def _alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
-    """The choices and the types that a value may be of, without what does not bound it."""
-    ahead, passed = [schema], set[str]()
-    while ahead:
-        one = ahead.pop()
-        name = one.get("$ref", "").removeprefix("#/$defs/")
+    """Yield the choices and types of a value, without annotations."""
+    pending, visited = [schema], set[str]()
+    while pending:
+        current = pending.pop()
+        name = current.get("$ref", "").removeprefix("#/$defs/")
         if name in root.get("$defs", ()):
-            if name not in passed:  # else it holds itself
-                passed.add(name)
-                ahead.append(root["$defs"][name])
-        elif "anyOf" in one:
-            ahead += one["anyOf"]
-        elif "enum" in one:
-            yield from ({"const": value} for value in one["enum"])
+            if name not in visited:  # otherwise it is recursive
+                visited.add(name)
+                pending.append(root["$defs"][name])
+        elif "anyOf" in current:
+            pending += current["anyOf"]
+        elif "enum" in current:
+            yield from ({"const": value} for value in current["enum"])
         else:
-            yield _without_words(one)
+            yield _without_annotations(current)
 
 
-def _without_words(schema: Any, key: str = "") -> Any:
-    """The schema that is at *key* of another without what does not bound values, within it too."""
+def _without_annotations(schema: Any, key: str = "") -> Any:
+    """Return the schema at *key* of another one, without annotations at any depth."""
     if isinstance(schema, Mapping):
         if key == "properties":  # the keys are names of fields, such as "title"
-            return {name: _without_words(one) for name, one in schema.items()}
-        return {key: _without_words(one, key) for key, one in schema.items() if key not in WORDS}
-    return [_without_words(one) for one in schema] if isinstance(schema, list) else schema
+            return {name: _without_annotations(item) for name, item in schema.items()}
+        return {
+            key: _without_annotations(item, key) for key, item in schema.items() if key not in ANNOTATIONS
+        }
+    return [_without_annotations(item) for item in schema] if isinstance(schema, list) else schema
 
 
 def _text(schema: Schema, root: Schema) -> str:
-    bounds = _without_words(schema), {k: _without_words(v) for k, v in definitions_of(schema, root).items()}
+    bounds = (
+        _without_annotations(schema),
+        {k: _without_annotations(v) for k, v in definitions_of(schema, root).items()},
+    )
     return json.dumps(bounds, sort_keys=True)
 
 
 def definitions_of(schema: Schema, root: Schema) -> dict[str, Schema]:
-    """Return the definitions of *root* that the schema refers to, also by others."""
-    found, ahead = dict[str, Schema](), [schema]
-    while ahead:
-        names = set(_REFERENCE.findall(json.dumps(ahead.pop()))) - found.keys()
+    """Return the definitions of *root* that the schema refers to, directly or indirectly."""
+    definitions, pending = dict[str, Schema](), [schema]
+    while pending:
+        names = set(_REFERENCE.findall(json.dumps(pending.pop()))) - definitions.keys()
         new = {name: root["$defs"][name] for name in sorted(names) if name in root.get("$defs", ())}
-        found |= new
-        ahead += new.values()
-    return found
+        definitions |= new
+        pending += new.values()
+    return definitions
 
 
 def _types_of(schema: Schema) -> tuple[str, ...]:
-    """The types of JSON that its values are of."""
-    found = schema.get("type") or _TYPES.get(type(schema.get("const")), "")
-    return ("integer", "number") if found == "integer" else (found,)
+    """Return the JSON types of a schema's values."""
+    name = schema.get("type") or _TYPES.get(type(schema.get("const")), "")
+    return ("integer", "number") if name == "integer" else (name,)
 
 
 #: One item of a list, as a client receives it.
 Item: TypeAlias = Mapping[str, Any]
 
 
-#: How many equal lines are shown around those that differ.
+#: Number of unchanged lines around changed ones.
 _CONTEXT: Final = 2
 
-#: How many lines are compared with as many others.
+#: Maximum number of lines of a full diff.
 _MAX_LINES: Final = 2_000
 
 
 class Kind(Enum):
-    """What can change, and whether a caller that was fine before may fail now."""
+    """The kinds of changes, and whether they can break a caller."""
 
     PROMPT_REMOVED = "prompt-removed", True
     PROMPT_ADDED = "prompt-added", False
@@ -154,12 +159,12 @@ class Kind(Enum):
     SKILL_ADDED = "skill-added", False
     SKILL_FILE = "skill-file", False
 
-    def __init__(self, code: str, breaking: bool) -> None:  # noqa: FBT001 (as it stands in the table)
+    def __init__(self, code: str, breaking: bool) -> None:  # noqa: FBT001 (positional in the enumeration)
         self.code = code
         self.breaking = breaking
 
 
-#: Each list: its name, the key of its items, and what one is called.
+#: The lists: name, key of the items, and noun for an item.
 _LISTS: Final = (
     ("prompts", "name", "prompt"),
     ("resources", "uri", "resource"),
@@ -167,11 +172,11 @@ _LISTS: Final = (
     ("skills", "uri", "skill"),
 )
 
-#: What to say of an item that is gone, or new.
-_GONE: Final = {"prompt": Kind.PROMPT_REMOVED, "skill": Kind.SKILL_REMOVED}
-_NEW: Final = {"prompt": Kind.PROMPT_ADDED, "skill": Kind.SKILL_ADDED}
+#: The kinds of removed and added items.
+_REMOVED: Final = {"prompt": Kind.PROMPT_REMOVED, "skill": Kind.SKILL_REMOVED}
+_ADDED: Final = {"prompt": Kind.PROMPT_ADDED, "skill": Kind.SKILL_ADDED}
 
-#: Members of items that are words.
+#: Descriptive members of items.
 _MEMBERS: Final = {
     "name": (Kind.RESOURCE_NAME, "the name"),
     "title": (Kind.TITLE, "the title"),
@@ -184,23 +189,23 @@ _MEMBERS: Final = {
 
 class Difference(Struct, frozen=True):
     """
-    One thing that has changed.
+    One change.
 
     Args:
         kind:
-            What.
+            The kind of the change.
 
         owner:
-            Whose: ``prompt 'review'``.
+            The changed item, such as ``prompt 'review'``.
 
         message:
-            What it is, for people, without the owner.
+            The message for the user, without the owner.
 
         before:
-            What it was, as text; None if there is nothing to compare.
+            The old value as text; None if there is no text to compare.
 
         after:
-            What it is.
+            The new value as text.
     """
 
     kind: Kind
@@ -211,23 +216,23 @@ class Difference(Struct, frozen=True):
 
     @property
     def effect(self) -> str:
-        """What it does to callers, in a word."""
+        """The effect on callers, in a word."""
         return "breaking" if self.kind.breaking else "harmless"
 
     @property
     def diff(self) -> list[str]:
-        """The lines that differ, and those around them, as a unified diff without a head."""
+        """A unified diff of the values without a header."""
         if self.before is None or self.after is None:
             return []
-        found = _unified(self.before.splitlines(), self.after.splitlines())
-        # Where only one place differs, the numbers of its lines say nothing more.
-        return found[1:] if sum(line.startswith("@@") for line in found) == 1 else found
+        lines = _unified(self.before.splitlines(), self.after.splitlines())
+        # With only one hunk, its line numbers add no information.
+        return lines[1:] if sum(line.startswith("@@") for line in lines) == 1 else lines
 
     def __str__(self) -> str:
         return f"{self.owner}: {self.message}"
 
     def as_data(self) -> dict[str, Any]:
-        """The change as JSON-compatible data."""
+        """Return the change as JSON-compatible data."""
         return {
             "kind": self.kind.code,
             "breaking": self.kind.breaking,
@@ -240,10 +245,11 @@ class Difference(Struct, frozen=True):
 
 def _unified(old: list[str], new: list[str]) -> list[str]:
     """
-    Return a unified diff without a head.
+    Return a unified diff without a header.
 
-    The time for it is quadratic, so of longer texts only the part that differs is compared; if that is long
-    itself, all of it counts as other lines. Their hunks have no numbers.
+    Computing it takes quadratic time, so for longer texts only the part between the first and the last change
+    is compared. If that part is too long as well, all its lines count as changed. These hunks have no line
+    numbers.
     """
     if max(len(old), len(new)) <= _MAX_LINES:
         return list(unified_diff(old, new, lineterm="", n=_CONTEXT))[2:]
@@ -258,66 +264,71 @@ def _unified(old: list[str], new: list[str]) -> list[str]:
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """The number of lines that both begin with."""
+    """Return the number of lines that both texts have in common at the start."""
     pairs = enumerate(zip(old, new, strict=False))
-    return next((number for number, (one, other) in pairs if one != other), min(len(old), len(new)))
+    return next(
+        (number for number, (old_line, new_line) in pairs if old_line != new_line), min(len(old), len(new))
+    )
 
 
 def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
     """
-    Return what has changed: of prompts, then of resources, by name.
+    Return the changes of prompts and then of resources, by name.
 
     Args:
         old:
-            The earlier side: its lists, and what was rendered and read for its examples.
+            The old side: its lists, and the texts of its examples.
 
         new:
-            The later side, rendered and read for the same.
+            The new side, with the texts of the same examples.
     """
-    found: list[Difference] = []
+    changes: list[Difference] = []
     for name, key, noun in _LISTS:
         before, after = ({item[key]: item for item in _items(side["lists"], name)} for side in (old, new))
-        for one in sorted(before.keys() | after.keys()):
-            owner = f"{noun} {one!r}"
-            listed = list(_listed(noun, owner, before.get(one), after.get(one)))
+        for item_key in sorted(before.keys() | after.keys()):
+            owner = f"{noun} {item_key!r}"
+            list_changes = list(_list_changes(noun, owner, before.get(item_key), after.get(item_key)))
             texts = (side["shown"].get(owner, []) for side in (old, new))
-            # Of an argument that is gone, say, every example says again what was said already.
-            is_broken = any(change.kind.breaking for change in listed)
-            shown = _shown(noun, owner, *texts)
-            found += [*listed, *(change for change in shown if not (is_broken and change.kind.breaking))]
-    return found
+            # After the removal of an argument, for instance, every example would repeat the message.
+            is_broken = any(change.kind.breaking for change in list_changes)
+            text_changes = _text_changes(noun, owner, *texts)
+            changes += [
+                *list_changes,
+                *(change for change in text_changes if not (is_broken and change.kind.breaking)),
+            ]
+    return changes
 
 
 def _items(lists: Mapping[str, Any], name: str) -> Iterable[Item]:
-    """The items of a list. The resources that skills begin with are compared as skills."""
+    """Return the items of a list, without the main files of skills, which are compared as skills."""
     skills = {skill["uri"] for skill in lists.get("skills", ())} if name == "resources" else ()
     return (item for item in lists.get(name, ()) if item.get("uri") not in skills)
 
 
-def _listed(noun: str, owner: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
-    """What has changed of one item of a list, which may be missing on one side."""
+def _list_changes(noun: str, owner: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
+    """Yield the changes of one item of a list, which can be missing on one side."""
     if old is None or new is None:
         if new is None:
-            yield Difference(_GONE.get(noun, Kind.RESOURCE_REMOVED), owner, "is gone")
+            yield Difference(_REMOVED.get(noun, Kind.RESOURCE_REMOVED), owner, "is gone")
         else:
-            yield Difference(_NEW.get(noun, Kind.RESOURCE_ADDED), owner, "is new")
+            yield Difference(_ADDED.get(noun, Kind.RESOURCE_ADDED), owner, "is new")
         return
     if noun == "skill":
-        yield from _files(owner, old, new)
-        yield from _scopes(owner, old, new)
+        yield from _file_changes(owner, old, new)
+        yield from _scope_changes(owner, old, new)
         return
-    yield from _words(owner, _with_meta(old), _with_meta(new), _MEMBERS)
+    yield from _member_changes(owner, _with_meta(old), _with_meta(new), _MEMBERS)
     before, after = _arguments(old), _arguments(new)
     for name in dict.fromkeys((*before, *after)):
-        yield from _argument(owner, name, before.get(name), after.get(name))
+        yield from _argument_changes(owner, name, before.get(name), after.get(name))
     if [name for name in before if name in after] != [name for name in after if name in before]:
-        order = f"the arguments stand in another order: {', '.join(after)}"
+        order = f"the arguments are in another order: {', '.join(after)}"
         yield Difference(Kind.ARGUMENT_ORDER, owner, order)
-    yield from _scopes(owner, old, new)
+    yield from _scope_changes(owner, old, new)
 
 
-def _scopes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
-    """Which scopes callers need now, or need no more."""
+def _scope_changes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
+    """Yield the scopes that callers newly need or no longer need."""
     before, after = set(old.get("scopes", ())), set(new.get("scopes", ()))
     if more := sorted(after - before):
         yield Difference(Kind.SCOPES_NEEDED, owner, f"callers need more scopes: {' '.join(more)}")
@@ -325,21 +336,21 @@ def _scopes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
         yield Difference(Kind.SCOPES_DROPPED, owner, f"callers no longer need: {' '.join(fewer)}")
 
 
-def _files(owner: str, old: Item, new: Item) -> Iterator[Difference]:
-    """Which files of a skill have changed: a host forgets that somebody has approved the skill."""
-    before, after = ({one["uri"]: one for one in item["resources"]} for item in (old, new))
+def _file_changes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
+    """Yield the changed files of a skill. Each change makes hosts drop the user's approval of the skill."""
+    before, after = ({file["uri"]: file for file in item["resources"]} for item in (old, new))
     for uri in sorted(before.keys() | after.keys()):
-        was, now = before.get(uri, {}), after.get(uri, {})
-        if was.get("digest") == now.get("digest"):
+        old_file, new_file = before.get(uri, {}), after.get(uri, {})
+        if old_file.get("digest") == new_file.get("digest"):
             continue
         path = unquote(uri.removeprefix(new["uri"].removesuffix(SKILL_FILE)))
-        how = "has changed" if was and now else "is gone" if was else "is new"
-        message = f"{path} {how}, so that approvals of the skill are lost"
-        yield Difference(Kind.SKILL_FILE, owner, message, was.get("text"), now.get("text"))
+        how = "has changed" if old_file and new_file else "is gone" if old_file else "is new"
+        message = f"{path} {how}, so hosts ask for approval of the skill again"
+        yield Difference(Kind.SKILL_FILE, owner, message, old_file.get("text"), new_file.get("text"))
 
 
-def _shown(noun: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Difference]:
-    """How examples are rendered, or read, differently."""
+def _text_changes(noun: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Difference]:
+    """Yield the changes in the renderings or contents of examples."""
     verb, differs, fails = "says", Kind.RENDERING, Kind.RENDERING_FAILS
     if noun != "prompt":
         verb, differs, fails = "holds", Kind.READING, Kind.READING_FAILS
@@ -353,8 +364,10 @@ def _shown(noun: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> I
             yield Difference(differs, owner, message, before["text"], after["text"])
 
 
-def _words(owner: str, old: Item, new: Item, table: Mapping[str, tuple[Kind, str]]) -> Iterator[Difference]:
-    """What has changed of members that are words."""
+def _member_changes(
+    owner: str, old: Item, new: Item, table: Mapping[str, tuple[Kind, str]]
+) -> Iterator[Difference]:
+    """Yield the changes of descriptive members."""
     for member, (kind, name) in table.items():
         before, after = old.get(member), new.get(member)
         if before != after:
@@ -368,62 +381,62 @@ def _as_text(value: Any) -> str:
 
 
 def _with_meta(item: Item) -> Item:
-    """An item with what its author put into ``_meta``."""
-    own = {key: value for key, value in item.get("_meta", {}).items() if key != SCHEMA}
-    return {**item, "meta": own or None}
+    """Return an item with the part of ``_meta`` that its author declared."""
+    declared = {key: value for key, value in item.get("_meta", {}).items() if key != SCHEMA}
+    return {**item, "meta": declared or None}
 
 
 def _arguments(item: Item) -> dict[str, Item]:
-    """The arguments of a prompt by name, each with the definitions that its schema may refer to."""
-    return {one["name"]: {**one, "$defs": item["$defs"]} for one in item.get("arguments", ())}
+    """Return the arguments of a prompt by name, each with the definitions for its schema."""
+    return {argument["name"]: {**argument, "$defs": item["$defs"]} for argument in item.get("arguments", ())}
 
 
-def _argument(owner: str, name: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
-    called = f"argument {name!r}"
+def _argument_changes(owner: str, name: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
+    label = f"argument {name!r}"
     if new is None:
-        yield Difference(Kind.ARGUMENT_REMOVED, owner, f"{called} is gone")
+        yield Difference(Kind.ARGUMENT_REMOVED, owner, f"{label} is gone")
         return
     is_required, word = new["required"], "required" if new["required"] else "optional"
     if old is None:
         kind = Kind.REQUIRED_ARGUMENT_ADDED if is_required else Kind.ARGUMENT_ADDED
-        yield Difference(kind, owner, f"{called} is new, and {word}")
+        yield Difference(kind, owner, f"{label} is new, and {word}")
         return
     if old["required"] != is_required:
         kind = Kind.ARGUMENT_NOW_REQUIRED if is_required else Kind.ARGUMENT_NOW_OPTIONAL
-        yield Difference(kind, owner, f"{called} is {word} now")
-    yield from _type(owner, name, old, new)
+        yield Difference(kind, owner, f"{label} is {word} now")
+    yield from _type_changes(owner, name, old, new)
     table = {
-        "title": (Kind.ARGUMENT_TITLE, f"the title of {called}"),
-        "description": (Kind.ARGUMENT_DESCRIPTION, f"the description of {called}"),
-        "default": (Kind.ARGUMENT_DEFAULT, f"the default of {called}"),
+        "title": (Kind.ARGUMENT_TITLE, f"the title of {label}"),
+        "description": (Kind.ARGUMENT_DESCRIPTION, f"the description of {label}"),
+        "default": (Kind.ARGUMENT_DEFAULT, f"the default of {label}"),
     }
-    # A type adds to the description, and is compared for itself.
-    before, after = ({**one["schema"], "description": one["words"]} for one in (old, new))
-    yield from _words(owner, before, after, table)
+    # The description includes that of the type, which is compared separately.
+    before, after = ({**argument["schema"], "description": argument["words"]} for argument in (old, new))
+    yield from _member_changes(owner, before, after, table)
 
 
-def _type(owner: str, name: str, old: Item, new: Item) -> Iterator[Difference]:
-    """Whether an argument takes more than before, or not all that it took."""
+def _type_changes(owner: str, name: str, old: Item, new: Item) -> Iterator[Difference]:
+    """Yield whether an argument accepts more values, or fewer."""
     before, after = _schema_text(old), _schema_text(new)
     kind, message = Kind.ARGUMENT_NARROWED, "no longer takes all that it took"
     if takes_all(old["schema"], new["schema"], old, new):
         kind, message = Kind.ARGUMENT_WIDENED, "takes more than before"
         if takes_all(new["schema"], old["schema"], new, old):
-            if _ordered(before) == _ordered(after):
+            if _sorted_lines(before) == _sorted_lines(after):
                 return
-            kind, message = Kind.ARGUMENT_TYPE, "takes what it took, and is of another type"
+            kind, message = Kind.ARGUMENT_TYPE, "accepts the same values, with another type"
     if old["type"] != new["type"]:
         before, after = old["type"], new["type"]
     yield Difference(kind, owner, f"argument {name!r} {message}", before, after)
 
 
 def _schema_text(argument: Item) -> str:
-    """The schema of its type, with the definitions that it refers to, if it does."""
-    found = {key: value for key, value in argument["schema"].items() if key not in WORDS}
-    definitions = definitions_of(found, argument)
-    return _as_text({**found, "$defs": definitions} if definitions else found)
+    """Return the schema of an argument's type as text, with the definitions that it refers to."""
+    schema = {key: value for key, value in argument["schema"].items() if key not in ANNOTATIONS}
+    definitions = definitions_of(schema, argument)
+    return _as_text({**schema, "$defs": definitions} if definitions else schema)
 
 
-def _ordered(schema: str) -> list[str]:
-    """The lines of a schema in an order that does not depend on that of its choices."""
+def _sorted_lines(schema: str) -> list[str]:
+    """Return the lines of a schema in an order that does not depend on the order of its choices."""
     return sorted(line.rstrip(",") for line in schema.splitlines())

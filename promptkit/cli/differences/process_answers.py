@@ -1,7 +1,7 @@
 """
-The answer of a process that loads recipes, checked before it is used.
+Validation of the answers of processes that load recipes.
 
-The recipes of another revision run in that process, so its output may be anything.
+Each process runs the recipes of another revision, so its output cannot be trusted.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-#: What a client sends for a case or an example: arguments, or a URI.
+#: The input of a case or an example, as a client sends it: arguments, or a URI.
 Sent: TypeAlias = dict[str, Any] | str
 
 
@@ -19,7 +19,7 @@ class AnswerError(Exception):
 
 
 class _Schema(Struct):
-    """The keywords of a JSON Schema that are read by themselves."""
+    """The keywords of a JSON Schema that the comparison evaluates."""
 
     type: str = ""
     reference: str = field(name="$ref", default="")
@@ -73,7 +73,7 @@ class _Items(Struct):
     skills: list[_Skill] = []
 
 
-class _Shown(Struct):
+class _Outcome(Struct):
     label: str = field(name="for")
     text: str | None
     failure: str | None
@@ -85,7 +85,7 @@ class Lists(Struct):
     lists: _Items
     places: dict[str, tuple[str, int]]
     examples: dict[str, list[Sent]]
-    shown: dict[str, list[_Shown]]
+    shown: dict[str, list[_Outcome]]
     faults: list[tuple[str, int, str]]
 
 
@@ -98,7 +98,7 @@ class Renderings(Struct):
 
 
 class _Unloadable(Struct):
-    """The answer of a process that finds nothing at its targets."""
+    """The answer of a process whose targets cannot be loaded."""
 
     target: str
     unloadable: str
@@ -119,7 +119,7 @@ def decode_answer(printed: str, shape: Any) -> dict[str, Any]:
             Its whole output.
 
         shape:
-            The type of the answer. An answer with ``unloadable`` or ``failed`` has another one.
+            The type of the answer. An answer with ``unloadable`` or ``failed`` has another type.
 
     Raises:
         AnswerError: If the output is not JSON, or is not of that type.
@@ -127,8 +127,8 @@ def decode_answer(printed: str, shape: Any) -> dict[str, Any]:
     try:
         data = json.loads(printed)
         shapes = {"unloadable": _Unloadable, "failed": _Failed}
-        own = [shapes[key] for key in shapes if isinstance(data, dict) and key in data]
-        msgspec.convert(data, own[0] if own else shape)
+        matching = [shapes[key] for key in shapes if isinstance(data, dict) and key in data]
+        msgspec.convert(data, matching[0] if matching else shape)
     except msgspec.ValidationError as error:
         msg = f"its output is not an answer: {error}"
         raise AnswerError(msg) from None

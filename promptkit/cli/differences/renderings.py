@@ -1,8 +1,8 @@
 """
-What prompts and resources of one side say for their cases, under one clock and one seed.
+Renderings of one side's cases, with a fixed clock and a fixed seed.
 
-Each side has a process of its own with a small environment, so that cases do not differ by other variables.
-It keeps no secret from recipes, which run as the same user. ``python -m`` this module reads what is wanted
+Each side runs in a separate process with a minimal environment, so that other variables do not affect cases.
+Secrets are not protected from recipes, which run as the same user. ``python -m`` this module reads its input
 from standard input, and prints the transcripts.
 """
 
@@ -21,26 +21,26 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
 from promptkit.cli.differences.process_answers import Renderings
-from promptkit.cli.differences.revisions import Repository, loading_from, written
+from promptkit.cli.differences.revisions import Repository, checkout, loading_from
 from promptkit.cli.differences.sides import Side, faults_of, key_of, run_side
 from promptkit.cli.differences.word_diff import Line, TextChange, changed_words, text_changes
 from promptkit.cli.loading import load_recipes
 from promptkit.errors.exceptions import PromptkitError
 
-#: The cases of each prompt and resource: by their names, what a client sends.
+#: The cases of each prompt and resource: the sent values by name.
 Cases: TypeAlias = Mapping[str, Mapping[str, Any]]
 
-#: What is said for each case of each prompt and resource, as a transcript.
-Said: TypeAlias = Mapping[str, Mapping[str, str]]
+#: The transcripts of each prompt's and resource's cases, by name.
+Transcripts: TypeAlias = Mapping[str, Mapping[str, str]]
 
-#: The variables of the environment that a process keeps: what programs need to find their parts, and words of
-#: people. The workspace is known in any case.
-_KEPT: Final = (
+#: The environment variables that a process inherits: search paths of programs, and the locale. The workspace
+#: is always passed on.
+_INHERITED: Final = (
     *("PATH", "PYTHONPATH", "VIRTUAL_ENV", "HOME", "USERPROFILE", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP"),
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPYCACHEPREFIX"),
 )
 
-#: The moment at which everything is rendered, and the seed of what is drawn by lot.
+#: The current time during rendering, and the seed for random numbers.
 _NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _SEED: Final = 20260101
 
@@ -52,26 +52,26 @@ def renderings_side(
     variables: Sequence[str] = (),
 ) -> Side:
     """
-    Return a side that loads its recipes, and then answers which cases it is asked for.
+    Return a side that loads its recipes, and then renders the requested cases.
 
-    It is asked for what is sent, or for None: the cases that it has. It answers with what is ``said`` for
-    each, its ``cases``, and ``faults`` of what is not served.
+    The request contains cases, or is None for the side's own cases. The answer contains the transcripts as
+    ``said``, the side's ``cases``, and the ``faults`` of recipes that are not served.
 
     Args:
         folder:
             The current folder of its process.
 
         targets:
-            What to load.
+            The targets to load.
 
         moved:
-            Where the side lies, and where it is said to lie; None if it says where it lies.
+            The actual folder of the side, and the folder to report instead; None to report the actual one.
 
         variables:
-            The names of further variables of the environment that it may know.
+            The names of further environment variables to pass on.
     """
-    kept = {name: os.environ[name] for name in (*_KEPT, *variables) if name in os.environ}
-    return Side(__name__, folder, targets, moved, {**kept, "PYTHONHASHSEED": "0"})
+    inherited = {name: os.environ[name] for name in (*_INHERITED, *variables) if name in os.environ}
+    return Side(__name__, folder, targets, moved, {**inherited, "PYTHONHASHSEED": "0"})
 
 
 def compared_renderings(
@@ -83,7 +83,7 @@ def compared_renderings(
     repeats: bool = False,
 ) -> tuple[dict[str, Any], dict[str, Any], list[tuple[dict[str, Any], dict[str, Any]]]]:
     """
-    Return what was said at one end for the cases of the other, what is said there, and when asked again.
+    Return the renderings of both sides for the cases of the new one, and repeated renderings.
 
     Both sides load at the same time.
 
@@ -92,60 +92,60 @@ def compared_renderings(
             The repository.
 
         ends:
-            A revision, and another one, or None for the files as they are.
+            The old revision, and the new one, or None for the working tree.
 
         targets:
-            What is compared.
+            The targets to compare.
 
         variables:
-            As for `renderings_side`.
+            See `renderings_side`.
 
         repeats:
-            Whether each side is asked once more.
+            Whether to render on each side a second time.
 
     Raises:
-        LoadError: If there is nothing at one of the targets.
+        LoadError: If one of the targets cannot be loaded.
 
-        RevisionError: If there is no such revision, or a process does not answer as it should.
+        RevisionError: If a revision does not exist, or a process returns no valid answer.
     """
     first, last = ends
     with (
-        written(repository, first, targets) as then,
-        written(repository, last, targets) as here,
+        checkout(repository, first, targets) as old_location,
+        checkout(repository, last, targets) as new_location,
         ExitStack() as processes,
     ):
 
-        def begin(folder: Path, side: Sequence[str], moved: tuple[Path, Path] | None = None) -> Side:
+        def start(folder: Path, side: Sequence[str], moved: tuple[Path, Path] | None = None) -> Side:
             return processes.enter_context(renderings_side(folder, side, moved, variables))
 
-        before, now = begin(*then), begin(*here)
+        old_side, new_side = start(*old_location), start(*new_location)
         with loading_from(repository, last, targets):
-            new = now.answer(None, Renderings)
+            new = new_side.answer(None, Renderings)
         with loading_from(repository, first, targets):
-            old = before.answer(new["cases"], Renderings)
+            old = old_side.answer(new["cases"], Renderings)
         if not repeats:
             return old, new, []
-        again = [(new, begin(*here)), (old, begin(*then))]
-        return old, new, [(said, side.answer(new["cases"], Renderings)) for said, side in again]
+        again = [(new, start(*new_location)), (old, start(*old_location))]
+        return old, new, [(answer, side.answer(new["cases"], Renderings)) for answer, side in again]
 
 
 def main() -> None:
-    """Print what this side says for what is asked."""
+    """Print the renderings that this side was asked for."""
     run_side(_answer)
 
 
 def _answer(read_asked: Callable[[], Any]) -> dict[str, Any]:
-    with _fixed():
+    with _fixed_clock_and_seed():
         catalog = compiler.compile(load_recipes(read_asked(), cases=True))
-        own = {key_of(item): dict(_own(item)) for item in catalog.declared}
+        own_cases = {key_of(item): dict(_own_cases(item)) for item in catalog.declared}
         cases: Cases | None = read_asked()
-        said = _said(catalog, own if cases is None else cases)
-    return {"cases": own, "said": said, "faults": faults_of(catalog)}
+        transcripts = _transcripts(catalog, own_cases if cases is None else cases)
+    return {"cases": own_cases, "said": transcripts, "faults": faults_of(catalog)}
 
 
 @contextmanager
-def _fixed() -> Iterator[None]:
-    """Stop the clock that people read, and seed what Python draws by lot."""
+def _fixed_clock_and_seed() -> Iterator[None]:
+    """Stop the clock, and seed Python's random numbers."""
     import time_machine
 
     random.seed(_SEED)
@@ -153,24 +153,24 @@ def _fixed() -> Iterator[None]:
         yield
 
 
-def _own(item: Item) -> Iterator[tuple[str, Any]]:
-    """The cases of a prompt or a resource; if it has none, those that its examples and defaults make."""
+def _own_cases(item: Item) -> Iterator[tuple[str, Any]]:
+    """Yield the saved cases of a prompt or resource; without any, its examples and defaults."""
     if calls := saved_calls(item):
         yield from ((call.case_name, call.sent) for call in calls)
     else:
         yield from ((Call(item, sent).label, sent) for sent in wire_examples(item))
 
 
-def _said(catalog: Catalog, cases: Cases) -> Said:
-    wanted = {key_of(item): (item, cases.get(key_of(item), {})) for item in catalog.declared}
+def _transcripts(catalog: Catalog, cases: Cases) -> Transcripts:
+    items_by_key = {key_of(item): (item, cases.get(key_of(item), {})) for item in catalog.declared}
     return {
         key: {name: _transcript(Call(item, sent)) for name, sent in saved.items()}
-        for key, (item, saved) in wanted.items()
+        for key, (item, saved) in items_by_key.items()
     }
 
 
 def _transcript(call: Call) -> str:
-    """What came of a call, in words."""
+    """Return the outcome of a call as text."""
     random.seed(_SEED)
     outcome = call.outcome()
     if is_refused(outcome):
@@ -180,58 +180,60 @@ def _transcript(call: Call) -> str:
     return call.redactor.redacted(str(outcome))
 
 
-if __name__ == "__main__":
-    main()
-
-
 _REVISION = "HEAD"
 
 
 class SinceCommit:
     """
-    Compares the recipes with those of the last commit. Any thread may use it.
+    A thread-safe comparison of the recipes with the last commit.
 
-    Both sides have processes of their own, which run once for each version of the recipes.
+    Each side runs in a separate process, once for each version of the recipes.
 
     Args:
         targets:
-            What is compared.
+            The targets to compare.
     """
 
     def __init__(self, targets: Sequence[str]) -> None:
         self._targets = targets
         self._lock = Lock()
-        self._known: tuple[int, str] | None = None
-        self._found: Sequence[TextChange] | PromptkitError = ()
+        self._cache_key: tuple[int, str] | None = None
+        self._outcome: Sequence[TextChange] | PromptkitError = ()
 
     def since_commit(self, prompt: CompiledPrompt, version: int) -> list[tuple[str, str | None, str | None]]:
         """
-        Return the cases of a prompt that say something else: each name, what was said, and what is said.
+        Return the changed cases of a prompt, each as its name, old text and new text.
 
         Raises:
             PromptkitError: If there is no commit, or it cannot be loaded.
         """
         key = key_of(prompt)
-        return [(one.case, one.old, one.new) for one in self._of(version) if one.owner == key]
+        return [
+            (change.case, change.old, change.new) for change in self._changes(version) if change.owner == key
+        ]
 
     def words(self, old: str, new: str) -> list[Line]:
-        """Return the lines that differ. Raises OSError if there is no git."""
+        """Return the changed lines. Raises OSError if git is missing."""
         return changed_words(old, new)
 
-    def _of(self, version: int) -> Sequence[TextChange]:
+    def _changes(self, version: int) -> Sequence[TextChange]:
         with self._lock:
             repository = Repository(whose="this comparison")
             commit = repository.commit(_REVISION)
-            if self._known != (version, commit):
-                self._known = version, commit
+            if self._cache_key != (version, commit):
+                self._cache_key = version, commit
                 try:
-                    self._found = self._compared(repository, commit)
-                except PromptkitError as error:  # asked again, it would take as long to fail
-                    self._found = error.with_traceback(None)
-            if isinstance(self._found, PromptkitError):
-                raise self._found
-            return self._found
+                    self._outcome = self._compare(repository, commit)
+                except PromptkitError as error:  # cached, because failing again would take as long
+                    self._outcome = error.with_traceback(None)
+            if isinstance(self._outcome, PromptkitError):
+                raise self._outcome
+            return self._outcome
 
-    def _compared(self, repository: Repository, commit: str) -> list[TextChange]:
+    def _compare(self, repository: Repository, commit: str) -> list[TextChange]:
         old, new, _ = compared_renderings(repository, (commit, None), self._targets)
         return list(text_changes(old, new, ()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Revisions of a git repository: one is written to a folder, and the repository stays as it is."""
+"""Revisions of a git repository, which are written to a folder without changing the repository."""
 
 import os
 import shutil
@@ -13,40 +13,40 @@ from promptkit.files.folder import Folder, remove_outward_links
 from promptkit.files.scratch import scratch_folder
 from promptkit.loader.targets import split_target
 
-#: No program that a repository configures runs: hooks, monitors of files, what fetches missing objects. An
-#: index that is split has a part in the repository.
+#: Options that keep git from running configured programs (hooks, file system monitors, fetches of missing
+#: objects), and from splitting the index, which would write to the repository.
 _NO_PROGRAMS: Final = (
     *("--no-pager", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor="),
     *("-c", "core.splitIndex=false"),
 )
 
-#: Git before 2.45 knows the second variable only: no protocol is allowed by which it fetches.
+#: Git before 2.45 supports only the second variable, which disallows all protocols for fetching.
 _NO_FETCH: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 
-#: How many folders may be in each other: Python removes those of a temporary folder by recursion.
+#: Maximum nesting of folders, because Python removes temporary folders recursively.
 _MAX_DEPTH: Final = 200
 
-#: How long git may take. A pipe in the place of a file of its own would keep it forever.
+#: Timeout for git in seconds. A pipe in place of one of its files would block it indefinitely.
 _MAX_S: Final = 120.0
 
 
 class RevisionError(PromptkitError):
-    """A revision cannot be had; the message says why, and what to do."""
+    """A revision is not available; the message gives the reason and a fix."""
 
 
 class Repository:
     """
-    The git repository that a folder is in.
+    The git repository that contains a folder.
 
     Args:
         folder:
-            Where to start.
+            The folder.
 
         whose:
-            What needs it, as errors say it.
+            The name of the feature that needs it, for errors.
 
     Raises:
-        RevisionError: If it is in none, or there is no git.
+        RevisionError: If the folder is not in a repository, or git is missing.
     """
 
     def __init__(self, folder: str = ".", whose: str = "diff") -> None:
@@ -57,41 +57,41 @@ class Repository:
         try:
             top = self._git("rev-parse", "--show-toplevel")
         except RevisionError as error:
-            where = os.path.abspath(folder)  # noqa: PTH100 (it may be gone)
+            where = os.path.abspath(folder)  # noqa: PTH100 (the folder might not exist)
             msg = f"{whose} needs a git repository, and {where!r} is in none that git can read: {error}"
             raise RevisionError(msg) from None
         self.root = Path(os.path.realpath(top))
 
     def path(self, file: str) -> str:
-        """Return the path of *file* as seen from the root; as it is if it lies elsewhere."""
-        place = Path(file)
-        return place.relative_to(self.root).as_posix() if place.is_relative_to(self.root) else file
+        """Return the path of *file* relative to the root; unchanged if it is outside."""
+        path = Path(file)
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else file
 
-    def ends(self, named: str) -> tuple[str, str | None]:
+    def ends(self, revisions: str) -> tuple[str, str | None]:
         """
-        Return what is compared: a revision, and another one, or None for the files as they are.
+        Return the two ends of a comparison: a revision, and another one, or None for the working tree.
 
         Args:
-            named:
-                One revision; or two, as git has them: ``A..B``; or ``A...B`` for B and where it left A. Of
-                two, one that is left out is ``HEAD``.
+            revisions:
+                One revision; or two in git's syntax: ``A..B``, or ``A...B`` for B and its merge base with A.
+                A missing revision of two is ``HEAD``.
 
         Raises:
-            RevisionError: If the two of ``A...B`` have no commit in common.
+            RevisionError: If the revisions of ``A...B`` have no common ancestor.
         """
-        old, dots, new = named.partition("..")
+        old, dots, new = revisions.partition("..")
         if not dots:
-            return named, None
+            return revisions, None
         old, last = old or "HEAD", new.removeprefix(".") or "HEAD"
-        return (self._fork(old, last) if new.startswith(".") else old), last
+        return (self._merge_base(old, last) if new.startswith(".") else old), last
 
-    def _fork(self, one: str, other: str) -> str:
-        commits = self.commit(one), self.commit(other)
+    def _merge_base(self, old: str, new: str) -> str:
+        commits = self.commit(old), self.commit(new)
         try:
             return self._git("merge-base", *commits)[:12]
         except RevisionError:
-            hint = self._shallow or f"write {one}..{other}"
-            msg = f"{one!r} and {other!r} have no commit in common: {hint}"
+            hint = self._shallow or f"write {old}..{new}"
+            msg = f"{old!r} and {new!r} have no commit in common: {hint}"
             raise RevisionError(msg) from None
 
     def commit(self, revision: str) -> str:
@@ -99,7 +99,7 @@ class Repository:
         Return the hash of the commit that *revision* names.
 
         Raises:
-            RevisionError: If there is none.
+            RevisionError: If it does not exist.
         """
         try:
             return self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
@@ -111,7 +111,7 @@ class Repository:
 
     @property
     def _shallow(self) -> str:
-        """How to get the commits that a shallow clone lacks; "" if this is none."""
+        """How to fetch the commits that a shallow clone lacks; "" for a full clone."""
         if self._git("rev-parse", "--is-shallow-repository") != "true":
             return ""
         return (
@@ -123,19 +123,21 @@ class Repository:
         """
         Write the files of *commit* into *folder*, as they were committed: filters do not run.
 
-        The index of its own that git needs for this lies outside of the repository. Neither hooks run, nor is
-        a worktree noted anywhere. Submodules are empty folders. Links that lead out of *folder* are left out.
+        The temporary index for this is outside the repository. No hooks run, and no worktree is registered.
+        Submodules are empty folders. Links that lead out of *folder* are removed.
 
         Raises:
             RevisionError: If git cannot write them.
         """
-        own = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
+        environment = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
         prefix = f"--prefix={folder}{os.sep}"
         try:
-            self._git("read-tree", commit, environment=own)
-            paths = self._git("ls-files", "-z", environment=own).split("\0")
+            self._git("read-tree", commit, environment=environment)
+            paths = self._git("ls-files", "-z", environment=environment).split("\0")
             self._check_depth(commit, paths)
-            self._git(*self._no_filters(), "checkout-index", "--all", "--quiet", prefix, environment=own)
+            self._git(
+                *self._no_filters(), "checkout-index", "--all", "--quiet", prefix, environment=environment
+            )
         except RevisionError as error:
             if not self._is_partial:
                 raise
@@ -143,7 +145,7 @@ class Repository:
             msg = f"this clone is partial, and may lack files of {commit[:12]}: {hint} ({error})"
             raise RevisionError(msg) from None
         remove_outward_links(folder)
-        Folder(folder, ".git").create()  # the root of the project is found by it
+        Folder(folder, ".git").create()  # marks the root of the project
 
     def _check_depth(self, commit: str, paths: Iterable[str]) -> None:
         depth = max(path.count("/") for path in paths)
@@ -153,26 +155,26 @@ class Repository:
 
     @property
     def _is_partial(self) -> bool:
-        """Whether this clone leaves objects to a remote, from which git would fetch them."""
+        """Whether this is a partial clone, for which git fetches objects from a remote."""
         keys = self._git("config", "--null", "--name-only", "--list").split("\0")
         return any(key.startswith("remote.") and key.endswith(".promisor") for key in keys)
 
     def _no_filters(self) -> list[str]:
-        """The options that switch each filter off that is configured. Raises RevisionError."""
+        """Return the options that disable all configured filters. Raises RevisionError."""
         keys = self._git("config", "--null", "--name-only", "--list").split("\0")
         names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
         for name in names:
-            if "=" in name:  # where -c ends the name
+            if "=" in name:  # -c would end the name there
                 msg = f"the filter {name!r} in git's configuration cannot be switched off: rename it"
                 raise RevisionError(msg)
         settings = ("smudge=", "process=", "required=false")
-        return [word for name in names for one in settings for word in ("-c", f"filter.{name}.{one}")]
+        return [word for name in names for setting in settings for word in ("-c", f"filter.{name}.{setting}")]
 
     def _git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
-        where = getattr(self, "root", self._folder)
-        command = ["git", "-C", where, *_NO_PROGRAMS, *arguments]
+        folder = getattr(self, "root", self._folder)
+        command = ["git", "-C", folder, *_NO_PROGRAMS, *arguments]
         try:
-            ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
+            process = subprocess.run(  # noqa: S603 (git, with trusted arguments)
                 command,
                 capture_output=True,
                 check=False,
@@ -183,38 +185,39 @@ class Repository:
         except subprocess.TimeoutExpired:
             msg = f"git {arguments[0]} did not end within {_MAX_S:g} s: a file of git may be a pipe"
             raise RevisionError(msg) from None
-        if ran.returncode:
-            reason = " ".join(ran.stderr.decode(errors="replace").split())
+        if process.returncode:
+            reason = " ".join(process.stderr.decode(errors="replace").split())
             raise RevisionError(reason or f"git {' '.join(arguments)} failed")
-        return os.fsdecode(ran.stdout).rstrip("\r\n")
+        return os.fsdecode(process.stdout).rstrip("\r\n")
 
 
 @contextmanager
-def written(
+def checkout(
     repository: Repository, revision: str | None, targets: Sequence[str]
 ) -> Iterator[tuple[Path, Sequence[str], tuple[Path, Path] | None]]:
     """
-    Write a revision to a temporary folder: the current one there, the targets, and what lies where.
+    Check out a revision into a temporary folder: yield the current folder there, the targets, and both roots.
 
-    None stands for the files as they are, which lie where they are.
+    For None, yield the current folder and the targets of the working tree.
     """
-    here = Path(os.path.realpath(os.curdir))
+    current = Path(os.path.realpath(os.curdir))
     if revision is None:
-        yield here, targets, None
+        yield current, targets, None
         return
     commit = repository.commit(revision)
     with scratch_folder("promptkit-diff-") as scratch:
-        then = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
-        now = repository.root
-        moved = [_moved(target, now, then) for target in targets]
-        repository.write(commit, then)
-        folder = then / (here.relative_to(now) if here.is_relative_to(now) else "")
-        yield folder if folder.is_dir() else then, moved, (then, now)  # where it lay says nothing
+        copy_root = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
+        root = repository.root
+        moved = [_move_target(target, root, copy_root) for target in targets]
+        repository.write(commit, copy_root)
+        folder = copy_root / (current.relative_to(root) if current.is_relative_to(root) else "")
+        # Messages show the root of the repository.
+        yield folder if folder.is_dir() else copy_root, moved, (copy_root, root)
 
 
 @contextmanager
 def loading_from(repository: Repository, revision: str | None, targets: Sequence[str]) -> Iterator[None]:
-    """Name the revision, if it is one, in what is raised for a side."""
+    """Prefix errors about a side with its revision, if it has one."""
     try:
         yield
     except (LoadError, RevisionError) as error:
@@ -227,13 +230,13 @@ def loading_from(repository: Repository, revision: str | None, targets: Sequence
         raise RevisionError(reason) from None
 
 
-def _moved(target: str, now: Path, then: Path) -> str:
-    """What names a target in a copy of the repository."""
+def _move_target(target: str, root: Path, copy_root: Path) -> str:
+    """Return a target in a copy of the repository."""
     name, attribute = split_target(target)
-    place = Path(os.path.realpath(name))
-    if not place.exists():  # it is a module
+    path = Path(os.path.realpath(name))
+    if not path.exists():  # a module
         return target
-    if not place.is_relative_to(now):
-        raise LoadError(target, f"it is not in the git repository at {str(now)!r}")
-    copy = str(then / place.relative_to(now))
+    if not path.is_relative_to(root):
+        raise LoadError(target, f"it is not in the git repository at {str(root)!r}")
+    copy = str(copy_root / path.relative_to(root))
     return f"{copy}:{attribute}" if attribute else copy

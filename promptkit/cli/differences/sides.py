@@ -1,8 +1,8 @@
 """
-One side of a comparison, as plain data: its lists, and what its prompts and resources say for their examples.
+One side of a comparison as plain data: its lists, and the texts of its examples.
 
-Each side has a process of its own, since the modules of both have the same names. ``python -m`` this module
-reads what is wanted from standard input, and prints the data.
+Each side runs in a separate process, because the modules of both have the same names. ``python -m`` this
+module reads its input from standard input, and prints the data.
 """
 
 import json
@@ -30,17 +30,17 @@ from promptkit.errors.exceptions import LoadError, PromptError
 from promptkit.files.scratch import open_unnamed_file
 from promptkit.workspace.paths import VARIABLE, workspace
 
-if TYPE_CHECKING:  # most recipes hold none
+if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
-#: What is rendered, or read, of each prompt and each resource, by its kind and its name.
+#: The inputs of each prompt's and resource's examples, by kind and name.
 Examples: TypeAlias = Mapping[str, Sequence[Any]]
 
 
-#: How long one side may take: importing the recipes has no limit of its own.
+#: Timeout for one side in seconds: importing recipes has no timeout.
 _MAX_S: Final = 120.0
 
-#: The size of an answer that is read. A larger one is refused.
+#: Maximum size of an answer in bytes.
 _MAX_BYTES: Final = 64 << 20
 
 
@@ -58,18 +58,18 @@ def ask_side(
             The current folder of its process.
 
         targets:
-            What to load.
+            The targets to load.
 
         examples:
-            What to render and read; None for the examples that this side has.
+            The examples to render and read; None for the side's own examples.
 
         moved:
-            Where the side lies, and where it is said to lie in the data; None if it says where it lies.
+            The actual folder of the side, and the folder to report instead; None to report the actual one.
 
     Raises:
-        LoadError: If there is nothing at one of the targets.
+        LoadError: If one of the targets cannot be loaded.
 
-        RevisionError: If its process does not answer in time, or answers with something else.
+        RevisionError: If its process does not answer in time, or returns an invalid answer.
     """
     with Side(__name__, folder, targets, moved) as side:
         return side.answer(examples, Lists)
@@ -77,26 +77,27 @@ def ask_side(
 
 class Side:
     """
-    A module that runs in a process of its own: it loads some targets, and then answers one question.
+    A module that runs in a separate process: it loads some targets, and then answers one request.
 
-    It reads the targets from a line of standard input, and what is asked from the next one, and prints the
-    answer; all are JSON. To leave the context ends it. Foreign code runs in it, so its answer is checked.
+    It reads the targets from a line of standard input and the request from the next line, and prints the
+    answer; all are JSON. Leaving the context ends the process. It runs untrusted code, so its answer is
+    validated.
 
     Args:
         module:
-            What is run.
+            The module to run.
 
         folder:
-            As for `ask_side`.
+            See `ask_side`.
 
         targets:
-            As for `ask_side`.
+            See `ask_side`.
 
         moved:
-            As for `ask_side`.
+            See `ask_side`.
 
         environment:
-            The variables of the process; None for those of this one. The workspace is this one's in any case.
+            The environment variables of the process; None to inherit all. The workspace is always passed on.
     """
 
     def __init__(
@@ -107,19 +108,20 @@ class Side:
         moved: tuple[Path, Path] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._named, self._moved = " ".join(targets), moved
-        # No pipe: what is printed without end, or by a process that it leaves behind, is not waited for.
-        self._printed = open_unnamed_file("promptkit-side-")  # the context closes it
-        self._process = subprocess.Popen(  # noqa: S603 (this very program)
-            # -P, as the current folder may hold modules of the names that promptkit imports.
+        self._targets, self._moved = " ".join(targets), moved
+        # A file instead of a pipe, so that endless output, or output of orphaned child processes, is not
+        # waited for.
+        self._stdout = open_unnamed_file("promptkit-side-")  # closed with the context
+        self._process = subprocess.Popen(  # noqa: S603 (promptkit itself)
+            # -P, because the current folder might contain modules with the names of promptkit's imports.
             [sys.executable, *(["-B"] if sys.dont_write_bytecode else []), "-P", "-m", module],
             stdin=subprocess.PIPE,
-            stdout=self._printed,
+            stdout=self._stdout,
             cwd=folder,
             env={**(os.environ if environment is None else environment), **_callers_workspace()},
         )
         assert self._process.stdin is not None  # noqa: S101 (it is a pipe)
-        with suppress(BrokenPipeError):  # it has ended already, and `answer` says how
+        with suppress(BrokenPipeError):  # the process has ended, which `answer` reports
             self._process.stdin.write(_line(targets))
             self._process.stdin.flush()
 
@@ -128,27 +130,27 @@ class Side:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        with self._printed, suppress(BrokenPipeError), self._process:  # which closes what leads to it
+        with self._stdout, suppress(BrokenPipeError), self._process:  # closes its pipe
             pass
 
-    def answer(self, asked: Any, shape: Any) -> dict[str, Any]:
+    def answer(self, request: Any, shape: Any) -> dict[str, Any]:
         """
-        Return the answer. To be called once.
+        Return the answer. Can be called only once.
 
         Args:
-            asked:
-                What it is asked.
+            request:
+                The request.
 
             shape:
                 The type of the answer.
 
         Raises:
-            LoadError: If there is nothing at one of the targets.
+            LoadError: If one of the targets cannot be loaded.
 
-            RevisionError: If the process does not answer in time, or answers with something else.
+            RevisionError: If the process does not answer in time, or returns an invalid answer.
         """
-        try:  # a side that hangs may not even read what it is asked
-            self._process.communicate(_line(asked), timeout=_MAX_S)
+        try:  # a side that hangs might not even read the request
+            self._process.communicate(_line(request), timeout=_MAX_S)
         except subprocess.TimeoutExpired:
             self._fail(f"did not end within {_MAX_S:g} s: a recipe hangs, or its examples take too long")
         try:
@@ -162,35 +164,35 @@ class Side:
         return data
 
     def _output(self) -> str:
-        """The whole output, in which the place of the side is the one that it is said to be at."""
-        self._printed.seek(0)
-        printed = self._printed.read(_MAX_BYTES + 1)
-        if not printed:
-            self._fail(f"ended with code {self._process.returncode}, and without an answer")
-        if len(printed) > _MAX_BYTES:
+        """Return the whole output, with the actual folder of the side replaced by the one to report."""
+        self._stdout.seek(0)
+        data = self._stdout.read(_MAX_BYTES + 1)
+        if not data:
+            self._fail(f"exited with code {self._process.returncode} without an answer")
+        if len(data) > _MAX_BYTES:
             self._fail(f"printed more than {_MAX_BYTES:,} bytes")
-        output = printed.decode(errors="replace")
+        output = data.decode(errors="replace")
         if self._moved is not None:
-            place, other = (json.dumps(str(one))[1:-1] for one in self._moved)
-            output = output.replace(place, other)
+            actual, reported = (json.dumps(str(folder))[1:-1] for folder in self._moved)
+            output = output.replace(actual, reported)
         return output
 
     def _fail(self, reason: str) -> NoReturn:
-        named = self._named
+        targets = self._targets
         if self._moved is not None:
-            place, other = map(str, self._moved)
-            named = named.replace(place, other)
-        msg = f"the process that loads {named!r} {reason}"
+            actual, reported = map(str, self._moved)
+            targets = targets.replace(actual, reported)
+        msg = f"the process that loads {targets!r} {reason}"
         raise RevisionError(msg) from None
 
 
 def _callers_workspace() -> dict[str, str]:
-    """The variable that gives a process, wherever it runs, the workspace that this one has, or none."""
+    """Return the variable that passes this process's workspace, if any, to another process."""
     try:
-        named = str(workspace())
-    except PromptError:  # there is none, or it is misnamed, and both sides say so
-        named = os.environ.get(VARIABLE, "")
-    return {VARIABLE: named}
+        folder = str(workspace())
+    except PromptError:  # missing or invalid, which both sides report
+        folder = os.environ.get(VARIABLE, "")
+    return {VARIABLE: folder}
 
 
 def _line(value: Any) -> bytes:
@@ -203,34 +205,36 @@ def run_side(answer: Callable[[Callable[[], Any]], dict[str, Any]]) -> None:
 
     Args:
         answer:
-            Returns it. Called with a function that returns what is asked next.
+            Returns the answer. Called with a function that returns the next line of input.
     """
-    asked = _take_input()
+    requests = _take_input()
     with (
         suppress(OSError, OutputError),
         capture_output(restore=False) as output,
-    ):  # a recipe may have closed it
+    ):  # a recipe might have closed it
         try:
-            data = answer(lambda: json.loads(asked.readline()))
+            data = answer(lambda: json.loads(requests.readline()))
         except LoadError as error:
             data = {"target": error.target, "unloadable": error.reason}
-        except BaseException as error:  # noqa: BLE001 (any code has run; Ctrl-C is handled where it is waited for)
+        except BaseException as error:  # noqa: BLE001 (recipes can raise anything; the parent handles Ctrl-C)
             data = {"failed": failure_reason(error)}
         print(json.dumps(data), file=output)
 
 
 def _take_input() -> BinaryIO:
-    """Return standard input as a private stream. Recipes get an empty one: they would read what is asked."""
+    """
+    Return standard input as a private stream, and replace it by an empty one, so that recipes cannot read it.
+    """
     private = os.dup(0)
-    reading, writing = os.pipe()
-    os.close(writing)
-    os.dup2(reading, 0)
-    os.close(reading)
-    return os.fdopen(private, "rb", closefd=False)  # a recipe may close it, and the process ends soon
+    reader, writer = os.pipe()
+    os.close(writer)
+    os.dup2(reader, 0)
+    os.close(reader)
+    return os.fdopen(private, "rb", closefd=False)  # a recipe might close it, and the process ends soon
 
 
 def main() -> None:
-    """Print the data of this side for what is asked."""
+    """Print the data of this side."""
     run_side(_answer)
 
 
@@ -246,10 +250,10 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
 
     Args:
         catalog:
-            What is served.
+            The catalog.
 
         examples:
-            What to render and read.
+            The examples to render and read.
     """
     return {
         "lists": _lists(catalog),
@@ -259,7 +263,7 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
         },
         "examples": examples,
         "shown": {
-            key_of(item): [_shown(Call(item, sent)) for sent in examples.get(key_of(item), ())]
+            key_of(item): [_run_example(Call(item, sent)) for sent in examples.get(key_of(item), ())]
             for item in catalog.declared
         },
         "faults": faults_of(catalog),
@@ -267,12 +271,12 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
 
 
 def faults_of(catalog: Catalog) -> list[list[Any]]:
-    """Return what keeps something from being served: file, line and message of each."""
-    return [[one.location.file, one.location.line, one.message] for one in catalog.errors]
+    """Return the file, line and message of each error in the catalog."""
+    return [[error.location.file, error.location.line, error.message] for error in catalog.errors]
 
 
 def key_of(item: "Item | CompiledSkill") -> str:
-    """Return what a prompt, a resource or a skill is called in the data."""
+    """Return the name of a prompt, a resource or a skill in the data."""
     if isinstance(item, CompiledPrompt):
         return f"prompt {item.name!r}"
     if not isinstance(item, CompiledResource):
@@ -281,17 +285,17 @@ def key_of(item: "Item | CompiledSkill") -> str:
 
 
 def _lists(catalog: Catalog) -> dict[str, Any]:
-    """All lists, with more of the arguments of prompts, and of skills, than clients receive."""
+    """Return all lists, with more details of arguments and skills than clients receive."""
     lists = lists_of(catalog)
     for item in lists["prompts"]:
         arguments = catalog[item["name"]].arguments
         schema = msgspec.to_builtins(schema_of(arguments.ordered, places=True))
         item["$defs"] = schema.get("$defs", {})
-        for one in item.get("arguments", ()):
-            argument = arguments.by_name[one["name"]]
-            one["schema"] = schema["properties"][argument.name]
-            one["type"] = shown_type(argument.annotation)
-            one["words"] = argument.arg.description
+        for entry in item.get("arguments", ()):
+            argument = arguments.by_name[entry["name"]]
+            entry["schema"] = schema["properties"][argument.name]
+            entry["type"] = shown_type(argument.annotation)
+            entry["words"] = argument.arg.description
     texts = {
         uri: text
         for skill in catalog.skills
@@ -299,19 +303,20 @@ def _lists(catalog: Catalog) -> dict[str, Any]:
         if isinstance(text := resource.function(), str)
     }
     for item in lists.get("skills", ()):
-        for one in item["resources"]:
-            one["text"] = texts.get(one["uri"])
+        for file in item["resources"]:
+            file["text"] = texts.get(file["uri"])
     return lists
 
 
 def own_examples(catalog: Catalog) -> dict[str, list[Any]]:
-    """Return what the authors' examples come to: arguments of prompts, and URIs of resources."""
+    """Return the inputs of all examples: arguments of prompts, and URIs of resources."""
     return {key_of(item): list(wire_examples(item)) for item in catalog.declared}
 
 
-def _shown(example: Call) -> dict[str, Any]:
-    """What came of an example: a text, or why there is none."""
-    if isinstance(example.item, CompiledPrompt) and not example.item.sample:  # the other side has examples
+def _run_example(example: Call) -> dict[str, Any]:
+    """Return the outcome of an example: a text, or the reason why there is none."""
+    # The example can come from the other side, which allows rendering.
+    if isinstance(example.item, CompiledPrompt) and not example.item.sample:
         return {"for": example.label, "text": f"not rendered: {NO_SAMPLE}", "failure": None}
     outcome, text, failure = example.outcome(), None, None
     if not isinstance(outcome, BaseException):

@@ -1,4 +1,4 @@
-"""The changes that clients see as a page of Markdown, for the summary of a job."""
+"""The changes that clients see as Markdown, for the summary of a CI job."""
 
 import re
 from collections import Counter
@@ -12,19 +12,19 @@ from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 from promptkit.fragments.text import truncate
 
-#: The longest title, in characters.
+#: Maximum length of a title, in characters.
 _MAX_TITLE: Final = 500
 
 
 def code_span(text: str) -> str:
-    """Return *text* as a code span of Markdown, on one line, which nothing in it can close."""
+    """Return *text* as a Markdown code span on one line, which the text cannot close."""
     line = _one_line(text)
     ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
     return f"{ticks} {line} {ticks}"
 
 
 def html_code(text: str) -> str:
-    """Return *text* as a ``<code>`` element on one line; it holds neither HTML nor Markdown."""
+    """Return *text* as a ``<code>`` element on one line, with all HTML and Markdown escaped."""
     line = "".join(char if char.isalnum() or char == " " else f"&#{ord(char)};" for char in _one_line(text))
     return f"<code>{line}</code>"
 
@@ -34,28 +34,28 @@ def _one_line(text: str) -> str:
     return f"{line[:_MAX_TITLE]}…" if len(line) > _MAX_TITLE else line
 
 
-#: GitHub drops a summary of more than 1 MiB. A character has at most 4 bytes.
+#: GitHub drops summaries of more than 1 MiB. A character has at most 4 bytes.
 _MAX_CHARACTERS: Final = 250_000
-_MAX_OF_CHANGE: Final = 8_000
+_MAX_CHANGE_CHARACTERS: Final = 8_000
 
 
 def as_summary(changes: Sequence[Difference], revision: str) -> str:
     """
-    Return the changes as Markdown, short enough for a job. All text of prompts is code.
+    Return the changes as Markdown, short enough for a job summary. All text of prompts is code.
 
     Args:
         changes:
             The changes.
 
         revision:
-            The revision that the recipes were compared with.
+            The revision to which the recipes were compared.
     """
     parts = ["## Prompts", code_span(count_changes(changes, revision))]
-    left = _MAX_CHARACTERS
+    remaining = _MAX_CHARACTERS
     for position, change in enumerate(changes):
         part = _item(change)
-        left -= len(part)
-        if left < 0:
+        remaining -= len(part)
+        if remaining < 0:
             parts.append(f"{len(changes) - position} more are not shown: `promptkit diff` shows them.")
             break
         parts.append(part)
@@ -66,12 +66,12 @@ def _item(change: Difference) -> str:
     line = f"- **{change.effect}**: {code_span(str(change))}"
     if not (lines := change.diff):
         return line
-    block = str(code_block(truncate(escape_invisible("\n".join(lines)), _MAX_OF_CHANGE), "diff"))
-    return f"{line}\n\n{indent(block, '  ', lambda _: True)}"  # blank lines, too, belong to the item
+    block = str(code_block(truncate(escape_invisible("\n".join(lines)), _MAX_CHANGE_CHARACTERS), "diff"))
+    return f"{line}\n\n{indent(block, '  ', lambda _: True)}"  # blank lines belong to the item as well
 
 
 def count_changes(changes: Sequence[Difference], revision: str) -> str:
-    """Return how many changes break callers, and how many do not."""
+    """Return the numbers of breaking and of harmless changes as text."""
     if not changes:
         return f"nothing that clients see has changed since {revision}"
     effects = Counter(change.effect for change in changes)

@@ -1,4 +1,4 @@
-"""How what is said for a case differs between two sides, word by word."""
+"""Word diffs of the texts of cases between two sides."""
 
 import os
 import subprocess
@@ -16,42 +16,42 @@ from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 from promptkit.fragments.text import truncate
 
-#: How a transcript begins of a case that can be neither rendered nor refused.
+#: Prefix of the transcript of a case that raised an unexpected error.
 FAILS: Final = "[fails] "
 
-#: By this, the comment is found again that is to be edited.
+#: Identifies the comment, so that it can be updated.
 _MARK: Final = "<!-- promptkit diff -->"
 
-#: GitHub takes at most 65,536 characters in a comment. So many are used at most, and so many for one case.
-_MOST_CHARACTERS: Final = 60_000
-_MOST_OF_CASE: Final = 8_000
+#: GitHub accepts at most 65,536 characters in a comment. Limits for a comment and for one case.
+_MAX_CHARACTERS: Final = 60_000
+_MAX_CASE_CHARACTERS: Final = 8_000
 
-#: A word is what git sees as one: a role in brackets, letters and digits, or a mark of punctuation.
+#: The words of a diff: a role in brackets, letters and digits, or a punctuation mark.
 _WORD: Final = r"\[[a-z]+\]|[[:alnum:]_]+|[^[:space:][:alnum:]_]"
 
-#: Parts of one line: ``" "`` for what both sides have, ``"-"`` for what was, ``"+"`` for what is.
+#: The parts of a line: ``" "`` marks unchanged, ``"-"`` removed and ``"+"`` added text.
 Line = list[tuple[str, str]]
 
 
 class TextChange(Struct, frozen=True):
     """
-    A case that says something else.
+    A case whose text has changed.
 
     Args:
         owner:
-            The prompt or the resource.
+            The prompt or resource.
 
         case:
             The name of the case.
 
         old:
-            What was said; None if it is new.
+            The old text; None if the case is new.
 
         new:
-            What is said; None if it is gone.
+            The new text; None if the case was removed.
 
         is_unsteady:
-            Whether one of the sides says something else each time.
+            Whether the text differs each time on one of the sides.
     """
 
     owner: str
@@ -61,21 +61,21 @@ class TextChange(Struct, frozen=True):
     is_unsteady: bool = False
 
     def __str__(self) -> str:
-        what = "is new" if self.old is None else "is gone" if self.new is None else "says something else"
+        what = "is new" if self.old is None else "is gone" if self.new is None else "renders another text"
         return f"{self.owner}: {self.case!r} {what}{', each time' if self.is_unsteady else ''}"
 
     @property
     def breaks(self) -> bool:
-        """Whether it fails, and did not before."""
+        """Whether the case fails now, and did not fail before."""
         return (self.new or "").startswith(FAILS) and not (self.old or FAILS).startswith(FAILS)
 
     @property
     def diff(self) -> list[str]:
-        """The lines that differ, and one next to them: each begins with ``-``, ``+`` or a blank."""
+        """The changed lines with one line of context. Each starts with ``-``, ``+`` or a space."""
         return [row for line in changed_words(self.old or "", self.new or "") for row in _rows(line)]
 
     def as_data(self) -> dict[str, Any]:
-        """Return the change as JSON-compatible data, from which an action writes the comment."""
+        """Return the change as JSON-compatible data, from which a CI job can write the comment."""
         return {
             "of": self.owner,
             "case": self.case,
@@ -94,28 +94,28 @@ def text_changes(
     again: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]],
 ) -> Iterator[TextChange]:
     """
-    Yield each case that says something else, in the order of today's cases; those that are gone come last.
+    Yield each changed case, in the order of the new side; removed cases come last.
 
     Args:
         old:
-            What was said, as `renderings_side` answers it.
+            The answer of the old side, see `renderings_side`.
 
         new:
-            What is said.
+            The answer of the new side.
 
         again:
-            Pairs of what one side said at first, and when it was asked once more.
+            Pairs of the first and the repeated answer of each side.
     """
     unsteady = {
         (owner, case)
         for first, second in again
-        for owner, said in first["said"].items()
-        for case, text in said.items()
+        for owner, texts in first["said"].items()
+        for case, text in texts.items()
         if second["said"].get(owner, {}).get(case) != text
     }
-    for owner, said in new["said"].items():
+    for owner, texts in new["said"].items():
         before = old["said"].get(owner, {})
-        for case, text in said.items():
+        for case, text in texts.items():
             if before.get(case) != text:
                 yield TextChange(owner, case, before.get(case), text, (owner, case) in unsteady)
     for owner, cases in old["cases"].items():
@@ -125,20 +125,20 @@ def text_changes(
 
 def changed_words(old: str, new: str) -> list[Line]:
     """
-    Return the lines that differ, and one beside them, in parts that both have, or one. Git compares them.
+    Return the changed lines with one line of context, in unchanged, removed and added parts.
 
     Args:
         old:
-            What was said.
+            The old text.
 
         new:
-            What is said.
+            The new text.
     """
     with scratch_folder("promptkit-words-") as scratch:
         folder = os.path.realpath(scratch)
         for name, text in (("old", old), ("new", new)):
             Folder(folder).write(name, f"{text}\n".encode(errors="surrogatepass"))
-        ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
+        process = subprocess.run(  # noqa: S603 (git, with trusted arguments)
             [
                 *("git", "--no-pager", "diff", "--no-index", "--no-ext-diff", "--no-textconv", "--no-color"),
                 *("--text", "--unified=1", "--word-diff=porcelain", f"--word-diff-regex={_WORD}"),
@@ -150,26 +150,26 @@ def changed_words(old: str, new: str) -> list[Line]:
             capture_output=True,
             check=False,
         )
-    return list(_lines(ran.stdout.decode(errors="replace").split("\n")))
+    return list(_lines(process.stdout.decode(errors="replace").split("\n")))
 
 
 def _environment(folder: str) -> dict[str, str]:
-    """The variables with which git reads no configuration, as TMPDIR may be within a repository."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
-    return {**kept, **own, "GIT_CEILING_DIRECTORIES": str(Path(folder).parent)}
+    """Return variables with which git reads no configuration, because TMPDIR might be in a repository."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    overrides = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
+    return {**inherited, **overrides, "GIT_CEILING_DIRECTORIES": str(Path(folder).parent)}
 
 
-def _lines(printed: Iterable[str]) -> Iterator[Line]:
-    """Read what git prints for words: one part a line, and ``~`` where a line ends."""
+def _lines(output_lines: Iterable[str]) -> Iterator[Line]:
+    """Parse git's word diff: one part per line, and ``~`` at the end of a line of text."""
     line: Line = []
-    is_head = True
-    for part in printed:
+    is_header = True
+    for part in output_lines:
         if part.startswith("@@"):
-            if not is_head:
+            if not is_header:
                 yield [(" ", "...")]
-            is_head = False
-        elif is_head or part.startswith("\\"):
+            is_header = False
+        elif is_header or part.startswith("\\"):
             continue
         elif part == "~":
             yield line
@@ -179,41 +179,41 @@ def _lines(printed: Iterable[str]) -> Iterator[Line]:
 
 
 def summary_of(changes: Iterable[TextChange], revision: str) -> str:
-    """Return how many cases say something else."""
-    changed = [one for one in changes if not one.is_unsteady]
+    """Return the number of changed cases as text."""
+    changed = [change for change in changes if not change.is_unsteady]
     if not changed:
         return f"no case says anything else than at {revision}"
-    fails = sum(one.breaks for one in changed)
+    fails = sum(change.breaks for change in changed)
     failing = f", of which {fails} fail" if fails else ""
-    return f"{counted(len(changed), 'case')} not as at {revision}{failing}"
+    return f"{counted(len(changed), 'case')} changed since {revision}{failing}"
 
 
 def as_comment(changes: Iterable[TextChange], revision: str) -> str:
     """
-    Return what has changed as Markdown, for a comment at a pull request: folded, and short enough for it.
+    Return the changes as Markdown for a comment on a pull request: folded, and short enough.
 
-    All text of prompts is code, so that it holds no link, no image, no mention and no HTML.
+    All text of prompts is code, so that it contains no links, images, mentions or HTML.
 
     Args:
         changes:
             The changes.
 
         revision:
-            What was compared with.
+            The revision to which the recipes were compared.
     """
     changes = list(changes)
     parts = [_MARK, "## What prompts say", code_span(f"{summary_of(changes, revision)}.")]
-    left = _MOST_CHARACTERS - sum(map(len, parts))
-    shown = 0
+    remaining = _MAX_CHARACTERS - sum(map(len, parts))
+    shown_count = 0
     for change in changes:
         part = _folded(change)
-        if len(part) > left:
+        if len(part) > remaining:
             break
         parts.append(part)
-        left -= len(part) + 2
-        shown += 1
-    if shown < len(changes):
-        parts.append(f"{len(changes) - shown} more are not shown: `promptkit diff --text` shows them.")
+        remaining -= len(part) + 2
+        shown_count += 1
+    if shown_count < len(changes):
+        parts.append(f"{len(changes) - shown_count} more are not shown: `promptkit diff --text` shows them.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -221,13 +221,13 @@ def _folded(change: TextChange) -> str:
     rows = change.diff
     if not rows:
         return f"- {code_span(str(change))}"
-    block = code_block(truncate(escape_invisible("\n".join(rows)), _MOST_OF_CASE), "diff")
-    # No blank line before the end of the summary: up to there, GitHub takes the lines for HTML alone.
+    block = code_block(truncate(escape_invisible("\n".join(rows)), _MAX_CASE_CHARACTERS), "diff")
+    # No blank line before the end of the summary: up to it, GitHub parses only HTML.
     return f"<details><summary>{html_code(str(change))}</summary>\n\n{block}\n\n</details>"
 
 
 def _rows(line: Line) -> Iterator[str]:
-    """A line as it was and as it is, or once if it is the same."""
+    """Yield the old and the new version of a line, or the line once if it is unchanged."""
     for sign in ("-", "+") if any(sign != " " for sign, _ in line) else (" ",):
-        if text := "".join(part for one, part in line if one in {" ", sign}):
+        if text := "".join(part for part_sign, part in line if part_sign in {" ", sign}):
             yield sign + text

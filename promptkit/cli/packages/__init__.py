@@ -1,1 +1,1 @@
-"""Packages: recipes as a wheel that others install, and what the registry of MCP is told of it."""
+"""Packages: recipes as an installable wheel, with a ``server.json`` for the MCP registry."""

@@ -1,4 +1,4 @@
-"""Packaging: a wheel of the recipes, and ``server.json`` for the registry of MCP."""
+"""The `package` command: writes a wheel of the recipes, and ``server.json`` for the MCP registry."""
 
 import json
 from argparse import Namespace
@@ -15,9 +15,9 @@ from promptkit.cli.key_values import current_folder
 from promptkit.cli.loading import check_existence, load_catalog
 from promptkit.cli.options import serve_words
 from promptkit.cli.output import Output
-from promptkit.cli.packages.contents import read_contents, requirements_of
+from promptkit.cli.packages.contents import find_requirements, read_contents
 from promptkit.cli.packages.project import PackageError, read_project
-from promptkit.cli.packages.registry import registry_name, server_entry, variables_of
+from promptkit.cli.packages.registry import list_variables, registry_name, server_entry
 from promptkit.cli.packages.sources import SourceReader, find_secrets
 from promptkit.cli.packages.wheel import WheelParts, build_wheel
 from promptkit.compiler.configuration import Configuration, find_configuration
@@ -27,47 +27,47 @@ from promptkit.files.folder import Folder
 from promptkit.files.reading import check_regular
 from promptkit.loader.targets import is_project, locate_target, project_root
 
-#: The options of a server that its lists depend on: others are those of a machine.
+#: The options of `serve` that change its lists. All other options depend on the machine.
 _LISTED: Final = ("name", "page-size", "scopes", "tools", "tools-search")
 
 
 def package(options: Namespace, output: Output) -> int:
     """
-    Import the recipes, and write a wheel of them, and what the registry of MCP is told of it.
+    Check the recipes, and write a wheel of them and ``server.json``.
 
     Args:
         options:
             The options of `package`.
 
         output:
-            Takes what was written.
+            Receives the paths of the written files.
 
     Returns:
         The exit code.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the target does not exist.
     """
-    folder, *others = map(locate_target, options.targets)
-    if others or folder is None or folder[1]:
+    folder, *more = map(locate_target, options.targets)
+    if more or folder is None or folder[1]:
         check_existence(options.targets)
-        named = " ".join(options.targets)
-        return fail(f"cannot package {named!r}: name one folder", Exit.USAGE)
+        targets = " ".join(options.targets)
+        return fail(f"cannot package {targets!r}: name one folder", Exit.USAGE)
     try:
         return _package(Path(folder[0]), options, output)
-    except PackageError as fault:
-        return fail(f"nothing was built: {fault}", Exit.FAULTY)
+    except PackageError as error:
+        return fail(f"nothing was built: {error}", Exit.FAULTY)
     except OSError as error:
-        where = "" if error.filename is None else f" ({shortened(str(error.filename))})"
-        return fail(f"nothing was built: {error.strerror or error}{where}", Exit.FAULTY)
+        path = "" if error.filename is None else f" ({shortened(str(error.filename))})"
+        return fail(f"nothing was built: {error.strerror or error}{path}", Exit.FAULTY)
 
 
 def _package(folder: Path, options: Namespace, output: Output) -> int:
-    """Write the wheel, and ``server.json``, and say so."""
-    here = current_folder()  # a recipe may change it
-    with _refusing_to_write(options.out):
+    """Write the wheel and ``server.json``, and report their paths."""
+    here = current_folder()  # recipes can change it
+    with _explain_write_errors(options.out):
         out = Folder.named(options.out)
-        _check_places(out, "server.json")
+        _check_paths(out, "server.json")
     if out.path == folder:
         msg = "--out names the folder of the recipes, whose next package would contain this one: name another"
         return fail(f"nothing was built: {msg}", Exit.FAULTY)
@@ -79,32 +79,32 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
     if not catalog.healthy:
         output.send()
         return fail("nothing was built: fix the faults above", Exit.FAULTY)
-    declared = counted(len(catalog), "prompt")
-    project = project.described(f"{declared} for MCP clients: {', '.join(catalog)}")
+    prompt_count = counted(len(catalog), "prompt")
+    project = project.with_description(f"{prompt_count} for MCP clients: {', '.join(catalog)}")
     configuration = find_configuration(folder)
     reader = SourceReader(find_secrets([configuration, options.configuration], [here, root]))
     contents = read_contents(folder, out.path, reader)
-    project = project.requiring(requirements_of(contents, root, project))
-    entry = server_entry(registered, project, variables_of(catalog))
-    words = _options(configuration, project.name)
-    parts = WheelParts(project, root, folder.name, contents.files, words, registered.name)
+    project = project.with_requirements(find_requirements(contents, root, project))
+    entry = server_entry(registered, project, list_variables(catalog))
+    serve_options = _serve_options(configuration, project.name)
+    parts = WheelParts(project, root, folder.name, contents.files, serve_options, registered.name)
     wheel = build_wheel(parts, reader)
     text = json.dumps(entry, indent=2, ensure_ascii=False)
-    with _refusing_to_write(options.out):
-        _check_places(out, wheel.name, "server.json")
+    with _explain_write_errors(options.out):
+        _check_paths(out, wheel.name, "server.json")
         out.create()
         out.write(wheel.name, wheel.data)
         out.write("server.json", f"{text}\n".encode())
-    shown = [str(Path(options.out, name)) for name in (wheel.name, "server.json")]
-    output.print_lines([f"built {shown[0]} of {declared}", f"wrote {shown[1]} for {registered.name}"])
+    paths = [str(Path(options.out, name)) for name in (wheel.name, "server.json")]
+    output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {registered.name}"])
     output.print_lines([*project.notes, *registered.notes(entry["description"] != project.description)])
-    output.print_lines([f"next: uvx --from {quoted(shown[0])} {project.name}"])
+    output.print_lines([f"next: uvx --from {quoted(paths[0])} {project.name}"])
     return Exit.FINE
 
 
 @contextmanager
-def _refusing_to_write(folder: str) -> Iterator[None]:
-    """Raise PackageError in place of OSError, with the folder that cannot be written into."""
+def _explain_write_errors(folder: str) -> Iterator[None]:
+    """Turn an OSError into a PackageError that names the folder."""
     try:
         yield
     except OSError as error:
@@ -112,15 +112,15 @@ def _refusing_to_write(folder: str) -> Iterator[None]:
         raise PackageError(msg) from None
 
 
-def _check_places(out: Folder, *names: str) -> None:
-    """Raise OSError if a link, a pipe, a device or a folder is in the place of a file."""
+def _check_paths(out: Folder, *names: str) -> None:
+    """Raise OSError if a link, a pipe, a device or a folder is in the way of a file."""
     if out.exists():
         for name in names:
             if (status := out.status(name)) is not None:
                 check_regular(status, name)
 
 
-def _options(configuration: Configuration, name: str) -> list[str]:
-    """How the recipes are served, as far as clients see it."""
+def _serve_options(configuration: Configuration, name: str) -> list[str]:
+    """Return the options of `serve` that affect what clients see."""
     listed = {key: value for key, value in configuration.serve.items() if key in _LISTED}
     return serve_words(structs.replace(configuration, serve={"name": name, **listed}))

@@ -1,4 +1,4 @@
-"""What goes into a package: the files of the recipes, and what these import besides."""
+"""The contents of a package: the files of the recipes, and the packages that they import."""
 
 import ast
 import os
@@ -15,7 +15,7 @@ from warnings import catch_warnings
 from msgspec import Struct
 from packaging.utils import canonicalize_name
 
-from promptkit.cli.packages.project import PackagedProject, PackageError, distribution_of
+from promptkit.cli.packages.project import PackagedProject, PackageError, distribution_name
 from promptkit.cli.packages.sources import PackagedFile, SourceReader
 from promptkit.declarations.skill_files import SkillError, is_left_out, paths_below
 from promptkit.errors.exceptions import shortened
@@ -24,7 +24,7 @@ from promptkit.files.reading import INSTALLED
 from promptkit.loader.discovery import FolderWalk, find_recipes, is_cases, is_test, may_enter
 from promptkit.loader.targets import is_within
 
-#: How many files a package has, and how long the path of each is: longer ones fail on some systems.
+#: Maximum number of files, and length of their paths: longer paths fail on some systems.
 _MAX_FILES: Final = 10_000
 _MAX_PATH: Final = 1_000
 
@@ -35,7 +35,7 @@ class Contents(Struct, frozen=True):
 
     Args:
         folder:
-            The recipes.
+            The folder of the recipes.
 
         files:
             The packaged files by their paths within the folder, in order.
@@ -51,24 +51,24 @@ class Contents(Struct, frozen=True):
 
 def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents:
     """
-    Read the files that a server of a folder can need: all but tests, cases and hidden files.
+    Read the files that a server of a folder can need, without tests, cases and hidden files.
 
     Args:
         folder:
-            The recipes.
+            The folder of the recipes.
 
         without:
-            A folder whose files are left out: where packages are written.
+            A folder to exclude: the one to which packages are written.
 
         reader:
             Reads the files.
 
     Raises:
-        PackageError: If a file or a folder cannot be read, leads out of the folder, or must not be published.
+        PackageError: If a file or folder cannot be read, leads out of the folder, or must not be published.
     """
     paths = set(_paths_in(folder, without))
     skills = tuple(Path(skill).relative_to(folder).as_posix() for skill in find_recipes(str(folder)).skills)
-    for skill in skills:  # each is served with all of its files
+    for skill in skills:  # skills are served with all of their files
         try:
             paths |= {f"{skill}/{path}" for path in paths_below(str(folder / skill))[0]}
         except SkillError as error:
@@ -79,23 +79,23 @@ def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents
 
 
 def _paths_in(folder: Path, without: Path) -> Iterator[str]:
-    """Yield the paths of the packaged files outside of skills."""
+    """Yield the paths of the files to package that are not in skills."""
     walk, root = FolderWalk(str(folder), private=True), str(folder)
     is_below = is_within(str(without), root)
     for path, entries in walk:
-        within = Path(path).relative_to(folder)
-        if "__snapshots__" in within.parts or (is_below and is_within(path, str(without))):
+        relative = Path(path).relative_to(folder)
+        if "__snapshots__" in relative.parts or (is_below and is_within(path, str(without))):
             continue
         for entry in entries:
-            if _goes_along(entry.name) and _is_file(entry, inner := (within / entry.name).as_posix(), root):
-                yield inner
+            if _is_packaged(entry.name) and _is_file(entry, file := (relative / entry.name).as_posix(), root):
+                yield file
     for path, reason in walk.skipped:
         msg = f"{shortened(path)} cannot be read: {reason}"
         raise PackageError(msg)
 
 
 def _is_file(entry: "os.DirEntry[str]", path: str, root: str) -> bool:
-    """Return whether an entry is a file, and not a folder. Raises PackageError if it is neither."""
+    """Return whether an entry is a file rather than a folder. Raises PackageError if it is neither."""
     try:
         mode = entry.stat().st_mode
     except OSError as error:  # a link that leads nowhere, or in a circle
@@ -112,7 +112,7 @@ def _is_file(entry: "os.DirEntry[str]", path: str, root: str) -> bool:
 
 
 def _check_paths(folder: str, paths: Collection[str]) -> None:
-    """Raise PackageError unless all systems can have files of these names, next to each other."""
+    """Raise PackageError unless these paths are valid and distinct on all systems."""
     if len(paths) > _MAX_FILES:
         msg = f"{folder!r} has more than {_MAX_FILES:,} files: move data elsewhere"
         raise PackageError(msg)
@@ -135,74 +135,74 @@ def _check_paths(folder: str, paths: Collection[str]) -> None:
                 msg += "rename one of them"
                 raise PackageError(msg)
             known[folded] = part
-            part = part.rpartition("/")[0]  # a folder that is known has known folders above it
+            part = part.rpartition("/")[0]  # once a folder is known, so are its parents
 
 
-def requirements_of(contents: Contents, root: Path, project: PackagedProject) -> list[str]:
+def find_requirements(contents: Contents, root: Path, project: PackagedProject) -> list[str]:
     """
-    Return what recipes import, and the project does not require: at least as new as it is here.
+    Return requirements for imports that the project does not cover, at least at their installed versions.
 
     Args:
         contents:
-            The files that are packaged.
+            The files to package.
 
         root:
             The project's folder.
 
         project:
-            What the package says.
+            The metadata of the package.
 
     Raises:
-        PackageError: If something is imported that cannot be installed with the package.
+        PackageError: If an imported module cannot be installed with the package.
     """
-    required, owners = set(map(distribution_of, project.requirements)), packages_distributions()
-    found = list[str]()
-    for name, file in sorted(_imported(contents).items()):
+    required, owners = set(map(distribution_name, project.requirements)), packages_distributions()
+    missing = list[str]()
+    for name, file in sorted(_find_imports(contents).items()):
         installed = sorted({canonicalize_name(owner) for owner in owners.get(name, ())})
-        where = f"{file} imports {name!r}"
+        subject = f"{file} imports {name!r}"
         if canonicalize_name(project.name) in installed or (not installed and _is_own(name, root)):
             msg = (
-                f"{where}, which the project has outside of {contents.folder.name!r}, so the package would "
+                f"{subject}, which the project has outside of {contents.folder.name!r}, so the package would "
                 "lack it: move it there, or publish it as a package of another name, and name that with "
                 "--require"
             )
             raise PackageError(msg)
         if len(installed) > 1 and required.isdisjoint(installed):
-            msg = f"{where}, which several packages have: name one of {', '.join(installed)} with --require"
+            msg = f"{subject}, which several packages have: name one of {', '.join(installed)} with --require"
             raise PackageError(msg)
         if installed and required.isdisjoint(installed):
-            found.append(f"{installed[0]}>={version(installed[0])}")
+            missing.append(f"{installed[0]}>={version(installed[0])}")
             required.add(installed[0])
-    return found
+    return missing
 
 
-def _goes_along(name: str) -> bool:
+def _is_packaged(name: str) -> bool:
     return not (is_left_out(name) or is_test(name) or is_cases(name) or name.endswith((".compiled", ".pyc")))
 
 
-def _imported(contents: Contents) -> dict[str, str]:
-    """The modules of others that recipes import, anywhere in them: each with a file that does."""
+def _find_imports(contents: Contents) -> dict[str, str]:
+    """Return the top-level modules that recipes import from elsewhere, each with a file that imports it."""
     folder, skills = contents.folder, tuple(f"{skill}/" for skill in contents.skills)
     known = sys.stdlib_module_names | {"promptkit", folder.name}
     return {
         name: path
         for path, file in contents.files.items()
-        if path.endswith(".py") and not path.startswith(skills)  # agents run those, wherever they do
+        if path.endswith(".py") and not path.startswith(skills)  # agents run these, in their own environment
         for name in set(_top_names(file.data))
         if name not in known
         and not any(
-            os.path.exists(place / f"{name}{end}")  # noqa: PTH110 (Path raises an error if a name is too long)
-            for place in (folder, (folder / path).parent)
-            for end in ("", ".py")
+            os.path.exists(parent / f"{name}{suffix}")  # noqa: PTH110 (Path raises an error if a name is too long)
+            for parent in (folder, (folder / path).parent)
+            for suffix in ("", ".py")
         )
     }
 
 
 def _top_names(source: bytes) -> Iterator[str]:
     try:
-        with catch_warnings(action="ignore"):  # of the recipes, which are loaded and report them
+        with catch_warnings(action="ignore"):  # loading the recipes reports their warnings
             tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # nothing that is served imports it
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a file that no served recipe imports
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -212,14 +212,14 @@ def _top_names(source: bytes) -> Iterator[str]:
 
 
 def _is_own(name: str, root: Path) -> bool:
-    """Whether a module lies in the project itself, and is not installed there."""
+    """Return whether a module belongs to the project itself, rather than to an installed package."""
     try:
         spec = find_spec(name)
     except (ImportError, ValueError):
         return False
-    places = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
+    paths = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
     return any(
-        is_within(os.path.realpath(place), str(root)) and INSTALLED.isdisjoint(Path(place).parts)
-        for place in places
-        if place is not None
+        is_within(os.path.realpath(path), str(root)) and INSTALLED.isdisjoint(Path(path).parts)
+        for path in paths
+        if path is not None
     )

@@ -1,4 +1,6 @@
-"""What a package says of itself: what ``[project]`` says, and the command line in its place."""
+"""
+The metadata of a package, from ``[project]`` in pyproject.toml and from the command line, which overrides it.
+"""
 
 import re
 from argparse import Namespace
@@ -19,13 +21,13 @@ from promptkit.files.toml import parse_toml
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.version import VERSION
 
-#: What is taken over as it is.
-_TAKEN: Final = (
+#: The fields that are copied unchanged.
+_COPIED: Final = (
     *("authors", "maintainers", "keywords", "classifiers", "urls", "license", "license-files"),
     "requires-python",
 )
 
-#: What each field that is read takes, in words and as a type.
+#: The value of each field, described for messages and as a type.
 _FIELDS: Final[Mapping[str, tuple[str, Any]]] = {
     **dict.fromkeys(("name", "version", "description", "requires-python"), ("text", str)),
     **dict.fromkeys(
@@ -37,48 +39,48 @@ _FIELDS: Final[Mapping[str, tuple[str, Any]]] = {
     **dict.fromkeys(("readme", "license"), ("text or a table of texts", str | dict[str, str])),
 }
 
-#: The fields that may have several lines, or contain a text that has.
+#: The fields that can have several lines.
 _SEVERAL_LINES: Final = ("description", "readme", "license")
 
-#: A larger file is no configuration that somebody wrote.
+#: Maximum size of pyproject.toml.
 _MAX_BYTES: Final = 1 << 20
 
-#: An address that the builder of wheels takes.
+#: The email addresses that the builder of wheels accepts.
 _EMAIL: Final = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@[\w-]+(\.[\w-]+)*", re.ASCII)
 
-#: What serves over HTTP, too: `uvx NAME --http 8000` installs nothing besides.
+#: Includes the extra for HTTP, so that `uvx NAME --http 8000` needs no other package.
 _PROMPTKIT: Final = f"{DISTRIBUTION}[http]"
 
 
 class PackageError(PromptkitError):
-    """No package can be built; the message says why, and what to do."""
+    """A package cannot be built; the message gives the reason and a fix."""
 
 
 class PackagedProject(Struct, frozen=True):
     """
-    What a package says of itself.
+    The metadata of a package.
 
     Args:
         name:
-            What pip knows it by, and what its command is called.
+            The name of the distribution and of its command.
 
         version:
-            Its version, as PEP 440 writes it.
+            Its version, in the form of PEP 440.
 
         description:
-            One line; ``""`` if nobody has written one.
+            One line; ``""`` if there is none.
 
         requirements:
-            What it depends on.
+            Its dependencies.
 
         readme:
-            The path of the file that describes it, in Markdown; None if there is none.
+            The path of its readme in Markdown; None if there is none.
 
         metadata:
-            What else ``[project]`` says, as it stands there.
+            All other fields of ``[project]``, unchanged.
 
         notes:
-            What was chosen where nobody has said it.
+            Messages about defaults that were chosen.
     """
 
     name: str
@@ -89,17 +91,17 @@ class PackagedProject(Struct, frozen=True):
     metadata: Mapping[str, Any]
     notes: tuple[str, ...]
 
-    def described(self, otherwise: str) -> "PackagedProject":
-        """Return the same with a description, *otherwise* if nobody has written one."""
+    def with_description(self, default: str) -> "PackagedProject":
+        """Return a copy with *default* as description, if there is none."""
         if self.description:
             return self
-        shown = escape_invisible(otherwise, one_line=True)
-        return self._with("description", shown, "there is no description: write one with --description")
+        description = escape_invisible(default, one_line=True)
+        return self._with("description", description, "there is no description: write one with --description")
 
-    def requiring(self, found: Sequence[str]) -> "PackagedProject":
-        """Return the same with further requirements, which were found in what the recipes import."""
-        notes = [f"it requires {one}, which the recipes import" for one in found]
-        return self._with("requirements", (*self.requirements, *found), *notes)
+    def with_requirements(self, imported: Sequence[str]) -> "PackagedProject":
+        """Return a copy with further requirements, which the recipes import."""
+        notes = [f"it requires {requirement}, which the recipes import" for requirement in imported]
+        return self._with("requirements", (*self.requirements, *imported), *notes)
 
     def _with(self, field: str, value: Any, *notes: str) -> "PackagedProject":
         return structs.replace(self, **{field: value, "notes": (*self.notes, *notes)})
@@ -107,20 +109,20 @@ class PackagedProject(Struct, frozen=True):
 
 def read_project(root: Path, options: Namespace) -> PackagedProject:
     """
-    Return what the project of the recipes says.
+    Return the metadata of the project that contains the recipes.
 
     Args:
         root:
-            Its folder.
+            The project's folder.
 
         options:
-            The command line, which counts before it.
+            The options of `package`, which override the project.
 
     Raises:
-        PackageError: If something is missing, or is none of what Python's packages can say.
+        PackageError: If a required field is missing, or a field is invalid.
     """
     file = root / "pyproject.toml"
-    table = _table(root)
+    table = _read_table(root)
     dynamic = table.get("dynamic", ())
     for option in ("name", "version", "require"):
         _check_text(getattr(options, option), f"--{option}")
@@ -135,17 +137,17 @@ def read_project(root: Path, options: Namespace) -> PackagedProject:
         notes.append(f"the version is {version}: name another with --version")
     if "dependencies" in dynamic:
         notes.append(f"the dependencies in {file} are dynamic, and left out: name them with --require")
-    described = f"[project] description in {file}" if options.description is None else "--description"
+    with_description = f"[project] description in {file}" if options.description is None else "--description"
     description = " ".join((options.description or table.get("description", "")).split())
-    _check_text(description, described)
+    _check_text(description, with_description)
     readme = table.get("readme")
     readme = readme.get("file") if isinstance(readme, dict) else readme
     metadata: dict[str, Any] = {
         "requires-python": ">=3.11",
-        **{key: table[key] for key in _TAKEN if key in table},
+        **{key: table[key] for key in _COPIED if key in table},
     }
     if isinstance(license := metadata.get("license", ""), dict):
-        del metadata["license"]  # it is deprecated; its file is found by its name
+        del metadata["license"]  # a table is deprecated; the license file is found by its name
     else:
         _check_text(license, f"[project] license in {file}")
     return PackagedProject(
@@ -159,13 +161,13 @@ def read_project(root: Path, options: Namespace) -> PackagedProject:
     )
 
 
-def distribution_of(requirement: str) -> str:
-    """Return the name of the distribution that is required, in the form in which names are compared."""
+def distribution_name(requirement: str) -> str:
+    """Return the normalized name of the distribution that a requirement names."""
     return canonicalize_name(Requirement(requirement).name)
 
 
-def _table(root: Path) -> dict[str, Any]:
-    """The table ``[project]`` of a project; empty if there is none."""
+def _read_table(root: Path) -> dict[str, Any]:
+    """Return the table ``[project]`` of a project; empty if there is none."""
     file, project = root / "pyproject.toml", Folder(root)
     try:
         table = parse_toml(project.read(project.resolve(file.name), _MAX_BYTES)).get("project", {})
@@ -174,19 +176,19 @@ def _table(root: Path) -> dict[str, Any]:
     except OSError as error:
         msg = f"{file} cannot be read: {error.strerror}"
         raise PackageError(msg) from None
-    except ValueError as error:  # no TOML, or no UTF-8
+    except ValueError as error:  # invalid TOML or UTF-8
         msg = f"{file} is not TOML: {error}"
         raise PackageError(msg) from None
     if not isinstance(table, dict):
         msg = f"[project] in {file} is not a table"
         raise PackageError(msg)
-    for key, (words, kind) in _FIELDS.items():
+    for key, (expected, kind) in _FIELDS.items():
         if key in table:
             field = f"[project] {key} in {file}"
             try:
                 convert(table[key], kind)
             except ValidationError:
-                msg = f"{field} takes {words}, not {shortened(repr(table[key]))}"
+                msg = f"{field} takes {expected}, not {shortened(repr(table[key]))}"
                 raise PackageError(msg) from None
             if key not in _SEVERAL_LINES:
                 _check_text(table[key], field)
@@ -196,22 +198,22 @@ def _table(root: Path) -> dict[str, Any]:
 
 def _check_text(value: Any, field: str) -> None:
     """
-    Raise PackageError if a text has a line break or an invisible character.
+    Raise PackageError if a text contains a line break or an invisible character.
 
-    Each field becomes a line of the wheel's METADATA, so what follows a line break would be another field.
+    Each field becomes a line of the wheel's METADATA, so text after a line break would become another field.
     """
     if isinstance(value, dict):
         value = [*value, *value.values()]
     if isinstance(value, list):
-        for one in value:
-            _check_text(one, field)
+        for item in value:
+            _check_text(item, field)
     elif isinstance(value, str) and escape_invisible(value, one_line=True) != value:
         msg = f"{field} has a line break or an invisible character in {shortened(repr(value))}: remove it"
         raise PackageError(msg)
 
 
 def _check_metadata(table: Mapping[str, Any], file: Path) -> None:
-    """Raise PackageError unless fields have the form that installers read."""
+    """Raise PackageError unless email addresses and the range of Python versions are valid."""
     for key in ("authors", "maintainers"):
         for person in table.get(key, ()):
             if not _EMAIL.fullmatch(email := person.get("email", "a@b")):
@@ -230,15 +232,16 @@ def _name(name: str | None, root: Path, notes: list[str]) -> str:
         name = _as_name(root.name)
         notes.append(f"the package is called {name}, as the folder: name it with --name")
     try:
-        known = canonicalize_name(name if name.isascii() else "", validate=True)
+        normalized = canonicalize_name(name if name.isascii() else "", validate=True)
     except InvalidName:
         msg = (
-            f"{shortened(name)!r} is no name of a package, which has letters, digits and . - _ between them: "
+            f"{shortened(name)!r} is not a package name, which has letters and digits, with . - _ "
+            f"between them: "
         )
         msg += f"name it with --name, as in {_as_name(name)!r}"
         raise PackageError(msg) from None
-    if known == DISTRIBUTION:
-        msg = f"{name!r} is the package of promptkit itself: name another with --name"
+    if normalized == DISTRIBUTION:
+        msg = f"{name!r} is the package of promptkit itself: choose another --name"
         raise PackageError(msg)
     return name
 
@@ -250,20 +253,20 @@ def _as_name(text: str) -> str:
 def _version(text: str) -> str:
     try:
         return str(Version(text))
-    except ValueError:  # or a number has too many digits
-        msg = f"{shortened(text)!r} is no version of a package (PEP 440): "
+    except ValueError:  # invalid, or a number has too many digits
+        msg = f"{shortened(text)!r} is not a version (PEP 440): "
         msg += "write it as in 1.2.0, 1.2.0rc1 or 1.2.0.post1"
         raise PackageError(msg) from None
 
 
-def _requirements(given: Iterable[str]) -> tuple[str, ...]:
-    """What is required, with promptkit itself, of which a project may have said another version."""
-    given, names = list(dict.fromkeys(given)), set[str]()
-    for one in given:
+def _requirements(requirements: Iterable[str]) -> tuple[str, ...]:
+    """Return the requirements with promptkit added, at the project's version if it requires one."""
+    requirements, names = list(dict.fromkeys(requirements)), set[str]()
+    for text in requirements:
         try:
-            names.add(distribution_of(one))
+            names.add(distribution_name(text))
         except (InvalidRequirement, RecursionError) as error:
-            msg = f"{shortened(one)!r} is no requirement, which is written as in 'httpx>=0.27': {error}"
+            msg = f"{shortened(text)!r} is not a requirement, such as 'httpx>=0.27': {error}"
             msg = msg.partition("\n")[0]
             raise PackageError(msg) from None
-    return (*given, _PROMPTKIT if DISTRIBUTION in names else f"{_PROMPTKIT}>={VERSION}")
+    return (*requirements, _PROMPTKIT if DISTRIBUTION in names else f"{_PROMPTKIT}>={VERSION}")

@@ -1,4 +1,4 @@
-"""What the registry of MCP is told of a package: its name there, and the file ``server.json``."""
+"""The MCP registry: the name of a server there, and its entry, ``server.json``."""
 
 import re
 import subprocess
@@ -12,15 +12,15 @@ from promptkit.cli.packages.project import PackagedProject, PackageError
 
 _SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 
-#: What the schema takes.
+#: Limits of the schema.
 _NAME: Final = r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+"
-_MOST_NAME: Final = 200
-_MOST_DESCRIPTION: Final = 100
+_MAX_NAME: Final = 200
+_MAX_DESCRIPTION: Final = 100
 
-#: How long git may take, in seconds, as a pipe may be in the place of a file that it reads.
+#: Timeout of git in seconds: a file that it reads may be a pipe.
 _GIT_S: Final = 10
 
-#: Owner and repository, however git reaches them.
+#: Owner and repository in a URL of GitHub, in any form that git accepts.
 _GITHUB: Final = (
     r"(?:\w+://)?(?:[^@/]*@)?(?:www\.|ssh\.)?github\.com(?::\d+)?[:/]([\w-]+)/([\w.-]+?)(?:\.git)?/?"
 )
@@ -28,25 +28,25 @@ _GITHUB: Final = (
 
 class RegistryName(NamedTuple):
     """
-    What a server is called in the registry.
+    The name of a server in the registry.
 
     Args:
         name:
             A namespace and a name.
 
         repository:
-            The URL of the repository that it was made of; None if that is not known.
+            The URL of the source repository; None if unknown.
 
         is_local:
-            Whether it has no namespace of its own, and cannot be published.
+            Whether it has only a placeholder namespace and cannot be published.
     """
 
     name: str
     repository: str | None
     is_local: bool
 
-    def notes(self, is_cut: bool) -> list[str]:  # noqa: FBT001 (there is nothing else to say)
-        """Return what is to be known of it; *is_cut* if the description was too long."""
+    def notes(self, is_cut: bool) -> list[str]:  # noqa: FBT001 (the only parameter)
+        """Return messages about the entry; *is_cut* if its description was shortened."""
         notes = []
         if is_cut:
             notes.append("the description is cut in server.json, as the registry takes 100 characters")
@@ -56,63 +56,63 @@ class RegistryName(NamedTuple):
         return notes
 
 
-def registry_name(given: str | None, package: str, root: Path) -> RegistryName:
+def registry_name(requested: str | None, package: str, root: Path) -> RegistryName:
     """
-    Return what a server is called in the registry.
+    Return the name of a server in the registry.
 
     Args:
-        given:
-            What the command line says; without that, the repository on GitHub counts.
+        requested:
+            The name from the command line; None to derive it from the repository on GitHub.
 
         package:
-            The name of the package, for one that has none.
+            The name of the package, used if there is no repository.
 
         root:
             The project's folder.
 
     Raises:
-        PackageError: If it is no name there.
+        PackageError: If the name is invalid.
     """
-    found = re.fullmatch(_GITHUB, _remote(root), re.IGNORECASE)
-    repository = f"https://github.com/{found[1]}/{found[2]}" if found else None
-    name = given or (f"io.github.{found[1]}/{found[2]}" if found else f"local/{package}")
-    if len(name) > _MOST_NAME or not re.fullmatch(_NAME, name):
+    match = re.fullmatch(_GITHUB, _remote(root), re.IGNORECASE)
+    repository = f"https://github.com/{match[1]}/{match[2]}" if match else None
+    name = requested or (f"io.github.{match[1]}/{match[2]}" if match else f"local/{package}")
+    if len(name) > _MAX_NAME or not re.fullmatch(_NAME, name):
         msg = (
-            f"{name!r} is no name of the registry, which has a namespace, one / and a name, and at most "
-            f"{_MOST_NAME} characters: name it with --server-name, as in io.github.acme/prompts"
+            f"{name!r} is not a registry name, which has a namespace, one / and a name, and at most "
+            f"{_MAX_NAME} characters: name it with --server-name, as in io.github.acme/prompts"
         )
         raise PackageError(msg)
     return RegistryName(name, repository, name.startswith("local/"))
 
 
-def variables_of(catalog: Catalog) -> list[dict[str, Any]]:
-    """Return the environment variables that hold defaults of arguments, as the registry takes them."""
-    found: dict[str, dict[str, Any]] = {}
-    for argument in (one for declared in catalog.declared for one in declared.arguments.ordered):
+def list_variables(catalog: Catalog) -> list[dict[str, Any]]:
+    """Return the environment variables with defaults of arguments, in the form of the registry."""
+    entries: dict[str, dict[str, Any]] = {}
+    for argument in (argument for declared in catalog.declared for argument in declared.arguments.ordered):
         if variable := argument.arg.env:
-            entry = found.setdefault(variable, {"name": variable})
+            entry = entries.setdefault(variable, {"name": variable})
             if argument.arg.description:
                 entry.setdefault("description", argument.arg.description)
             if argument.arg.secret:
                 entry["isSecret"] = True
-    return [found[name] for name in sorted(found)]
+    return [entries[name] for name in sorted(entries)]
 
 
 def server_entry(
     registered: RegistryName, project: PackagedProject, variables: Iterable[dict[str, Any]]
 ) -> dict[str, Any]:
     """
-    Return what ``server.json`` holds.
+    Return the content of ``server.json``.
 
     Args:
         registered:
-            What the server is called.
+            The name of the server.
 
         project:
-            The package. A longer description than the registry takes is cut behind a word.
+            The package. A description that is too long is cut after a word.
 
         variables:
-            The environment variables that it reads.
+            The environment variables that the server reads.
     """
     package: dict[str, Any] = {
         "registryType": "pypi",
@@ -129,23 +129,23 @@ def server_entry(
     return {
         "$schema": _SCHEMA,
         "name": registered.name,
-        "description": _short(project.description),
+        "description": _shorten(project.description),
         **source,
         "version": project.version,
         "packages": [package],
     }
 
 
-def _short(text: str) -> str:
-    cut = shorten(text, _MOST_DESCRIPTION, placeholder=" …")
-    return cut if cut.strip(" …") else f"{text[: _MOST_DESCRIPTION - 1]}…"
+def _shorten(text: str) -> str:
+    cut = shorten(text, _MAX_DESCRIPTION, placeholder=" …")
+    return cut if cut.strip(" …") else f"{text[: _MAX_DESCRIPTION - 1]}…"
 
 
 def _remote(root: Path) -> str:
-    """The URL that git has for ``origin``; ``""`` if there is none."""
+    """Return the URL of git's remote ``origin``; ``""`` if there is none."""
     try:
-        ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
-            ["git", "-C", str(root), "--no-pager", "remote", "get-url", "origin"],  # noqa: S607 (the user's)
+        process = subprocess.run(  # noqa: S603 (git, with fixed arguments)
+            ["git", "-C", str(root), "--no-pager", "remote", "get-url", "origin"],  # noqa: S607 (the user's git)
             capture_output=True,
             check=False,
             stdin=subprocess.DEVNULL,
@@ -153,4 +153,4 @@ def _remote(root: Path) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):  # git is not installed, or its configuration is a pipe
         return ""
-    return ran.stdout.decode(errors="replace").strip()
+    return process.stdout.decode(errors="replace").strip()

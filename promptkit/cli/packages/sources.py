@@ -1,8 +1,8 @@
 """
-Reads the files of a package, and refuses files that must not be published.
+Reading the files of a package, and rejecting files that must not be published.
 
-The files may have come with a repository that someone else wrote: a link that leads out of its folder, or to
-a hidden file, would publish a file of the user.
+The files may come from a repository of another author: a link to a hidden file, or to a file outside of the
+folder, would publish a private file of the user.
 """
 
 import os
@@ -19,16 +19,16 @@ from promptkit.declarations.skill_files import is_left_out
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
 
-#: By device and inode, so that links and hard links are found: the option that names the file.
+#: The options that name secret files, by device and inode, which also identify links and hard links.
 SecretFiles: TypeAlias = Mapping[tuple[int, int], str]
 
-#: The options of `serve` that name files which only its user may read.
+#: The options of `serve` that name private files.
 _SECRET_OPTIONS: Final = ("state-keys", "token-file", "audit")
 
-#: PyPI takes no larger file.
+#: Maximum size of a file on PyPI.
 _MAX_BYTES: Final = 100 << 20
 
-#: The hidden folder that is published: GitHub shows the readme in it.
+#: The only hidden folder that is published, because GitHub shows its readme.
 _PUBLIC: Final = ".github"
 
 
@@ -41,7 +41,7 @@ class PackagedFile(Struct, frozen=True):
             Its content.
 
         is_executable:
-            Whether its owner may run it.
+            Whether its owner can execute it.
     """
 
     data: bytes
@@ -50,7 +50,7 @@ class PackagedFile(Struct, frozen=True):
 
 class SourceReader:
     """
-    Reads the files of one package, which have at most 100 MiB together.
+    Reads the files of one package, up to 100 MiB in total.
 
     Args:
         secrets:
@@ -59,7 +59,7 @@ class SourceReader:
 
     def __init__(self, secrets: SecretFiles) -> None:
         self._secrets = secrets
-        self._left = _MAX_BYTES
+        self._remaining = _MAX_BYTES
 
     def read(self, folder: Path, path: str) -> PackagedFile:
         """
@@ -84,20 +84,20 @@ class SourceReader:
 
         try:
             within = source.resolve(path)
-            _check_shown(path, within)
-            data = source.read(within, self._left, check)
+            _check_visible(path, within)
+            data = source.read(within, self._remaining, check)
         except FileNotFoundError:
             msg = f"{shortened(path)!r} does not exist, or is a link that leads nowhere: remove it"
             raise PackageError(msg) from None
         except OSError as error:
             msg = f"{shortened(path)!r} cannot be packaged: {error.strerror}"
             raise PackageError(msg) from None
-        self._left -= len(data)
+        self._remaining -= len(data)
         return PackagedFile(data, bool(modes[0] & stat.S_IXUSR))
 
     def _check_public(self, status: os.stat_result, path: str, folder: str) -> None:
-        """Raise PackageError if a file is secret, or too large."""
-        if status.st_size > self._left:
+        """Raise PackageError if a file is secret or too large."""
+        if status.st_size > self._remaining:
             limit = f"{_MAX_BYTES >> 20} MiB"
             msg = f"{path!r} is too large: the files of a package have at most {limit} together"
             raise PackageError(msg)
@@ -113,36 +113,36 @@ class SourceReader:
 
 def find_secrets(configurations: Iterable[Configuration], folders: Iterable[Path]) -> SecretFiles:
     """
-    Return the files that ``[tool.promptkit.serve]`` names, and which only the server's user may read.
+    Return the private files that ``[tool.promptkit.serve]`` names.
 
     Args:
         configurations:
             The configurations that name them.
 
         folders:
-            The folders in which `serve` may be started. Relative paths begin there.
+            The folders in which `serve` can be started, to resolve relative paths.
     """
-    named = [
+    files = [
         (folder / path, option)
         for configuration in configurations
         for option in _SECRET_OPTIONS
         if isinstance(path := configuration.serve.get(option), str)
         for folder in folders
     ]
-    return {identity: option for file, option in named if (identity := _identity(file)) is not None}
+    return {identity: option for file, option in files if (identity := _identity(file)) is not None}
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
     try:
         status = file.stat()
-    except (OSError, ValueError):  # it does not exist, so it is not packaged either
+    except (OSError, ValueError):  # without a file, there is nothing to protect
         return None
     return status.st_dev, status.st_ino
 
 
-def _check_shown(path: str, within: str) -> None:
-    """Raise PackageError if a file is hidden, or is a link to one that is."""
+def _check_visible(path: str, within: str) -> None:
+    """Raise PackageError if a file is hidden, or links to a hidden one."""
     if any(is_left_out(part) and part != _PUBLIC for part in within.split("/")):
-        leads = f"{path!r} leads to {within!r}" if path != within else repr(path)
-        msg = f"{leads}, which is hidden, or a leftover of a program: put a copy in a visible place"
+        subject = f"{path!r} leads to {within!r}" if path != within else repr(path)
+        msg = f"{subject}, which is hidden, or a leftover of a program: put a copy in a visible place"
         raise PackageError(msg)

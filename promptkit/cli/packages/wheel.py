@@ -1,8 +1,8 @@
 """
-Builds a wheel of recipes.
+Building a wheel of recipes.
 
-The folder of the recipes keeps its name, so that modules in it are imported as before, and lies in a package
-that is called as the wheel is, so that two wheels never hold the same file.
+The folder of the recipes keeps its name, so that imports of its modules still work. It is placed in a package
+with the name of the wheel, so that no two wheels contain the same file.
 """
 
 import json
@@ -30,39 +30,39 @@ from promptkit.declarations.skill_files import is_left_out
 from promptkit.files.folder import Folder, check_plain
 from promptkit.files.scratch import scratch_folder
 
-#: How many files and folders are compared with patterns.
+#: Maximum number of files and folders that are matched against patterns.
 _MAX_ENTRIES: Final = 100_000
 
 
 def find_licenses(folder: Folder, patterns: Iterable[str]) -> list[str]:
     """
-    Return the paths of the files that patterns match, in order.
+    Return the paths of the files that match any pattern, in order.
 
     Args:
         folder:
             The project's folder. Links to folders are not followed.
 
         patterns:
-            Paths within it, with ``*``, ``?``, ``[...]`` and ``**``. These match no hidden names.
+            Relative paths with ``*``, ``?``, ``[...]`` and ``**``, which do not match hidden names.
 
     Raises:
-        PackageError: If a pattern is absolute, leads upwards, or is compared with too many files.
+        PackageError: If a pattern is absolute, leads upwards, or would be matched against too many files.
 
         OSError: If a folder cannot be read.
     """
-    project = _Project(folder)
-    return sorted({path for pattern in patterns for path in project.files(pattern)})
+    search = _PatternSearch(folder)
+    return sorted({path for pattern in patterns for path in search.files(pattern)})
 
 
-class _Project:
-    """The files of a project, each of which is looked at a limited number of times."""
+class _PatternSearch:
+    """A search for the files of a project that match patterns, with a limited number of comparisons."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._left = _MAX_ENTRIES
+        self._remaining = _MAX_ENTRIES
 
     def files(self, pattern: str) -> Iterator[str]:
-        """Yield the paths of the files and links that a pattern matches."""
+        """Yield the paths of files and links that match a pattern."""
         try:
             check_plain(pattern)
         except OSError:
@@ -79,23 +79,23 @@ class _Project:
 
     def _folders(self, folder: str, part: str) -> Iterator[str]:
         if part == "**":
-            waiting = [folder]
-            while waiting:
-                yield (path := waiting.pop())
-                waiting += self._folders(path, "*")
+            pending = [folder]
+            while pending:
+                yield (path := pending.pop())
+                pending += self._folders(path, "*")
         elif not has_magic(part):
             yield f"{folder}/{part}".removeprefix("/")
         else:
             yield from (path for path, is_folder in self._matches(folder, part) if is_folder)
 
     def _matches(self, folder: str, part: str) -> Iterator[tuple[str, bool]]:
-        """Yield the entries of a folder whose names match, and whether each is a folder."""
+        """Yield the entries of a folder with matching names, and whether each is a folder."""
         try:
             entries = self._folder.entries(folder)
         except (FileNotFoundError, NotADirectoryError):
             return
-        self._left -= len(entries) + folder.count("/")  # each folder above it is opened again
-        if self._left < 0:
+        self._remaining -= len(entries) + folder.count("/")  # its parent folders are opened again
+        if self._remaining < 0:
             msg = f"[project] license-files match among more than {_MAX_ENTRIES:,} files: name the files"
             raise PackageError(msg)
         for name, status in entries:
@@ -119,24 +119,24 @@ uvx {name}
 ```
 """
 
-#: What Markdown takes for more than text: within a line, and where it begins.
+#: Characters with a meaning in Markdown: anywhere in a line, and at its beginning.
 _WITHIN: Final = r"[\\`*_{}\[\]<>#|~&!]"
 _BEGINNING: Final = r"^(\d*)([-+=.)])"
 
 
 def readme_text(project: PackagedProject, own: str | None, registered: str) -> str:
     """
-    Return the readme of a wheel, with the line by which the registry knows whose it is.
+    Return the readme of a wheel, including the line with which the registry verifies its owner.
 
     Args:
         project:
-            What the package says.
+            The metadata of the package.
 
         own:
-            The project's readme; None if there is none.
+            The project's readme; None to generate one.
 
         registered:
-            What the server is called in the registry.
+            The name of the server in the registry.
     """
     servers = {"mcpServers": {project.name: {"command": "uvx", "args": [project.name]}}}
     generated = _README.format(
@@ -152,23 +152,23 @@ def readme_text(project: PackagedProject, own: str | None, registered: str) -> s
 
 
 def _as_markdown(text: str) -> str:
-    """Return one line of text as Markdown that shows it."""
+    """Escape one line of text for Markdown."""
     escaped = re.sub(_WITHIN, r"\\\g<0>", text)
     return re.sub(_BEGINNING, r"\1\\\2", escaped)
 
 
-#: 2020-01-01: what is built has no time of its own.
+#: A fixed time, 2020-01-01, for reproducible builds.
 _EPOCH: Final = "SOURCE_DATE_EPOCH"
 _TIMESTAMP: Final = "1577836800"
 
-#: More than a wheel can have, as its files are limited.
+#: Upper bound for the size of a wheel, which the limits on its files imply.
 _MAX_WHEEL: Final = 256 << 20
 
-#: Where licences are looked for, unless the project says it.
+#: Patterns of license files, unless the project names others.
 _LICENSES: Final = ("COPYING*", "LICEN[CS]E*", "NOTICE*")
 
-#: With a file of this kind, the recipes have a project of their own, and import nothing from one around it.
-_MARK: Final = "# The root of the recipes beside it, for promptkit.\n"
+#: This pyproject.toml makes the recipes a separate project, which imports nothing from a surrounding one.
+_PYPROJECT: Final = "# The root of the recipes in this folder, for promptkit.\n"
 
 _MAIN: Final = '''\
 """Serves these prompts. It takes the options of `promptkit serve`."""
@@ -193,26 +193,26 @@ if __name__ == "__main__":
 
 class WheelParts(Struct, frozen=True):
     """
-    What a wheel is made of.
+    The parts of a wheel.
 
     Args:
         project:
-            What it says of itself.
+            Its metadata.
 
         root:
-            The project's folder, which may hold licences.
+            The project's folder, which may contain license files.
 
         folder:
-            The name of the folder with the recipes.
+            The name of the recipes' folder.
 
         files:
-            Its files, by path.
+            The packaged files by their paths.
 
         options:
-            The options with which the recipes are served.
+            The options of `serve` for the recipes.
 
         registered:
-            What the server is called in the registry, whose proof of that stands in the README.
+            The name of the server in the registry, which the readme proves to own.
     """
 
     project: PackagedProject
@@ -241,17 +241,17 @@ class Wheel(NamedTuple):
 
 def build_wheel(parts: WheelParts, reader: SourceReader) -> Wheel:
     """
-    Build a wheel, with the same bytes each time.
+    Build a wheel reproducibly.
 
     Args:
         parts:
-            What it is made of.
+            The parts of the wheel.
 
         reader:
-            Reads the readme and the licences.
+            Reads the readme and the license files.
 
     Raises:
-        PackageError: If what the project says does not fit together, or a file must not be published.
+        PackageError: If the metadata is contradictory, or a file must not be published.
 
         OSError: If a file cannot be read or written.
     """
@@ -273,7 +273,7 @@ def build_wheel(parts: WheelParts, reader: SourceReader) -> Wheel:
 
 
 def _stage(parts: WheelParts, reader: SourceReader, source: Folder) -> None:
-    """Write what the wheel is built from."""
+    """Write the files from which the wheel is built."""
     module = _module_name(parts.project.name, parts.folder)
     served = f"{module}/served"
     licenses = _licenses(parts, reader)
@@ -283,9 +283,9 @@ def _stage(parts: WheelParts, reader: SourceReader, source: Folder) -> None:
         mode = 0o777 if file.is_executable else 0o666
         source.write(f"{served}/{parts.folder}/{path}", file.data, mode=mode)
     main = _MAIN.format(folder=parts.folder, options=list(parts.options))
-    readme = readme_text(parts.project, _own_readme(parts, reader), parts.registered)
+    readme = readme_text(parts.project, _read_own_readme(parts, reader), parts.registered)
     texts = {
-        f"{served}/pyproject.toml": _MARK,
+        f"{served}/pyproject.toml": _PYPROJECT,
         f"{module}/__init__.py": f'"""The prompts of {parts.project.name}."""\n',
         f"{module}/__main__.py": main,
         "README.md": readme,
@@ -297,8 +297,8 @@ def _stage(parts: WheelParts, reader: SourceReader, source: Folder) -> None:
 
 
 def _check_alone(folder: Path) -> None:
-    """Check the recipes of the package alone, as a process elsewhere will load them."""
-    ran = subprocess.run(  # noqa: S603 (this program)
+    """Check the packaged recipes without the project, as an installed package will load them."""
+    process = subprocess.run(  # noqa: S603 (promptkit itself)
         [sys.executable, "-B", "-m", "promptkit", "check", str(folder)],
         cwd=folder.parent,
         capture_output=True,
@@ -307,20 +307,20 @@ def _check_alone(folder: Path) -> None:
         errors="replace",
         stdin=subprocess.DEVNULL,
     )
-    if ran.returncode:
-        said = f"{ran.stdout}{ran.stderr}".replace(f"{folder.parent}{os.sep}", "").strip()
-        msg = f"the recipes cannot be served without the project around them:\n{said}"
+    if process.returncode:
+        report = f"{process.stdout}{process.stderr}".replace(f"{folder.parent}{os.sep}", "").strip()
+        msg = f"the recipes cannot be served without the project around them:\n{report}"
         raise PackageError(msg)
 
 
 def _licenses(parts: WheelParts, reader: SourceReader) -> dict[str, PackagedFile]:
-    """The licences of the project, by their paths."""
+    """Return the license files of the project by their paths."""
     patterns = parts.project.metadata.get("license-files", _LICENSES)
     return {path: reader.read(parts.root, path) for path in find_licenses(Folder(parts.root), patterns)}
 
 
-def _own_readme(parts: WheelParts, reader: SourceReader) -> str | None:
-    """The project's readme; None if there is none."""
+def _read_own_readme(parts: WheelParts, reader: SourceReader) -> str | None:
+    """Return the project's readme; None if there is none."""
     if (path := parts.project.readme) is None:
         return None
     try:
@@ -331,7 +331,7 @@ def _own_readme(parts: WheelParts, reader: SourceReader) -> str | None:
 
 
 def _metadata(project: PackagedProject, module: str, licenses: Sequence[str]) -> dict[str, Any]:
-    """What the builder is told."""
+    """Return the content of the pyproject.toml for the builder."""
     fields = {
         **project.metadata,
         "name": project.name,
@@ -348,7 +348,9 @@ def _metadata(project: PackagedProject, module: str, licenses: Sequence[str]) ->
 
 
 def _module_name(name: str, folder: str) -> str:
-    """A name for the package of Python. None of a wheel begins with ``_``, so no other wheel has it."""
+    """
+    Return a unique name for the Python package. Fallbacks begin with ``_``, unlike the name of any wheel.
+    """
     module = canonicalize_name(name).replace("-", "_")
     is_free = module.isidentifier() and module not in sys.stdlib_module_names | {"promptkit", folder}
     return module if is_free and not keyword.iskeyword(module) else f"_prompts_{module}"

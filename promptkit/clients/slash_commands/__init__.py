@@ -1,1 +1,1 @@
-"""Slash commands of other clients: one prompt a file, with placeholders in each client's syntax."""
+"""Readers of other clients' slash commands: one prompt per file, with placeholders in the client's syntax."""

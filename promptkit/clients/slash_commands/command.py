@@ -1,4 +1,4 @@
-"""A slash command, whatever client it is of: its text in parts, and what of its file no recipe says."""
+"""The common model of clients' slash commands: parts of the text, and parts of the file that are lost."""
 
 import re
 import shlex
@@ -13,20 +13,20 @@ import attrs
 
 from promptkit.loader.discovery import is_recipe, may_enter
 
-#: How many characters of a file's text a message shows.
-_SHOWN: Final = 200
+#: Limit of text from a file in a message, in characters.
+_MAX_EXCERPT: Final = 200
 
 
 class CommandSyntaxError(Exception):
     """
-    A file is no slash command of its client.
+    Raised for a file that is not a valid slash command.
 
     Args:
         reason:
-            Why not.
+            The message.
 
         line:
-            Where, counted from 1.
+            The line number, starting at 1.
     """
 
     def __init__(self, reason: str, line: int = 1) -> None:
@@ -36,30 +36,28 @@ class CommandSyntaxError(Exception):
 
 class LineNumbers:
     """
-    The line numbers of a text. The text is read once, however often they are asked for.
+    A precomputed index of a text's line numbers.
 
     Args:
         text:
             The text.
 
         first:
-            The number of its first line.
+            The number of the first line.
     """
 
     def __init__(self, text: str, first: int = 1) -> None:
         self._first = first
-        self._ends = [found.start() for found in re.finditer("\n", text)]
+        self._ends = [match.start() for match in re.finditer("\n", text)]
 
-    def at(self, place: int) -> int:
-        """Return the number of the line that *place*, an index of the text, is in."""
-        return self._first + bisect_left(self._ends, place)
+    def at(self, position: int) -> int:
+        """Return the number of the line at *position*, an index of the text."""
+        return self._first + bisect_left(self._ends, position)
 
 
 @attrs.frozen
 class TextPart:
-    """
-    Text that the model gets as it stands.
-    """
+    """Literal text."""
 
     text: str
     line: int = attrs.field(default=1, eq=False)
@@ -68,17 +66,17 @@ class TextPart:
 @attrs.frozen
 class ArgumentPart:
     """
-    A place where an argument is put.
+    The placeholder of an argument.
 
     Args:
         name:
             The parameter.
 
         line:
-            Where it is in the file, counted from 1.
+            The line number in the file, starting at 1.
 
         is_appended:
-            Whether the client appends its line to the text, and only for somebody who gives the argument.
+            Whether the client appends the line with the argument to the text, only if the argument is given.
     """
 
     name: str
@@ -89,14 +87,14 @@ class ArgumentPart:
 @attrs.frozen
 class CommandPart:
     """
-    A program that is run, and whose output stands in its place.
+    The placeholder of a program's output.
 
     Args:
         words:
-            The program and its arguments, as no shell has to read them.
+            The program and its arguments, which need no shell.
 
         line:
-            Where it is in the file, counted from 1.
+            The line number in the file, starting at 1.
     """
 
     words: tuple[str, ...]
@@ -106,18 +104,18 @@ class CommandPart:
 @attrs.frozen
 class FilePart:
     """
-    A file of the workspace.
+    A reference to a file of the workspace.
 
     Args:
         path:
             The file, relative to the workspace.
 
         line:
-            Where it is in the file, counted from 1.
+            The line number in the file of the command, starting at 1.
 
         source:
-            What of its mention stays in the text; the file comes behind the text then. None if the file
-            takes its place.
+            The text of the reference, if it remains in the text and the file follows the text. None if the
+            content of the file replaces the reference.
     """
 
     path: str
@@ -131,20 +129,20 @@ Part: TypeAlias = TextPart | ArgumentPart | CommandPart | FilePart
 @attrs.frozen
 class CommandParameter:
     """
-    What somebody may say to a command.
+    A parameter of a command.
 
     Args:
         name:
-            Its name, an identifier of Python.
+            The name, a Python identifier.
 
         description:
-            What people are told of it.
+            The description for users.
 
         default:
-            What stands for it if it is not given; None if it has to be.
+            The default; None for a required parameter.
 
         word:
-            If all arguments are one parameter, which word of these it is, counted from 0.
+            If all arguments are one parameter, the index of the word in it that is this parameter's value.
     """
 
     name: str
@@ -155,9 +153,7 @@ class CommandParameter:
 
 @attrs.frozen
 class Loss:
-    """
-    What of a file does not come along, and the line where it stands, counted from 1.
-    """
+    """A part of a file that cannot be converted, and its line number, starting at 1."""
 
     what: str
     line: int = 1
@@ -170,22 +166,22 @@ class SlashCommand:
 
     Args:
         name:
-            Its name; what stands before a ``/`` is the folder of its file.
-
-        description:
-            What it does, on one line.
-
-        argument_hint:
-            What people are told of its arguments.
+            The name, with the folders of the file before a ``/``.
 
         parts:
-            Its text.
+            The text.
 
         parameters:
-            What may be said to it, in order.
+            The parameters, in order.
+
+        description:
+            The description, on one line.
+
+        argument_hint:
+            The hint about the arguments for users.
 
         losses:
-            What its file says besides.
+            The parts of the file that cannot be converted.
     """
 
     name: str
@@ -197,20 +193,16 @@ class SlashCommand:
 
 
 def brief(text: str) -> str:
-    """
-    Return *text* for a message, without the end of a long one.
-    """
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    """Return *text*, truncated for a message."""
+    return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT]}..."
 
 
-def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
-    """
-    Return losses as they stand in a file, each once.
-    """
+def sort_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+    """Return the distinct losses, sorted by line."""
     return tuple(sorted(dict.fromkeys(losses), key=lambda loss: loss.line))
 
 
-def parts_of(text: str, line: int, found: Iterable[tuple[int, int, Sequence[Part]]]) -> tuple[Part, ...]:
+def split_parts(text: str, line: int, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> tuple[Part, ...]:
     """
     Return a text as parts.
 
@@ -219,24 +211,21 @@ def parts_of(text: str, line: int, found: Iterable[tuple[int, int, Sequence[Part
             The text.
 
         line:
-            The line in which it begins.
+            The line number of its start.
 
-        found:
-            What stands in it besides text, in order: from where to where, and as which parts. Their lines
-            are counted from 0 within the text.
+        spans:
+            The start, end and parts of each placeholder, in order.
     """
     parts, end, lines = list[Part](), 0, LineNumbers(text, line)
-    for start, stop, inner in found:
+    for start, stop, inner in spans:
         parts += (TextPart(text[end:start], lines.at(end)), *inner)
         end = stop
     parts.append(TextPart(text[end:], lines.at(end)))
-    return joined_parts(parts)
+    return join_texts(parts)
 
 
-def joined_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """
-    Return parts with neighbouring texts as one, and without empty ones.
-    """
+def join_texts(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Return *parts* with adjacent texts joined and empty texts removed."""
     return tuple(_joined(parts))
 
 
@@ -250,11 +239,11 @@ def _joined(parts: Iterable[Part]) -> Iterator[Part]:
             yield attrs.evolve(texts[0], text=text)
 
 
-#: A word: text in single quotes, text in double quotes in which a shell finds nothing, or plain characters.
+#: A word: text in single quotes, text in double quotes without special characters, or plain characters.
 _WORD: Final = r"""(?:'[^']*'|"[^"$`\\!]*"|[\w@%+:,./^=-]|(?<=[\w.^@-])~)+"""
 _WORDS: Final = re.compile(rf"[ \t]*{_WORD}(?:[ \t]+{_WORD})*[ \t]*")
 
-#: What only a shell itself can do.
+#: Commands that are part of the shell.
 _BUILT_IN: Final = re.compile(
     r"\.|alias|bg|bind|builtin|caller|case|cd|command|compgen|declare|dirs|eval|exec|exit|export|fg|for|function"
     r"|hash|help|history|if|jobs|let|local|popd|pushd|read|return|select|set|shift|shopt|source|trap|type|typeset"
@@ -262,79 +251,79 @@ _BUILT_IN: Final = re.compile(
 )
 
 
-def words_of(command: str) -> tuple[str, ...] | None:
+def split_command(command: str) -> tuple[str, ...] | None:
     """
-    Return the words of a command, if it means the same without a shell; None if it does not.
+    Return the words of a command, or None if it needs a shell.
 
-    Nothing is in it that a shell replaces, joins or redirects, and its program is no part of the shell.
+    Without a shell, a command cannot have expansions, pipes or redirections, and cannot run a shell built-in.
     """
-    return None if why_no_words(command) else tuple(shlex.split(command))
+    return None if shell_reason(command) else tuple(shlex.split(command))
 
 
-def why_no_words(command: str) -> str | None:
-    """Return what in a command only a shell can read; None if it needs none."""
+def shell_reason(command: str) -> str | None:
+    """Return why a command needs a shell, or None if it does not."""
     if not command.strip():
         return "it is empty"
     if _WORDS.fullmatch(command) is None:
         return "it needs a shell"
     first = shlex.split(command)[0]
     if _BUILT_IN.fullmatch(first):
-        return f"{first!r} is no program: a shell does it itself"
+        return f"{first!r} is not a program but a shell builtin"
     return "it sets a variable first" if "=" in first or not first else None
 
 
-#: Names that recipes use.
-_TAKEN: Final = frozenset(
+#: Names that generated recipes use.
+_RESERVED: Final = frozenset(
     {"Annotated", "Arg", "EmbeddedResource", "Text", "None", "prompt", "run", "str", "user", "words"}
     | {"dict", "enumerate", "workspace"}
 )
-_LONGEST: Final = 64
+_MAX_LENGTH: Final = 64
 
-#: What makes a folder a skill, in which no recipes are looked for, if a file is called so.
+#: A file with this name makes its folder a skill, in which recipes are not discovered.
 _SKILL: Final = "skill"
 
 
 def identifier(text: str) -> str | None:
-    """Return an identifier of Python that reads as a text; None if nothing in it can be written so."""
-    slug = re.sub(r"[^A-Za-z0-9]+", "_", _plain(text)).strip("_").lower()[:_LONGEST]
+    """Convert a text to a Python identifier; return None if it has no usable characters."""
+    slug = re.sub(r"[^A-Za-z0-9]+", "_", _plain(text)).strip("_").lower()[:_MAX_LENGTH]
     if not slug:
         return None
     if slug[0].isdigit():
         slug = f"n{slug}"
-    return f"{slug}_" if iskeyword(slug) or slug in _TAKEN else slug
+    return f"{slug}_" if iskeyword(slug) or slug in _RESERVED else slug
 
 
 def prompt_name(name: str) -> str:
-    """Return the name of the prompt for a command, whose folders stand before a ``/``."""
-    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", _plain(name)).strip("-")[:_LONGEST].strip("-")
+    """Return the prompt name for a command's name."""
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", _plain(name)).strip("-")[:_MAX_LENGTH].strip("-")
     return slug or "command"
 
 
 def file_stem(name: str) -> str:
-    """Return what the files of a command are called, without an ending."""
+    """Return the file name for a command, without an extension."""
     stem = identifier(name) or "command"
-    for one in (stem, f"{stem}_command", f"command_{stem}", f"command_{stem}_command"):
-        if is_recipe(f"{one}.py") and one != _SKILL:
-            return one
+    for candidate in (stem, f"{stem}_command", f"command_{stem}", f"command_{stem}_command"):
+        if is_recipe(f"{candidate}.py") and candidate != _SKILL:
+            return candidate
     return "command"
 
 
 def folder_name(name: str) -> str:
-    """Return what a folder of commands is called."""
+    """Return the folder name for a folder of commands."""
     folder = identifier(name) or "commands"
     return folder if may_enter(folder) else f"{folder}_commands"
 
 
 class FreeNames:
     """
-    Names that differ from each other, in whatever case.
+    A registry of names that are unique regardless of case.
 
     Args:
         joint:
-            What is between a name and the number that is added to it.
+            The separator between a name and its number.
 
         taken:
-            Names that are taken from the beginning.
+            The names that are initially taken.
     """
 
     def __init__(self, joint: str, taken: Iterable[str] = ()) -> None:
@@ -343,19 +332,19 @@ class FreeNames:
         self._numbers = dict[str, int]()  # by name: all lower numbers are taken
 
     def find(self, name: str) -> str:
-        """Return a name that is not taken: *name* itself, or with a number."""
+        """Return *name*, or *name* with a number if it is taken."""
         number = self._numbers.get(name, 1)
-        while (found := f"{name}{self._joint}{number}" if number > 1 else name).casefold() in self._taken:
+        while (candidate := f"{name}{self._joint}{number}" if number > 1 else name).casefold() in self._taken:
             number += 1
         self._numbers[name] = number
-        return found
+        return candidate
 
     def take(self, name: str) -> str:
-        """Return *name*, which is taken from now on."""
+        """Mark *name* as taken, and return it."""
         self._taken.add(name.casefold())
         return name
 
 
 def _plain(text: str) -> str:
-    """A text without accents."""
+    """Return a text without accents."""
     return "".join(letter for letter in normalize("NFKD", text) if not combining(letter))

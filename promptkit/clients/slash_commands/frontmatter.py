@@ -1,8 +1,8 @@
 """
-The properties in front of the Markdown of commands: what there is of YAML in real files.
+Front matter of Markdown commands, parsed as leniently as clients do.
 
-Clients are forgiving: ``argument-hint: [issue] [priority]`` is no YAML, and they show it. So each field is
-read by itself.
+Clients accept fields that are not valid YAML, such as ``argument-hint: [issue] [priority]``. Therefore each
+field is parsed separately.
 """
 
 import re
@@ -13,18 +13,16 @@ from promptkit.clients import yaml_edits
 from promptkit.clients.slash_commands.command import CommandSyntaxError, Loss, brief
 from promptkit.files.writing import FileRefusedError
 
-#: What is between two lines of hyphens, at the beginning.
+#: The text between two lines of hyphens, at the start of the file.
 _BLOCK: Final = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
-#: A field, behind blank lines and comments: what is between the hyphens begins with one, or is text.
+#: The start of front matter: a field, after blank lines and comments. Other blocks are text.
 _FIRST: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[\w-]+[ \t]*:(?:[ \t\n]|\Z)|\Z)")
 _FIELD: Final = re.compile(r"([\w-]+)[ \t]*:(?:[ \t]+(.*))?$")
 
 
 class CommandField(NamedTuple):
-    """
-    A field: its lines, the text behind its name, and the line where it begins.
-    """
+    """A field: its lines, the text after its name, and the number of its first line."""
 
     source: str
     text: str
@@ -32,9 +30,7 @@ class CommandField(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """
-        What YAML makes of it; None if it is no YAML. It is slow, so that only fields that are used are read.
-        """
+        """The value parsed as YAML; None if invalid. Parsing is slow, so read it only if needed."""
         try:
             return next(iter(yaml_edits.read(self.source).values()), None)
         except FileRefusedError:
@@ -42,16 +38,14 @@ class CommandField(NamedTuple):
 
 
 class CommandFile(NamedTuple):
-    """
-    A file: its fields, its Markdown, and the line in which that begins.
-    """
+    """A file: its fields, its Markdown body, and the line number of the body."""
 
     fields: dict[str, CommandField]
     body: str
     line: int
 
-    def text_of(self, key: str) -> str | None:
-        """Return a field as text on one line; None if it is not there, or empty."""
+    def get_text(self, key: str) -> str | None:
+        """Return a field as text on one line, or None if it is missing or empty."""
         field = self.fields.get(key)
         if field is None:
             return None
@@ -59,25 +53,25 @@ class CommandFile(NamedTuple):
         return one_line(value if isinstance(value, str) else field.text) or None
 
     def losses(self, *known: str) -> Iterator[Loss]:
-        """Yield the fields that nobody carries."""
+        """Yield a loss for each field that is not *known*."""
         for key, field in self.fields.items():
             if key not in known:
                 yield Loss(f"the field {brief(key)!r} is not carried", field.line)
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, without what nobody sees."""
-    # YAML that is written as JSON may have an emoji as two escapes.
+    """Return a text on one line, without invisible characters."""
+    # YAML in JSON syntax can have an emoji as two escapes.
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
-    return " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def read_markdown(text: str) -> CommandFile:
     """
-    Return what a file says.
+    Parse a Markdown file with front matter.
 
     Raises:
-        CommandSyntaxError: If there is no text behind its properties.
+        CommandSyntaxError: If the file has no text after its front matter.
     """
     block = _BLOCK.match(text)
     if block is not None and _FIRST.match(block[1]) is None:
@@ -94,9 +88,10 @@ def read_markdown(text: str) -> CommandFile:
 
 
 def _fields(block: str, above: int) -> Iterator[tuple[str, CommandField]]:
-    """The fields, each with the lines that belong to it."""
+    """Yield the fields by name; *above* is the number of lines before the block."""
     lines = block.split("\n")
-    found = [(at, field) for at, line in enumerate(lines) if (field := _FIELD.match(line))]
-    ends = [*(at for at, _ in found[1:]), len(lines)]
-    for (at, field), end in zip(found, ends, strict=False):  # without fields there is one end
-        yield field[1], CommandField("\n".join(lines[at:end]), (field[2] or "").strip(), above + at + 1)
+    matches = [(start, match) for start, line in enumerate(lines) if (match := _FIELD.match(line))]
+    ends = [*(start for start, _ in matches[1:]), len(lines)]
+    for (start, match), end in zip(matches, ends, strict=False):  # without fields there is one end
+        source = "\n".join(lines[start:end])
+        yield match[1], CommandField(source, (match[2] or "").strip(), above + start + 1)

@@ -1,4 +1,4 @@
-"""Writing a slash command as a recipe: Markdown with holes, and the few lines of Python that fill them."""
+"""Generation of recipes from slash commands: Markdown with placeholders, and the Python that fills them."""
 
 import json
 import re
@@ -21,77 +21,79 @@ from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.placeholders import placeholders_in
 
-#: Quotation marks that would end a docstring, or would be joined with those at its end.
+#: Quotation marks that would end a docstring, or merge with its closing quotes.
 _CLOSING_QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 
-#: A line of Python is broken if it is longer, in characters.
+#: Limit of a line of Python, in characters.
 _WIDTH: Final = 100
 
-#: How many holes a text may have. Python takes quadratic time to compile the call that fills them.
-_MAX_HOLES: Final = 500
+#: Limit of placeholders, because Python takes quadratic time to compile the call that fills them.
+_MAX_PLACEHOLDERS: Final = 500
 
-#: At most so many characters of a text say what the prompt is for, if nothing else does.
-_SUMMARY: Final = 120
+#: Limit of a description taken from the text, in characters.
+_MAX_SUMMARY: Final = 120
 
 
-def written(command: SlashCommand, prompt: str, stem: str) -> tuple[str, str]:
+def generate_recipe(command: SlashCommand, prompt: str, stem: str) -> tuple[str, str]:
     """
-    Return the Markdown and the Python of a command.
+    Return the Markdown and the Python of a command's recipe.
 
     Args:
         command:
             The command.
 
         prompt:
-            What the prompt is called.
+            The name of the prompt.
 
         stem:
-            What the function and both files are called, without an ending.
+            The name of the function and of both files, without an extension.
 
     Raises:
-        CommandSyntaxError: If it has too many placeholders for one function.
+        CommandSyntaxError: If the command has too many placeholders for one function.
     """
-    holes = _Holes(command)
-    markdown = "".join(map(holes.text, command.parts)).rstrip()
-    # What begins as properties do is text if a blank line is before it.
+    placeholders = _Placeholders(command)
+    markdown = "".join(map(placeholders.text, command.parts)).rstrip()
+    # A blank line keeps the start of the text from being parsed as front matter.
     markdown = f"\n{markdown}" if markdown.startswith("---") else markdown
-    asked = [one for one in command.parameters if one.word is None]
-    documents = [one.path for one in command.parts if isinstance(one, FilePart) and one.source is not None]
-    read = _call("Text.from_path", [_quoted(f"{stem}.md"), *holes.keywords()], 8)
-    parts = [read, *(_embedded(path) for path in dict.fromkeys(documents))]
+    parameters = [parameter for parameter in command.parameters if parameter.word is None]
+    documents = [
+        part.path for part in command.parts if isinstance(part, FilePart) and part.source is not None
+    ]
+    text = _call("Text.from_path", [_quoted(f"{stem}.md"), *placeholders.keywords()], 8)
+    arguments = [text, *(_embedded(path) for path in dict.fromkeys(documents))]
     body = [f'"""{_docstring(_summary(command))}"""']
-    if any(one.word is not None for one in command.parameters):
-        body.append(f"words = dict(enumerate({asked[0].name}.split()))")
-    body.append(f"return {_call('user', parts, 4)}")
+    if any(parameter.word is not None for parameter in command.parameters):
+        body.append(f"words = dict(enumerate({parameters[0].name}.split()))")
+    body.append(f"return {_call('user', arguments, 4)}")
     decorator = "@prompt" if prompt == stem else f"@prompt(name={_quoted(prompt)})"
-    signature = _call(f"def {stem}", [_parameter(one) for one in asked], 0)
-    head = [*_imports(command, asked), "", "", decorator, f"{signature}:"]
+    signature = _call(f"def {stem}", map(_parameter, parameters), 0)
+    head = [*_imports(command, parameters), "", "", decorator, f"{signature}:"]
     return f"{markdown}\n", "\n".join([*head, *(f"    {line}" for line in body), ""])
 
 
-class _Holes:
-    """What is put into the text: an expression for each hole."""
+class _Placeholders:
+    """The placeholders of the Markdown, with an expression for each."""
 
     def __init__(self, command: SlashCommand) -> None:
-        self._parameters = {one.name: one for one in command.parameters}
-        literal = "\0".join(one.text for one in command.parts if isinstance(one, TextPart))
+        self._parameters = {parameter.name: parameter for parameter in command.parameters}
+        literal = "\0".join(part.text for part in command.parts if isinstance(part, TextPart))
         self._free = FreeNames("_", placeholders_in(literal))
         self._names: dict[str, str] = {}
 
     def text(self, part: Part) -> str:
-        """What stands for a part in the Markdown."""
+        """Return the Markdown of a part."""
         match part:
             case TextPart(text=text) | FilePart(source=str(text)):
                 return text
             case ArgumentPart(name=name, is_appended=is_appended):
-                return self._hole(name, f"{name} or None" if is_appended else self._value(name))
+                return self._placeholder(name, f"{name} or None" if is_appended else self._value(name))
             case CommandPart(words=words):
-                return self._hole("_".join(words[:2]), _call("run", map(_quoted, words), 12))
+                return self._placeholder("_".join(words[:2]), _call("run", map(_quoted, words), 12))
             case FilePart(path=path):
-                return self._hole(path, f"Text.below(workspace(), {_quoted(path)})")
+                return self._placeholder(path, f"Text.below(workspace(), {_quoted(path)})")
 
     def keywords(self) -> Iterator[str]:
-        """The holes, each with what is put into it."""
+        """Return the keyword arguments that fill the placeholders."""
         return (f"{name}={expression}" for expression, name in self._names.items())
 
     def _value(self, name: str) -> str:
@@ -100,29 +102,29 @@ class _Holes:
             return name
         return f"words.get({parameter.word}, {_quoted(parameter.default or '')})"
 
-    def _hole(self, wanted: str, expression: str) -> str:
+    def _placeholder(self, preferred_name: str, expression: str) -> str:
         if (name := self._names.get(expression)) is None:
-            if len(self._names) == _MAX_HOLES:
-                msg = f"it has more than {_MAX_HOLES} different arguments, commands and files"
+            if len(self._names) == _MAX_PLACEHOLDERS:
+                msg = f"it has more than {_MAX_PLACEHOLDERS} different arguments, commands and files"
                 raise CommandSyntaxError(msg)
-            name = self._free.take(self._free.find(identifier(wanted) or "text"))
+            name = self._free.take(self._free.find(identifier(preferred_name) or "text"))
             self._names[expression] = name
         return f"{{{{{name}}}}}"
 
 
-def _imports(command: SlashCommand, asked: Iterable[CommandParameter]) -> Iterator[str]:
-    """The lines that import what the recipe uses."""
-    is_described = any(one.description for one in asked)
-    kinds = {type(one) for one in command.parts}
-    has_documents = any(isinstance(one, FilePart) and one.source is not None for one in command.parts)
-    if is_described:
+def _imports(command: SlashCommand, parameters: Iterable[CommandParameter]) -> Iterator[str]:
+    """Yield the import lines of the recipe."""
+    has_descriptions = any(parameter.description for parameter in parameters)
+    kinds = {type(part) for part in command.parts}
+    has_documents = any(isinstance(part, FilePart) and part.source is not None for part in command.parts)
+    if has_descriptions:
         yield "from typing import Annotated"
         yield ""
-    own = [*(["Arg"] if is_described else ()), *(["EmbeddedResource"] if has_documents else ())]
-    yield f"from promptkit import {', '.join([*own, 'Text', 'prompt', 'user'])}"
-    places = [*(["run"] if CommandPart in kinds else ()), *(["workspace"] if FilePart in kinds else ())]
-    if places:
-        yield f"from promptkit.workspace import {', '.join(places)}"
+    names = [*(["Arg"] if has_descriptions else ()), *(["EmbeddedResource"] if has_documents else ())]
+    yield f"from promptkit import {', '.join([*names, 'Text', 'prompt', 'user'])}"
+    names = [*(["run"] if CommandPart in kinds else ()), *(["workspace"] if FilePart in kinds else ())]
+    if names:
+        yield f"from promptkit.workspace import {', '.join(names)}"
 
 
 def _parameter(parameter: CommandParameter) -> str:
@@ -136,31 +138,31 @@ def _embedded(path: str) -> str:
 
 
 def _call(function: str, arguments: Iterable[str], depth: int) -> str:
-    """A call; with many arguments, one a line, as deep as the line that it stands in."""
+    """Return a call, with one argument per line if it is too long for a line indented by *depth*."""
     arguments = [*arguments]
     line = f"{function}({', '.join(arguments)})"
     if len(line) + depth <= _WIDTH and "\n" not in line:
         return line
     blanks = " " * depth
-    return f"{function}(\n" + "".join(f"{blanks}    {one},\n" for one in arguments) + f"{blanks})"
+    return f"{function}(\n" + "".join(f"{blanks}    {argument},\n" for argument in arguments) + f"{blanks})"
 
 
 def _quoted(text: str) -> str:
-    """A text as a literal, with escapes for what an editor would not show."""
+    """Return a text as a string literal, with escapes for invisible characters."""
     return escape_invisible(json.dumps(text, ensure_ascii=False))
 
 
 def _summary(command: SlashCommand) -> str:
-    """What the command does: its description, else how its text begins."""
+    """Return the command's description, or the start of its text."""
     if command.description:
         return command.description
     texts = (getattr(part, "text", "") or getattr(part, "source", "") for part in command.parts)
-    text = "".join(one or "..." for one in texts)
+    text = "".join(item or "..." for item in texts)
     first = next(filter(None, (one_line(line.strip(" \t#*-")) for line in text.splitlines())), "")
-    return first[:_SUMMARY].strip() or one_line(command.name)
+    return first[:_MAX_SUMMARY].strip() or one_line(command.name)
 
 
 def _docstring(text: str) -> str:
-    """A text as it stands in a docstring."""
+    """Return a text escaped for a docstring."""
     text = _CLOSING_QUOTES.sub(lambda quotes: quotes[0].replace('"', '\\"'), text.replace("\\", "\\\\"))
     return escape_invisible(text)

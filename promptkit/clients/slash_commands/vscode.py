@@ -1,8 +1,8 @@
 """
 Prompt files of VS Code: Markdown with ``${input:name:hint}``.
 
-See https://code.visualstudio.com/docs/copilot/customization/prompt-files. What is selected or open in the
-editor is known to the editor alone.
+See https://code.visualstudio.com/docs/copilot/customization/prompt-files. Variables for the selection and
+open files cannot be converted, because only the editor knows their values.
 """
 
 import re
@@ -19,8 +19,8 @@ from promptkit.clients.slash_commands.command import (
     TextPart,
     brief,
     identifier,
-    in_order,
-    parts_of,
+    sort_losses,
+    split_parts,
 )
 from promptkit.clients.slash_commands.frontmatter import read_markdown
 
@@ -32,7 +32,7 @@ _PLACEHOLDER: Final = re.compile(
     r"|(?P<tool>(?<!\S)#(?:tool:[\w./*-]+|selection|codebase|changes|problems|fetch|usages)\b)"
     r"|(?P<link>(?<!!)\[[^\[\]\n]*\]\([\w@./%-]+\.\w+(?:#[^()\s]*)?\))"
 )
-_WHY: Final = {
+_REASONS: Final = {
     "variable": "only the editor knows it",
     "file": "no file is attached",
     "tool": "tools are the client's",
@@ -42,21 +42,21 @@ _WHY: Final = {
 
 def read_vscode_prompt(name: str, text: str) -> SlashCommand:
     """
-    Read a prompt file of VS Code.
+    Parse a prompt file of VS Code.
 
     Args:
         name:
-            Its name: the path of its file, without ``.prompt.md``. The file may say another.
+            The path of the file, without ``.prompt.md``. The field ``name`` overrides its last part.
 
         text:
-            What the file holds.
+            The content of the file.
 
     Raises:
-        CommandSyntaxError: If it holds no text.
+        CommandSyntaxError: If the file has no text.
     """
     file = read_markdown(text)
     losses = list(file.losses("description", "argument-hint", "name"))
-    found, parameters, names = (
+    spans, parameters, names = (
         list[tuple[int, int, list[Part]]](),
         dict[str, CommandParameter](),
         dict[str, str](),
@@ -64,23 +64,25 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
     free, lines = FreeNames("_"), LineNumbers(file.body, file.line)
     for token in _PLACEHOLDER.finditer(file.body):
         line = lines.at(token.start())
-        if (asked := token["input"]) is not None:
-            asked = asked.strip()
-            if (made := names.get(asked)) is None:
-                made = names[asked] = free.take(free.find(identifier(asked) or "argument"))
-            if parameters.get(made) is None or not parameters[made].description:
-                parameters[made] = CommandParameter(made, token["hint"] or None, default=None)
-            found.append((*token.span(), [ArgumentPart(made, line)]))
+        if (variable := token["input"]) is not None:
+            variable = variable.strip()
+            if (parameter := names.get(variable)) is None:
+                parameter = names[variable] = free.take(free.find(identifier(variable) or "argument"))
+            if parameters.get(parameter) is None or not parameters[parameter].description:
+                parameters[parameter] = CommandParameter(parameter, token["hint"] or None, default=None)
+            spans.append((*token.span(), [ArgumentPart(parameter, line)]))
         else:
-            losses.append(Loss(f"{brief(token[0])!r} is left as text: {_WHY[str(token.lastgroup)]}", line))
-            found.append((*token.span(), [TextPart(token[0])]))
+            losses.append(
+                Loss(f"{brief(token[0])!r} is left as text: {_REASONS[str(token.lastgroup)]}", line)
+            )
+            spans.append((*token.span(), [TextPart(token[0])]))
     folders, _, _ = name.rpartition("/")
-    own = (file.text_of("name") or name.rpartition("/")[2]).replace("/", "-")
+    own_name = (file.get_text("name") or name.rpartition("/")[2]).replace("/", "-")
     return SlashCommand(
-        f"{folders}/{own}" if folders else own,
-        parts_of(file.body, file.line, found),
+        f"{folders}/{own_name}" if folders else own_name,
+        split_parts(file.body, file.line, spans),
         parameters=tuple(parameters.values()),
-        description=file.text_of("description"),
-        argument_hint=file.text_of("argument-hint"),
-        losses=in_order(losses),
+        description=file.get_text("description"),
+        argument_hint=file.get_text("argument-hint"),
+        losses=sort_losses(losses),
     )

@@ -1,5 +1,5 @@
 """
-Prompts as commands of Claude Code: Markdown behind frontmatter.
+Prompts as commands of Claude Code: Markdown with frontmatter.
 
 See https://code.claude.com/docs/en/skills#available-string-substitutions.
 """
@@ -12,31 +12,31 @@ from promptkit.declarations.frontmatter import write_skill
 from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, hint_of, refuse_at
 from promptkit.exports.templates import Placeholder
 
-#: What stands for arguments, unless a backslash stands before it.
+#: Matches a placeholder of Claude Code, which a preceding backslash escapes.
 _PLACEHOLDER: Final = re.compile(r"\$(?=[0-9]+(?!\w)|ARGUMENTS)")
 
-#: What it reads as something else than text, and what each is.
-_SYNTAX: Final = {
-    re.compile(r"\\\$(?=[0-9]|ARGUMENTS)"): r"a backslash before what Claude Code fills, as in '\$1'",
-    re.compile(r"\$\{CLAUDE_"): "'${CLAUDE_', which Claude Code fills",
+#: Syntax that Claude Code does not read as text, with descriptions.
+_RESERVED: Final = {
+    re.compile(r"\\\$(?=[0-9]|ARGUMENTS)"): r"a backslash before a placeholder of Claude Code, as in '\$1'",
+    re.compile(r"\$\{CLAUDE_"): "'${CLAUDE_', a placeholder of Claude Code",
     re.compile(r"(?<!\S)!`|```!"): "the beginning of a command that Claude Code runs",
-    re.compile(r"(?<!\S)@(?=\S)"): "'@', behind which Claude Code reads the name of a file",
+    re.compile(r"(?<!\S)@(?=\S)"): "'@', after which Claude Code expects a file name",
 }
 
 
 def frozen(prompt: CompiledPrompt) -> bytes:
     """
-    Return a command that says what a prompt says.
+    Return a command with the text of a prompt.
 
     Raises:
-        ExportRefusedError: If there is none.
+        ExportRefusedError: If Claude Code cannot represent the text.
     """
     parts = frozen_parts(prompt)
-    said = "".join(part if isinstance(part, str) else f"<{part.name}>" for part in parts)
-    for syntax, what in _SYNTAX.items():
-        if (found := syntax.search(said)) is not None:
-            refuse_at(prompt, said, found.start(), what)
-    names = [one.name for one in prompt.arguments.ordered]
+    text = "".join(part if isinstance(part, str) else f"<{part.name}>" for part in parts)
+    for syntax, description in _RESERVED.items():
+        if (match := syntax.search(text)) is not None:
+            refuse_at(prompt, text, match.start(), description)
+    names = [argument.name for argument in prompt.arguments.ordered]
     body = ""
     for part in parts:
         if isinstance(part, Placeholder):
@@ -45,30 +45,30 @@ def frozen(prompt: CompiledPrompt) -> bytes:
             body += f"$ARGUMENTS[{names.index(part.name)}]" if len(names) > 1 else "$ARGUMENTS"
             continue
         if body.endswith("$ARGUMENTS") and part.startswith("["):
-            refuse_at(prompt, body, len(body), "'[' behind the place of an argument, which would number it")
+            refuse_at(prompt, body, len(body), "'[' after an argument, where Claude Code expects its number")
         body += _PLACEHOLDER.sub(r"\\$", part)
     return _command(prompt, body)
 
 
 def live(command: LiveCommand) -> bytes:
     """
-    Return a command that renders a prompt for what was typed.
+    Return a command that renders a prompt with the typed text.
 
-    What was typed is put into the block as it is, before a shell sees it. So a here-document holds it, whose
-    last line nobody can guess. Whoever knows it ends the document early; but then other commands follow, and
-    Claude Code runs no block with one that nothing allows.
+    Claude Code inserts the typed text into the block verbatim before a shell runs it, so a here-document with
+    an unguessable last line encloses it. Knowing that line allows ending the document early; but then other
+    commands follow, and Claude Code does not run a block with a command that is not allowed.
     """
-    end, words = command.end, command.words
-    block = f"```!\n{words} <<'{end}.'\n.$ARGUMENTS\n{end}\n{end}.\n```"
-    return _command(command.prompt, block, **{"allowed-tools": f"Bash({words} *)"})
+    end, command_line = command.end, command.command_line
+    block = f"```!\n{command_line} <<'{end}.'\n.$ARGUMENTS\n{end}\n{end}.\n```"
+    return _command(command.prompt, block, **{"allowed-tools": f"Bash({command_line} *)"})
 
 
 def _command(prompt: CompiledPrompt, body: str, **fields: str) -> bytes:
-    # A model that starts it would choose what is typed, too.
-    shown = {
+    # If a model could invoke the command, it would also choose the typed text.
+    frontmatter = {
         "description": " ".join((prompt.description or prompt.title or "").split()),
         "argument-hint": hint_of(prompt),
         "disable-model-invocation": "true",
         **fields,
     }
-    return write_skill({key: value for key, value in shown.items() if value}, body)
+    return write_skill({key: value for key, value in frontmatter.items() if value}, body)

@@ -1,4 +1,4 @@
-"""What a prompt becomes in a file: its text with holes, or the command that renders it."""
+"""The contents of client files: a prompt's text with placeholders, or the command that renders it."""
 
 import shlex
 from typing import Final, NoReturn
@@ -9,27 +9,27 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.exports.templates import Placeholder, TemplateError, template_of
 
-#: What else can be done.
-_LIVE: Final = "--live writes a file that renders it each time"
+#: The alternative that hints suggest.
+_LIVE_HINT: Final = "--live writes a file that renders it each time"
 
 
 class ExportRefusedError(PromptkitError):
-    """A prompt cannot be written for a client; its text says why, and what to do."""
+    """A prompt cannot be exported for a client. The message has the reason and a hint."""
 
 
 class LiveCommand(Struct, frozen=True):
     """
-    The command that renders a prompt for what somebody has typed.
+    The command that renders a prompt with the typed text.
 
     Args:
         prompt:
             The prompt.
 
         target:
-            Where its recipe is; ``""`` for where the configuration says.
+            The target of its recipe; ``""`` for the configured target.
 
         end:
-            The line that ends what was typed, which nobody can guess.
+            The unguessable line that ends the typed text.
     """
 
     prompt: CompiledPrompt
@@ -38,73 +38,84 @@ class LiveCommand(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.prompt.arguments.secret:
-            refuse(self.prompt, "it has a secret argument, which 'promptkit render' hides in what it prints")
+            refuse(self.prompt, "it has a secret argument, which 'promptkit render' redacts in its output")
 
     @property
-    def unread(self) -> str:
-        """The command without arguments. No shell, and no client, finds anything to replace in it."""
+    def base_command(self) -> str:
+        """The command without arguments, in which no shell or client expands anything."""
         return f"promptkit render {self.target and f'{self.target} '}{self.prompt.name}"
 
     @property
-    def words(self) -> str:
-        """The command that reads what was typed from standard input."""
-        return f"{self.unread} --typed {self.end}"
+    def command_line(self) -> str:
+        """The command that reads the typed text from standard input."""
+        return f"{self.base_command} --typed {self.end}"
 
 
 def refuse(prompt: CompiledPrompt, reason: str) -> NoReturn:
-    """Raise ExportRefusedError for a prompt, with the reason."""
+    """Raise an `ExportRefusedError` with the reason."""
     msg = f"prompt {prompt.name!r} cannot be written: {reason}"
     raise ExportRefusedError(msg) from None
 
 
-def refuse_at(prompt: CompiledPrompt, text: str, place: int, what: str) -> NoReturn:
-    """Raise ExportRefusedError if a client would read a part of a prompt's text as something else."""
-    line = text.count("\n", 0, place) + 1
-    refuse(prompt, f"line {line} of its text has {what}, for which there is no escape: {_LIVE}")
+def refuse_at(prompt: CompiledPrompt, text: str, offset: int, syntax: str) -> NoReturn:
+    """Raise an `ExportRefusedError` for a part of the text that a client would interpret."""
+    line = text.count("\n", 0, offset) + 1
+    refuse(prompt, f"line {line} of its text has {syntax}, for which there is no escape: {_LIVE_HINT}")
 
 
 def frozen_parts(prompt: CompiledPrompt) -> tuple[str | Placeholder, ...]:
     """
-    Return the text of a prompt, and the places of its arguments in it.
+    Return the text of a prompt with placeholders for its arguments.
 
     Raises:
-        ExportRefusedError: If one of them is no text, or may be left out, or if the prompt says more than the
-            text of a user, or something else than its text with the holes filled.
+        ExportRefusedError: If an argument is not free text, optional or secret, or if the rendering has other
+            content than user text, or differs from a template.
     """
-    for one in prompt.arguments.ordered:
-        if not one.required:
-            refuse(prompt, f"{one.name!r} may be left out, and a hole is filled always: {_LIVE}")
-        if not one.blank_is_value:
-            refuse(prompt, f"{one.name!r} takes {one.reader.expected}, and a hole any text: {_LIVE}")
-        if one.arg.secret:
+    for argument in prompt.arguments.ordered:
+        if not argument.required:
             refuse(
-                prompt, f"{one.name!r} is a secret, which clients would keep as they keep all that is typed"
+                prompt,
+                f"{argument.name!r} is optional, but a frozen export cannot omit a placeholder: {_LIVE_HINT}",
+            )
+        if not argument.blank_is_value:
+            refuse(
+                prompt,
+                f"{argument.name!r} takes {argument.reader.expected}, and a placeholder any text: "
+                f"{_LIVE_HINT}",
+            )
+        if argument.arg.secret:
+            refuse(
+                prompt,
+                f"{argument.name!r} is a secret, but clients store typed arguments",
             )
     try:
         turns = template_of(prompt).turns
     except TemplateError as error:
         reason, _, _ = error.reason.rpartition(": give ")
-        refuse(prompt, f"{reason or error.reason}: {_LIVE}")
+        refuse(prompt, f"{reason or error.reason}: {_LIVE_HINT}")
     for number, turn in enumerate(turns, 1):
         if turn.role != "user":
-            refuse(prompt, f"turn {number} is of the {turn.role}, and a file is what the user says")
+            refuse(prompt, f"turn {number} is of the {turn.role}, but files are content of the user")
     return tuple(part for number, turn in enumerate(turns) for part in (*["\n\n"][:number], *turn.parts))
 
 
 def hint_of(prompt: CompiledPrompt) -> str:
-    """What a client shows while somebody types: what may be left out, by its name, and then the others."""
-    ordered = sorted(prompt.arguments.ordered, key=lambda one: one.required)
-    return " ".join(f"[{one.name}{'' if one.required else '='}]" for one in ordered)
+    """Return the argument hint that clients show: optional arguments first, by name, then the required."""
+    ordered = sorted(prompt.arguments.ordered, key=lambda argument: argument.required)
+    return " ".join(f"[{argument.name}{'' if argument.required else '='}]" for argument in ordered)
 
 
 def target_word(target: str) -> str:
     """
-    Return a target as a word of a command.
+    Validate a target as a word of a shell command.
 
     Raises:
-        ExportRefusedError: If a shell, or a client, reads it as anything else.
+        ExportRefusedError: If a shell or a client would interpret it.
     """
     if shlex.quote(target) != target or target.startswith("-"):
-        msg = f"the target {target!r} cannot stand in a command as it is: rename it, without blanks and signs"
+        msg = (
+            f"the target {target!r} cannot be part of a command: rename it, without blanks and "
+            f"special characters"
+        )
         raise ExportRefusedError(msg)
     return target

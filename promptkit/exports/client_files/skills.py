@@ -1,4 +1,4 @@
-"""Prompts as skills, which have no holes: a model fills in what the user says, or runs what renders them."""
+"""Prompts as skills, which have no placeholders: a model fills in the arguments or runs a command."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,66 +10,76 @@ from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, re
 from promptkit.exports.templates import Placeholder
 from promptkit.files.scratch import SpooledBytes, keep
 
-#: How a model gives arguments.
-_HOW: Final = (
-    "Add each argument as `NAME=VALUE`, in quotes that keep a shell from reading it. Write a value that is "
-    "long, has several lines or comes from somebody else to a file, and `NAME=@FILE`."
+#: Instructions for passing arguments.
+_ARGUMENTS_HINT: Final = (
+    "Add each argument as `NAME=VALUE`, in quotes that keep a shell from "
+    "reading it. Write a value that is long, has several lines or comes from someone else to a "
+    "file, and pass `NAME=@FILE`."
 )
 
 
 def skill_name(name: str) -> str:
-    """Return the name of the skill that a prompt of this name becomes, as the format allows it."""
+    """Return the name of a prompt's skill, in the syntax that the format allows."""
     return name.lower().replace("_", "-")
 
 
 def frozen(prompt: CompiledPrompt) -> dict[str, SpooledBytes]:
     """
-    Return the files of a skill that says what a prompt says, with a mark for each argument.
+    Return the files of a skill with the text of a prompt, and a marker for each argument.
 
     Raises:
-        ExportRefusedError: If there is none.
+        ExportRefusedError: If the prompt cannot be a skill.
     """
     parts = frozen_parts(prompt)
     text = "".join(part for part in parts if isinstance(part, str))
     opened, closed = "{{", "}}"
-    while opened in text or closed in text:  # an author's own must not be taken for one
+    while opened in text or closed in text:  # braces in the text must not look like markers
         opened, closed = f"{opened}{{", f"{closed}}}"
-    said = "".join(f"{opened}{one.name}{closed}" if isinstance(one, Placeholder) else one for one in parts)
+    body = "".join(
+        f"{opened}{part.name}{closed}" if isinstance(part, Placeholder) else part for part in parts
+    )
     if not prompt.arguments.ordered:
-        return _files(prompt, said)
-    marks = _listed(prompt, opened, closed)
-    intro = "Put what the user gives in place of each of these, and then do what stands below the line."
-    return _files(prompt, "\n".join([intro, "", *marks, "", "---", "", said]))
+        return _files(prompt, body)
+    lines = _argument_lines(prompt, opened, closed)
+    intro = (
+        "Replace each of these by the value that the user gives, and then follow the "
+        "instructions below the line."
+    )
+    return _files(prompt, "\n".join([intro, "", *lines, "", "---", "", body]))
 
 
 def live(command: LiveCommand) -> dict[str, SpooledBytes]:
     """
-    Return the files of a skill that says how to render a prompt.
+    Return the files of a skill that runs the command rendering a prompt.
 
     Raises:
-        ExportRefusedError: If the format of skills has no place for it.
+        ExportRefusedError: If the format of skills does not allow it.
     """
     prompt = command.prompt
-    lines = ["Run this command, and then do what it prints:", "", f"    {command.unread}"]
+    lines = [
+        "Run this command, and then follow the instructions that it prints:",
+        "",
+        f"    {command.base_command}",
+    ]
     if prompt.arguments.ordered:
-        lines += ["", _HOW, "", *_listed(prompt)]
+        lines += ["", _ARGUMENTS_HINT, "", *_argument_lines(prompt)]
     return _files(prompt, "\n".join(lines))
 
 
 def only_when_asked(files: dict[str, SpooledBytes]) -> dict[str, SpooledBytes]:
-    """Return a skill that Codex does not choose by itself, as it does not choose prompts."""
+    """Add the setting that Codex only uses a skill when asked, as with prompts."""
     return {**files, "agents/openai.yaml": keep(b"policy:\n  allow_implicit_invocation: false\n")}
 
 
-def _listed(prompt: CompiledPrompt, opened: str = "", closed: str = "") -> Iterator[str]:
-    """A line for each argument."""
-    for one in prompt.arguments.ordered:
-        about = f": {' '.join(one.description.split())}" if one.description else ""
-        yield f"- `{opened}{one.name}{closed}`{'' if one.required else ' (may be left out)'}{about}"
+def _argument_lines(prompt: CompiledPrompt, opened: str = "", closed: str = "") -> Iterator[str]:
+    """Yield a line for each argument."""
+    for argument in prompt.arguments.ordered:
+        text = f": {' '.join(argument.description.split())}" if argument.description else ""
+        yield f"- `{opened}{argument.name}{closed}`{'' if argument.required else ' (optional)'}{text}"
 
 
 def _files(prompt: CompiledPrompt, body: str) -> dict[str, SpooledBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
-    for _, fault, hint in check_fields(fields, fields["name"]):
-        refuse(prompt, f"as a skill, {fault}: {hint}")
+    for _, problem, hint in check_fields(fields, fields["name"]):
+        refuse(prompt, f"as a skill, {problem}: {hint}")
     return {SKILL_FILE: keep(write_skill(fields, body))}

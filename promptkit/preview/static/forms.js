@@ -1,11 +1,11 @@
-// What forms need beyond htmx: faults at controls, files by drop, examples, and copies.
+// Form behavior beyond htmx: error states of controls, file drops, examples, and copies.
 import { textOf } from "./preview.js";
 
 {
   const by = (id) => document.getElementById(id);
 
-  // A control is invalid while something is wrong with it, once it was touched, or came with a value: htmx leaves
-  // controls alone, and writes what is wrong.
+  // A control is marked as invalid while it has errors, once it was touched or initially had a value: htmx only
+  // updates the error text.
   const touched = new Set();
 
   function markControls() {
@@ -37,14 +37,14 @@ import { textOf } from "./preview.js";
     markControls();
   }
 
-  // A control that was written anew, after an upload, is focused as the old one was. One that people have left is not.
+  // After an upload replaced a control, focus the new one if the old one had the focus.
   let focused = null;
   document.addEventListener("focusin", (event) => (focused = event.target.id));
   document.addEventListener("focusout", (event) => queueMicrotask(() => {
     if (event.target.isConnected && document.activeElement === document.body) focused = null;
   }));
   document.addEventListener("htmx:after:swap", (event) => {
-    // The form holds by now what was read from files: they are sent once.
+    // The form now contains the text of the files: do not send them again.
     if (event.target === form) for (const chooser of form.querySelectorAll("input[type=file]")) chooser.value = "";
     if (document.activeElement === document.body && focused) by(focused)?.focus();
   });
@@ -92,7 +92,7 @@ import { textOf } from "./preview.js";
     for (const [name, act] of Object.entries(actions)) if (name in button.dataset) act(button);
   });
 
-  // A file that is too large is not sent. The server says at the field that it is, until there is another.
+  // Do not send files that are too large. The server shows the error at the field until another file is chosen.
   function withhold({ target: chooser }) {
     if (chooser.type !== "file" || !chooser.files.length) return;
     const name = chooser.name.replace(/file$/, "oversized");
@@ -106,7 +106,7 @@ import { textOf } from "./preview.js";
   }
   for (const name of ["input", "change"]) document.addEventListener(name, withhold, { capture: true });
 
-  // Files are dropped on a field as if they were chosen.
+  // Dropped files are handled like chosen files.
   const target = (event) => event.dataTransfer?.types.includes("Files") && event.target.closest?.("[data-drop]");
   for (const name of ["dragenter", "dragover"]) {
     document.addEventListener(name, (event) => {

@@ -1,9 +1,9 @@
-// How one moves: tabs, whose choice is in the address, the list of prompts, and the palette over all of them.
+// Navigation: tabs, whose state is in the URL, the list of prompts, and the palette.
 
 const by = (id) => document.getElementById(id);
 const work = by("work");
 
-// Tabs. htmx fetches what most of them show; the conversation and the arguments are there already.
+// Tabs. htmx fetches the content of most of them; the conversation and the arguments are part of the page.
 
 function openTab(tab) {
   const name = tab.dataset.tab;
@@ -11,7 +11,7 @@ function openTab(tab) {
   const isFarDown = work.getBoundingClientRect().top < 0;
   tab.classList.remove("changed");
   for (const one of tab.closest("[role=tablist]").querySelectorAll("[role=tab]")) {
-    // One that is fetched takes the place of what is asked for, as hx-sync says.
+    // A new request replaces the pending one, as hx-sync defines.
     if (one.getAttribute("aria-selected") === "true" && !isFetched(tab)) htmx.trigger(one, "htmx:abort");
     one.setAttribute("aria-selected", String(one === tab));
     one.tabIndex = one === tab ? 0 : -1;
@@ -34,12 +34,12 @@ function keepTab() {
   history.replaceState(history.state, "", place);
 }
 
-// A rendering leads to an address that knows no tab.
+// A rendering sets a URL without the tab: add it again.
 document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
   if (work && ctx.sourceElement.id === "arguments") keepTab();
 });
 
-// Arguments have no tab where they stand beside the rest.
+// Arguments have no tab while they are a separate column.
 matchMedia("(min-width: 68.01rem)").addEventListener("change", ({ matches }) => {
   if (matches && work?.dataset.tab === "arguments") by("tab-conversation").click();
 });
@@ -57,7 +57,7 @@ function moveAlong(event) {
   next.click();
 }
 
-// Beside a page, its prompt is in sight among the others, also once they are listed anew.
+// Keep the page's prompt visible in the list of prompts, also after the list is replaced.
 
 function showCurrent() {
   const current = document.querySelector(".side [aria-current]")?.closest("li");
@@ -79,7 +79,7 @@ function search(words) {
   field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-// The palette: Ctrl+K opens it, arrows move in it, and Escape closes it, as it does all dialogs.
+// The palette: Ctrl+K opens it, arrow keys move the selection, and Escape closes it, like all dialogs.
 
 const palette = by("palette");
 
@@ -91,7 +91,7 @@ function openPalette() {
   by("go").dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-// Enter leads to the first place that is found, once all that was typed is looked for.
+// Enter opens the first result, after the search for the whole input has finished.
 let isDecided = false;
 
 function goToFirst() {
@@ -129,7 +129,7 @@ document.addEventListener("keydown", (event) => {
   } else moveAlong(event);
 });
 
-// After a save, the tab Changes says that there is something to see, if the prompt says something else now.
+// After a save, mark the tab Changes if the prompt's rendering has changed.
 
 let before = null;
 const said = () => by("said")?.textContent.trim();
@@ -141,7 +141,7 @@ document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
   before = null;
 });
 
-// A case is shown in the tab that is open.
+// A case opens in the current tab.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("#cases a");
   if (link && isFetched(by(`tab-${work.dataset.tab}`))) link.search += `&open-tab=${work.dataset.tab}`;

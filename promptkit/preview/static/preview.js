@@ -1,8 +1,8 @@
-// What the pages do by themselves: they follow reloads, show text as Markdown or raw, and copy it.
-// Requests and swaps are htmx's, as the attributes in the templates say.
+// Behavior of all pages: they follow reloads, show text as Markdown or raw, and copy it.
+// htmx handles requests and swaps, configured by attributes in the templates.
 
 const news = document.getElementById("news");
-// What sticks below the head of the page has to know how high it is.
+// Elements that stick below the page header need its height.
 const head = document.querySelector(".top");
 new ResizeObserver(() => document.documentElement.style.setProperty("--top", `${head.offsetHeight}px`)).observe(head);
 
@@ -13,8 +13,8 @@ function tell(text) {
   if (!document.body.classList.contains("lost")) tell.timer = setTimeout(() => (news.textContent = ""), 8000);
 }
 
-// The server tells each page when recipes have changed. A page that nobody sees keeps no connection:
-// browsers have few for one server.
+// The server notifies each page of reloads. Hidden pages close their connection, because
+// browsers limit the connections to one server.
 
 function follow() {
   if (document.hidden || follow.events) return;
@@ -38,7 +38,7 @@ function follow() {
   });
 }
 
-// While nobody answers, a link would lead away from what is still to be seen.
+// While the server is unreachable, following a link would lose the visible content.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href^='/']");
   if (!link || !document.body.classList.contains("lost")) return;
@@ -58,8 +58,8 @@ if (document.body.dataset.version !== undefined) {
   addEventListener("pageshow", follow);
 }
 
-// While a prompt runs for a while, the page says so in place of what was true before: the state, what was wrong with
-// the field that is edited, and the open tab. Faster answers change nothing, so that nothing flickers.
+// While a slow prompt runs, the page shows that instead of outdated information: the state, the errors of the
+// edited field, and the open tab. Fast responses change nothing, to avoid flicker.
 
 const state = document.getElementById("state");
 const panel = document.getElementById("tab-panel");
@@ -110,7 +110,7 @@ document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
   part.end();
 });
 
-// People may enter something before these scripts have come: it is sent as if they entered it now.
+// Users might enter values before these scripts have loaded: submit them now.
 
 function isEdited(control) {
   if (control.type === "radio" || control.type === "checkbox") return control.checked !== control.defaultChecked;
@@ -126,7 +126,7 @@ function sendEdits() {
 
 addEventListener("load", () => setTimeout(sendEdits)); // htmx listens by then: it began with a timer, too
 
-// How text is shown stays the same from page to page.
+// The display mode of text is the same on all pages.
 
 function showAs(form) {
   document.body.dataset.show = form;
@@ -138,7 +138,7 @@ const shown = () => sessionStorage.getItem("show") ?? "formatted";
 showAs(shown());
 document.addEventListener("htmx:after:swap", () => showAs(shown()));
 
-// What a button copies: what is shown, or the whole of it where a part is shown, or escapes.
+// The text that a button copies: the displayed text, or its original if it is truncated or escaped.
 
 export async function textOf(button, shown) {
   if (!button.dataset.whole) return shown.textContent;

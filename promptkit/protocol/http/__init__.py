@@ -1,1 +1,1 @@
-"""Streamable HTTP, sans I/O: heads and bodies of requests in; responses, or requests for the server, out."""
+"""Streamable HTTP, sans I/O: heads and bodies in, responses or requests for the server out."""

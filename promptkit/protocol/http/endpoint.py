@@ -1,5 +1,5 @@
 """
-The endpoint: what a posted message is, in which era, if its head agrees with its body; a reply's status.
+The MCP endpoint: determines the era of posted messages, compares their headers, and maps replies to statuses.
 
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
@@ -14,7 +14,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, Method, ServerInfo
 from promptkit.protocol.decoding import Message, find_excess
 from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
-from promptkit.protocol.http.envelopes import Envelope, disagreement, peek
+from promptkit.protocol.http.envelopes import Envelope, find_header_mismatch, peek
 from promptkit.protocol.http.messages import JSON_BODY, RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import (
@@ -35,8 +35,8 @@ from promptkit.protocol.session import Observe, Session
 if TYPE_CHECKING:
     pass
 
-#: The status of each error, by its code. Others have 200: one request over a limit does, too, because the
-#: official Python client 1.x ends its session at any status of 400 or more.
+#: The HTTP status of each error code; 200 for all others. This includes rate limits, because the official
+#: Python client 1.x ends its session at any status of 400 or above.
 _STATUSES: Final[Mapping[int | None, int]] = {
     ParseError.code: 400,
     InvalidRequest.code: 400,
@@ -46,67 +46,68 @@ _STATUSES: Final[Mapping[int | None, int]] = {
     UnsupportedVersion.code: 400,
 }
 
-#: What is wrong with the message itself. Clients of the older era take each such status for a broken
-#: connection, so there only what no client sends by chance has one.
-_BROKEN: Final = (ParseError.code, InvalidRequest.code)
+#: Errors of the message itself. In the older era only these have an error status, because clients treat it as
+#: a broken connection.
+_INVALID_MESSAGE: Final = (ParseError.code, InvalidRequest.code)
 
 _VERSION: Final = b"mcp-protocol-version"
 _SESSION_ID: Final = b"mcp-session-id"
 
-#: The revision of requests that name none in any way.
+#: The revision of requests that do not name one.
 _UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
 
-#: The revisions with a handshake, by what a header says.
+#: The revisions with a handshake, by the value of the version header.
 _LEGACY: Final[Mapping[bytes | None, Revision]] = {
     revision.date.encode(): revision for revision in REVISIONS.values() if not revision.stateless
 }
 
 _ACCEPTED: Final = HttpResponse(202)
 
-
-#: Here a request is of the revision that it names, even if it looks like a handshake.
+#: An ``initialize`` request may name a revision here, which then applies to it.
 _INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True, served=False)
 
 
-class _OneMessage(Session):
-    """A session of which each message may come from another client: a handshake changes nothing."""
+class _MessageSession(Session):
+    """A session whose messages may come from different clients, so that a handshake does not change it."""
 
     methods = MappingProxyType({**METHODS, "initialize": _INITIALIZE})
-    agreed: Session | None = None
+    negotiated: Session | None = None
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
-        self.agreed = Session(self.server_info, structs.replace(self.capabilities, changes=False))
-        return self.agreed._initialize(params)  # noqa: SLF001 (it is of this class)
+        self.negotiated = Session(self.server_info, structs.replace(self.capabilities, changes=False))
+        return self.negotiated._initialize(params)  # noqa: SLF001 (the same class)
 
-    def _note(self, observe: Observe, message: Message, reply: Reply, channel: Channel | None) -> None:
-        """Note a handshake with the client and the revision that it has agreed upon."""
-        if self.agreed is None:
-            super()._note(observe, message, reply, channel)
+    def _observe_reply(
+        self, observe: Observe, message: Message, reply: Reply, channel: Channel | None
+    ) -> None:
+        """Report a handshake with the client and the revision that it has negotiated."""
+        if self.negotiated is None:
+            super()._observe_reply(observe, message, reply, channel)
         else:
-            self.agreed._note(observe, message, reply, channel)  # noqa: SLF001 (as above)
+            self.negotiated._observe_reply(observe, message, reply, channel)  # noqa: SLF001 (as above)
 
     def exceeds_limits(self, body: bytes) -> bool:
-        """Whether a body holds so much that it is not decoded to say more of it."""
+        """Return whether a body exceeds a limit, so that it must not be decoded again."""
         return find_excess(body, self._limits) is not None
 
 
-#: What messages are read with, by the revision that a head names; None in the modern era: messages name it.
-_ByVersion: TypeAlias = dict[bytes | None, _OneMessage]
+#: Sessions by the revision in the version header; None is the modern era, in which messages name it.
+_SessionsByVersion: TypeAlias = dict[bytes | None, _MessageSession]
 
 
 class Endpoint:
     """
-    Takes messages from many clients, each with the head of its request.
+    The MCP endpoint, which receives messages from many clients.
 
     Args:
         server_info:
             The server's name and version.
 
         sessions:
-            Seals what a handshake has agreed upon, so that the client may bring it along.
+            The issuer of session ids, which contain the result of a handshake.
 
         limits:
-            How much a client may send.
+            The limits on messages and requests.
     """
 
     def __init__(self, server_info: ServerInfo, sessions: Sessions, limits: Limits) -> None:
@@ -123,60 +124,64 @@ class Endpoint:
         observe: Observe | None = None,
     ) -> None:
         """
-        From now on, declare these capabilities.
+        Declare these capabilities to clients from now on.
 
         Args:
             capabilities:
-                What the server declares that it can do. Clients with a handshake are told of no changes, as
+                The capabilities of the server. Clients with a handshake are not notified of changes, because
                 they have no stream.
 
             observe:
-                Called with each request that is answered here, and the reply.
+                A callback for each request that is answered here, and the reply.
         """
         self._observe = observe
         versions = (None, *_LEGACY)
-        self._side = {version: self._session(capabilities, _LEGACY.get(version)) for version in versions}
+        self._sessions_by_version = {
+            version: self._session(capabilities, _LEGACY.get(version)) for version in versions
+        }
 
     def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | HttpResponse:
         """
-        Take one message, or a batch. Return its requests for the server, of one era, or else the response.
+        Return the requests in one message or batch, all of one era, or the response if there are none.
 
         Args:
             head:
-                The head of its request, which `promptkit.protocol.http.head_checks.Guard` has let through.
+                The head of the HTTP request, which `promptkit.protocol.http.head_checks.Guard` has accepted.
 
             body:
                 The whole body.
 
             channel:
-                Where replies go.
+                The destination of replies.
         """
-        if head.repeated and (refused := _refuse_repeated(head, body)) is not None:
-            return refused
-        side = self._side
-        session = self._session_of(head, channel, side)
+        if head.repeated and (response := _check_repeated(head, body)) is not None:
+            return response
+        by_version = self._sessions_by_version
+        session = self._find_session(head, channel, by_version)
         if session is None:
-            ended = peek(body)
-            if ended.method != "initialize" and not ended.names_revision:
+            message = peek(body)
+            if message.method != "initialize" and not message.names_revision:
                 msg = "this session has ended: send an initialize request without Mcp-Session-Id"
-                return refuse(404, InvalidRequest(msg), ended.id)
-            session = side[_UNNAMED]
+                return refuse(404, InvalidRequest(msg), message.id)
+            session = by_version[_UNNAMED]
         events = session.receive_message(body, channel)
         if len(events) == 1 and isinstance(request := events[0], Request) and request.channel is channel:
-            return self._checked(head, request)
-        return self._answered(head, body, session, events, channel)
+            return self._check_headers(head, request)
+        return self._respond(head, body, session, events, channel)
 
-    def _session_of(self, head: Head, channel: Channel, side: _ByVersion) -> _OneMessage | None:
-        """The session that a request claims to belong to; None if that has ended."""
+    def _find_session(
+        self, head: Head, channel: Channel, by_version: _SessionsByVersion
+    ) -> _MessageSession | None:
+        """Return the session that a request names, or None if the session has ended."""
         version = head.get(_VERSION)
         if version is not None and version not in _LEGACY:
-            return side[None]
-        if (sealed := head.get(_SESSION_ID)) is None:
-            return side[version or _UNNAMED]
-        if (known := self._sessions.open(sealed.decode("latin-1"), _owner(channel))) is None:
+            return by_version[None]
+        if (session_id := head.get(_SESSION_ID)) is None:
+            return by_version[version or _UNNAMED]
+        if (opened := self._sessions.open(session_id.decode("latin-1"), _owner(channel))) is None:
             return None
-        revision = known.revision if version is None else _LEGACY[version]
-        return self._session(side[None].capabilities, revision, known.client, known.capabilities)
+        revision = opened.revision if version is None else _LEGACY[version]
+        return self._session(by_version[None].capabilities, revision, opened.client, opened.capabilities)
 
     def _session(
         self,
@@ -184,35 +189,35 @@ class Endpoint:
         revision: Revision | None,
         client: wire.ClientInfo | None = None,
         client_capabilities: dict[str, Any] | None = None,
-    ) -> _OneMessage:
-        session = _OneMessage(self._server_info, capabilities, self._limits, self._budget)
+    ) -> _MessageSession:
+        session = _MessageSession(self._server_info, capabilities, self._limits, self._budget)
         session.revision, session.client = revision, client
         session.client_capabilities = client_capabilities or {}
         session.observe = self._observe
         return session
 
-    def _checked(self, head: Head, request: Request) -> list[Request] | HttpResponse:
-        """Let a request through if its head agrees with its body."""
+    def _check_headers(self, head: Head, request: Request) -> list[Request] | HttpResponse:
+        """Return the request if its headers match its body, otherwise the error response."""
         if not request.revision.stateless:
             return [request]
         params = request.params
         name = getattr(params, "name", None)
         if name is None:
             name = getattr(params, "uri", None)
-        fault = disagreement(head, request.revision.date, request.method, name)
-        if fault is None:
+        error = find_header_mismatch(head, request.revision.date, request.method, name)
+        if error is None:
             return [request]
-        refused = encode_error(request.id, fault)
+        reply = encode_error(request.id, error)
         if self._observe is not None:
-            self._observe(request, refused)
-        request.discard(refused)
-        return response_to(refused, modern=True)
+            self._observe(request, reply)
+        request.discard(reply)
+        return response_to(reply, modern=True)
 
-    def _answered(
-        self, head: Head, body: bytes, session: _OneMessage, events: list[Event], channel: Channel
+    def _respond(
+        self, head: Head, body: bytes, session: _MessageSession, events: list[Event], channel: Channel
     ) -> list[Request] | HttpResponse:
-        """What becomes of a message that is no single request for the server."""
-        agreed, session.agreed = session.agreed, None
+        """Return the requests or the response for any message but a single request for the server."""
+        negotiated, session.negotiated = session.negotiated, None
         reply = next((event for event in events if isinstance(event, Reply)), None)
         if reply is not None and session.exceeds_limits(body):
             return response_to(reply, modern=False)
@@ -220,27 +225,27 @@ class Endpoint:
         if message.elements is not None:
             return self._batch(head, message, events)
         if reply is None:
-            return self._unanswered(head, message)
+            return self._respond_without_reply(head, message)
         if not message.is_request:
             return response_to(reply, modern=False)
-        return self._replied(head, message, reply, agreed, channel)
+        return self._respond_to_request(head, message, reply, negotiated, channel)
 
-    def _replied(
-        self, head: Head, message: Envelope, reply: Reply, agreed: Session | None, channel: Channel
+    def _respond_to_request(
+        self, head: Head, message: Envelope, reply: Reply, negotiated: Session | None, channel: Channel
     ) -> HttpResponse:
-        """The response to a request that needs no server."""
+        """Return the response to a request that the session has answered itself."""
         modern = message.names_revision or self._is_modern(head)
         if modern:
-            fault = message.envelope_fault() or disagreement(
+            error = message.find_envelope_error() or find_header_mismatch(
                 head, message.version, message.method, message.name
             )
-            if fault is not None:
-                return refuse(400, fault, message.id)
+            if error is not None:
+                return refuse(400, error, message.id)
         response = response_to(reply, modern=modern)
-        if agreed is not None and agreed.revision is not None:
-            opened = agreed.revision, agreed.client, agreed.client_capabilities
-            sealed = self._sessions.seal(*opened, _owner(channel))
-            response.headers += ((_SESSION_ID, sealed.encode()),)
+        if negotiated is not None and negotiated.revision is not None:
+            opened = negotiated.revision, negotiated.client, negotiated.client_capabilities
+            session_id = self._sessions.seal(*opened, _owner(channel))
+            response.headers += ((_SESSION_ID, session_id.encode()),)
         return response
 
     def _batch(self, head: Head, message: Envelope, events: list[Event]) -> list[Request] | HttpResponse:
@@ -256,8 +261,8 @@ class Endpoint:
             return response_to(reply, modern=False)
         return requests or _ACCEPTED
 
-    def _unanswered(self, head: Head, message: Envelope) -> HttpResponse:
-        """The response to a notification or a response, or to nothing at all."""
+    def _respond_without_reply(self, head: Head, message: Envelope) -> HttpResponse:
+        """Return the response to a notification, a response, or an empty body."""
         if message.is_response:
             if self._is_modern(head):
                 return refuse(400, InvalidRequest("clients of this revision send no responses"))
@@ -265,24 +270,24 @@ class Endpoint:
         if not message.is_notification:
             return refuse(400, ParseError("the body is empty: send a message"))
         version = head.get(_VERSION)
-        if version is not None and (asked := version.decode("latin-1")) not in REVISIONS:
-            msg = f"protocol version {asked!r} is not served"
-            return refuse(400, UnsupportedVersion(msg, {"supported": list(MODERN), "requested": asked}))
+        if version is not None and (requested := version.decode("latin-1")) not in REVISIONS:
+            msg = f"protocol version {requested!r} is not served"
+            return refuse(400, UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested}))
         return _ACCEPTED
 
     def _is_modern(self, head: Head) -> bool:
-        """Whether a head names a revision of the modern era, or one that nobody knows."""
+        """Return whether a head names a modern or an unknown revision."""
         version = head.get(_VERSION)
         return version is not None and version not in _LEGACY
 
 
 def _owner(channel: Channel) -> str:
-    """Whose sessions these are; nobody's by name if nobody asked."""
+    """Return the identity that owns the caller's sessions; ``""`` without authentication."""
     return "" if channel.principal is None else channel.principal.identity
 
 
-def _refuse_repeated(head: Head, body: bytes) -> HttpResponse | None:
-    """Refuse a request of a session if nobody can tell of which one."""
+def _check_repeated(head: Head, body: bytes) -> HttpResponse | None:
+    """Return the error response if a header that selects the session is repeated."""
     for name in (_VERSION, _SESSION_ID):
         if name in head.repeated and not (message := peek(body)).names_revision:
             msg = f"{name.decode()} was sent more than once"
@@ -294,18 +299,13 @@ def response_to(reply: Reply, *, modern: bool) -> HttpResponse:
     """
     Return the response that carries a reply.
 
-    Args:
-        reply:
-            A result, or an error.
-
-        modern:
-            Whether the request names its revision.
+    Its status depends on whether the request names its revision (*modern*).
 
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
     """
     code, body = reply.code, reply.line[:-1]
-    status = _STATUSES.get(code, 200) if modern or code in _BROKEN else 200
+    status = _STATUSES.get(code, 200) if modern or code in _INVALID_MESSAGE else 200
     if code != TooManyRequests.code:
         return HttpResponse(status, body, (JSON_BODY,))
     retry = RETRY if reply.retry_after is None else (RETRY[0], b"%d" % reply.retry_after)

@@ -1,4 +1,4 @@
-"""What a message says of itself, and whether the head of its request says the same."""
+"""The envelope of a message, and its comparison with the headers of the HTTP request."""
 
 from base64 import b64decode, b64encode
 from binascii import Error
@@ -23,34 +23,34 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.message_checks import check_envelope, raw_meta
 
-#: The fields of a head, each with its name in small letters.
+#: The header fields, each with its name in lower case.
 _VERSION: Final = ("MCP-Protocol-Version", b"mcp-protocol-version")
 _METHOD: Final = ("Mcp-Method", b"mcp-method")
 _NAME: Final = ("Mcp-Name", b"mcp-name")
 
-#: The methods whose requests repeat in the head what they are about.
-_NAMED: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
+#: The methods whose requests repeat a name or URI in a header.
+_METHODS_WITH_NAME: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
 
 _ENCODED: Final = (b"=?base64?", b"?=")
 
-#: Stands for a member that is missing.
-_NOTHING: Final = Raw()
+#: The value of a missing member.
+_MISSING: Final = Raw()
 
 
-class _Named(Struct):
-    """What a request is about: the member that its head repeats."""
+class _NameOrUri(Struct):
+    """The member of the params that a header repeats."""
 
     name: Any = None
     uri: Any = None
 
 
-_decode_named: Final = msgspec.json.Decoder(_Named).decode
+_decode_name: Final = msgspec.json.Decoder(_NameOrUri).decode
 _decode_text: Final = msgspec.json.Decoder(str).decode
 
 
 class Envelope(Struct):
     """
-    What one body holds.
+    The contents of a body.
 
     Args:
         id:
@@ -60,25 +60,25 @@ class Envelope(Struct):
             The method of a request or a notification.
 
         is_request:
-            Whether it is a request that fits JSON-RPC.
+            Whether the body is a valid JSON-RPC request.
 
         is_notification:
-            Whether it is a notification.
+            Whether the body is a notification.
 
         is_response:
-            Whether it is a response.
+            Whether the body is a response.
 
         elements:
-            The elements of an array; None if it is none.
+            The elements of an array; None for other JSON.
 
         params:
             The params.
 
         meta:
-            The ``_meta`` of the params, its values not decoded; empty if there is none that is an object.
+            The ``_meta`` of the params with raw values; empty if it is missing or not an object.
 
         name:
-            The name, or the URI, in the params.
+            The name or URI in the params.
     """
 
     id: RequestId | UnsetType = UNSET
@@ -93,26 +93,22 @@ class Envelope(Struct):
 
     @property
     def names_revision(self) -> bool:
-        """
-        Whether it says in its ``_meta`` of which revision it is.
-        """
+        """Whether the ``_meta`` names a revision."""
         return wire.PROTOCOL_VERSION in self.meta
 
     @property
     def version(self) -> str:
-        """
-        The revision that it names; its JSON if that is no text.
-        """
-        named = self.meta.get(wire.PROTOCOL_VERSION, _NOTHING)
+        """The revision that the ``_meta`` names; the raw JSON if it is not a string."""
+        value = self.meta.get(wire.PROTOCOL_VERSION, _MISSING)
         with suppress(*UNREADABLE):
-            return _decode_text(named)
-        return str(named, "utf-8")
+            return _decode_text(value)
+        return str(value, "utf-8")
 
-    def envelope_fault(self) -> JsonRpcError | None:
+    def find_envelope_error(self) -> JsonRpcError | None:
         """
-        Return what is wrong with what every modern request has to carry; None if nothing is.
+        Return the error if the metadata that every modern request needs is invalid, or None.
 
-        Which revision it names is checked later.
+        An unsupported revision is not an error here, because it is checked later.
         """
         missing = [key for key in (wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES) if key not in self.meta]
         if missing:
@@ -126,44 +122,38 @@ class Envelope(Struct):
             return error.with_traceback(None)
         return None
 
-    def has_modern_element(self, most: int) -> bool:
-        """
-        Return whether one of the first elements of an array names its revision.
-
-        Args:
-            most:
-                How many are looked at.
-        """
-        return any(peek(bytes(element)).names_revision for element in islice(self.elements or (), most))
+    def has_modern_element(self, limit: int) -> bool:
+        """Return whether one of the first *most* elements of an array names its revision."""
+        return any(peek(bytes(element)).names_revision for element in islice(self.elements or (), limit))
 
 
 def peek(body: bytes) -> Envelope:
     """
-    Return what a body holds. A body that is no message at all gives one that is nothing.
+    Decode the envelope of a body. For an invalid message, the envelope is neither request nor notification.
     """
     message = decode_message(body)
     if message.error is not None or message.elements is not None or message.is_response:
         return Envelope(message.id, is_response=message.is_response, elements=message.elements)
-    notifies = message.is_notification
+    is_notification = message.is_notification
     params = message.params
-    named: Any = None
+    value: Any = None
     with suppress(*UNREADABLE):
-        members = _decode_named(params)
-        named = members.uri if message.method == "resources/read" else members.name
+        members = _decode_name(params)
+        value = members.uri if message.method == "resources/read" else members.name
     return Envelope(
         message.id,
         message.method,
-        is_request=not notifies,
-        is_notification=notifies,
+        is_request=not is_notification,
+        is_notification=is_notification,
         params=params,
         meta=raw_meta(params),
-        name=named if isinstance(named, str) else None,
+        name=value if isinstance(value, str) else None,
     )
 
 
-def disagreement(head: Head, version: str, method: str, name: str | None) -> HeaderMismatch | None:
+def find_header_mismatch(head: Head, version: str, method: str, name: str | None) -> HeaderMismatch | None:
     """
-    Return what is wrong with the fields of a head; None if they are as they should be.
+    Return the error if the headers do not match the body, or None.
 
     Args:
         head:
@@ -176,40 +166,40 @@ def disagreement(head: Head, version: str, method: str, name: str | None) -> Hea
             The method in the body.
 
         name:
-            The name of the prompt, or the URI of the resource, in the body; None if there is none.
+            The name of the prompt, or the URI of the resource, in the body, if any.
 
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
     """
-    named = name if method in _NAMED else None
-    if _is_same(head, version, method, named):  # nearly always
+    value = name if method in _METHODS_WITH_NAME else None
+    if _is_equal(head, version, method, value):  # the common case
         return None
-    fault = _fault(head, _VERSION, version) or _fault(head, _METHOD, method)
-    return fault if fault or named is None else _fault(head, _NAME, named)
+    error = _find_mismatch(head, _VERSION, version) or _find_mismatch(head, _METHOD, method)
+    return error if error or value is None else _find_mismatch(head, _NAME, value)
 
 
-def _is_same(head: Head, version: str, method: str, name: str | None) -> bool:
-    """Whether the head repeats the body, byte for byte."""
-    fields, sent = head.fields, method if name is None else method + name
+def _is_equal(head: Head, version: str, method: str, name: str | None) -> bool:
+    """Return whether the headers repeat the body byte for byte."""
+    fields, text = head.fields, method if name is None else method + name
     return (
         not head.repeated
         and fields.get(_VERSION[1]) == version.encode()
         and fields.get(_METHOD[1]) == method.encode()
         and (name is None or (fields.get(_NAME[1]) == name.encode() and name[:2] != "=?"))
-        and sent.isascii()
-        and sent.isprintable()
+        and text.isascii()
+        and text.isprintable()
     )
 
 
-def _fault(head: Head, field: tuple[str, bytes], value: str) -> HeaderMismatch | None:
-    """Say what is wrong with a field; None if nothing is."""
+def _find_mismatch(head: Head, field: tuple[str, bytes], value: str) -> HeaderMismatch | None:
+    """Return the error if a header field does not have this value, or None."""
     name, key = field
     if key in head.repeated:
         return HeaderMismatch(f"{name} was sent more than once")
-    found = head.get(key)
-    if found is None:
+    sent = head.get(key)
+    if sent is None:
         return HeaderMismatch(f"{name} is missing: every request of this revision carries it")
-    text = _decoded(found) if field is _NAME else _printable(found)
+    text = _decode_value(sent) if field is _NAME else _decode_printable(sent)
     if text is None:
         return HeaderMismatch(f"{name} is malformed: send printable ASCII, or Base64 as =?base64?...?=")
     if text != value:
@@ -217,19 +207,19 @@ def _fault(head: Head, field: tuple[str, bytes], value: str) -> HeaderMismatch |
     return None
 
 
-def _printable(value: bytes) -> str | None:
+def _decode_printable(value: bytes) -> str | None:
     text = value.decode("latin-1")
     return text if text.isascii() and text.isprintable() else None
 
 
-def _decoded(value: bytes) -> str | None:
-    begin, end = _ENCODED
-    if not (value.startswith(begin) and value.endswith(end) and len(value) >= len(begin) + len(end)):
-        return _printable(value)
-    encoded = value[len(begin) : -len(end)]
+def _decode_value(value: bytes) -> str | None:
+    prefix, suffix = _ENCODED
+    if not (value.startswith(prefix) and value.endswith(suffix) and len(value) >= len(prefix) + len(suffix)):
+        return _decode_printable(value)
+    encoded = value[len(prefix) : -len(suffix)]
     try:
         decoded = b64decode(encoded, validate=True)
-        # Bits that are left over may hold anything: other decoders would refuse them, or read them otherwise.
+        # Excess bits must be zero: other decoders would reject other bits, or decode them differently.
         return decoded.decode() if b64encode(decoded) == encoded else None
     except (Error, UnicodeDecodeError):
         return None

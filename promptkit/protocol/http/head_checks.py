@@ -1,4 +1,4 @@
-"""What is checked before a body is read: who asks, for what, and in which form."""
+"""The checks of a request's head, before its body is read: host, origin, path, method and media types."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -10,16 +10,16 @@ from promptkit.errors.exceptions import shortened
 from promptkit.protocol.http.messages import CLOSE, JSON, JSON_BODY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InvalidRequest
 
-#: Where clients send their requests. A slash at the end makes no difference: clients do not follow a
-#: redirect with a body.
+#: The path of the MCP endpoint. A trailing slash is accepted, because clients do not follow a redirect with a
+#: body.
 ENDPOINT: Final = "/mcp"
 
-#: The most that a head may have: bytes of its fields, and fields.
+#: The maximum size of the header fields, in bytes, and their maximum number.
 _HEAD_BYTES: Final = 32 * 1024
 _HEAD_FIELDS: Final = 100
 
-#: How many heads that were fine are known. Clients send few that differ in what is checked.
-_MOST_KNOWN: Final = 64
+#: The size of the cache of accepted heads. Few heads differ in the checked fields.
+_MAX_ACCEPTED_HEADS: Final = 64
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -31,36 +31,36 @@ _TRANSFER_ENCODING: Final = b"transfer-encoding"
 _METHOD: Final = b"mcp-method"
 _LISTEN: Final = b"subscriptions/listen"
 
-#: What a page of an allowed origin may send, and what it may read of a response.
-_SENT: Final = (
+#: The headers that a page of an allowed origin may send, and those of a response that it may read.
+_ALLOWED_HEADERS: Final = (
     b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
     b"mcp-session-id"
 )
-_ALLOWED: Final = ((b"access-control-allow-headers", _SENT), (b"access-control-max-age", b"600"))
-_EXPOSED: Final = (b"access-control-expose-headers", b"mcp-session-id, www-authenticate")
+_PREFLIGHT: Final = ((b"access-control-allow-headers", _ALLOWED_HEADERS), (b"access-control-max-age", b"600"))
+_EXPOSED_HEADERS: Final = (b"access-control-expose-headers", b"mcp-session-id, www-authenticate")
 
-#: A cache may not give one page what another one was allowed to read.
+#: Caches must not serve a response for one origin to another origin.
 _VARY: Final = (b"vary", b"origin")
 
 
 class Guard:
     """
-    Checks heads, in the order in which http.md lists them.
+    The checks of request heads, in the order in which http.md lists them.
 
     Args:
         hosts:
-            The names of the server, as clients write them in a URL, with or without a port. Those of
-            this machine are always allowed. ``*`` allows every name.
+            The host names of the server, as clients write them in a URL, with or without a port. Loopback
+            names are always allowed. ``*`` allows every name.
 
         origins:
-            The origins of pages that may send requests, such as ``https://chat.example``. Those of this
-            machine are always allowed if no *hosts* are given.
+            The origins of pages that may send requests, such as ``https://chat.example``. Loopback origins
+            are also allowed if no *hosts* are given.
 
         documents:
-            What anybody may read besides: JSON by its path.
+            Public JSON documents, by path.
 
     Raises:
-        ValueError: If an origin is not one.
+        ValueError: If an origin is invalid.
 
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security-warning
@@ -72,23 +72,21 @@ class Guard:
         origins: Iterable[str] = (),
         documents: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
-        named = [host.lower() for host in hosts]
-        self._any_host = "*" in named
-        self._hosts = frozenset((*named, *_LOOPBACK))
+        names = [host.lower() for host in hosts]
+        self._any_host = "*" in names
+        self._hosts = frozenset((*names, *_LOOPBACK))
         self._origins = frozenset(map(_origin, origins))
-        self._local_origins = not named
+        self._local_origins = not names
         self._documents = documents
-        self._fine: set[tuple[str | bytes | None, ...]] = set()
+        self._accepted_heads: set[tuple[str | bytes | None, ...]] = set()
 
     def check(self, head: Head) -> HttpResponse | None:
-        """
-        Return the response to a request that is not served, or is answered by its head alone; else None.
-        """
+        """Return the response to a request that the head alone decides, such as an error, or None."""
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
-            most = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
-            return refuse(431, InvalidRequest(f"the head of a request has at most {most}"))
+            limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
+            return refuse(431, InvalidRequest(f"the head of a request has at most {limits}"))
         fields = head.fields
-        asks = (
+        key = (
             head.path,
             head.method,
             fields.get(b"host"),
@@ -96,46 +94,46 @@ class Guard:
             fields.get(b"content-type"),
             fields.get(b"accept"),
         )
-        if asks in self._fine and not head.repeated and fields.get(_METHOD) != _LISTEN:
+        if key in self._accepted_heads and not head.repeated and fields.get(_METHOD) != _LISTEN:
             return None
         response = self._check(head)
-        if response is None and len(self._fine) < _MOST_KNOWN:
-            self._fine.add(asks)
+        if response is None and len(self._accepted_heads) < _MAX_ACCEPTED_HEADS:
+            self._accepted_heads.add(key)
         return response
 
     def check_reading(self, head: Head) -> HttpResponse | None:
         """
-        Return the response to a request that may not read what is shown at a path of its own; else None.
+        Return the error response to a request that may not read a page outside of the endpoint, or None.
         """
         return self._check_caller(head) or _check_read_only(head)
 
     def _check(self, head: Head) -> HttpResponse | None:
-        if (refused := self._check_caller(head)) is not None:
-            return refused
+        if (response := self._check_caller(head)) is not None:
+            return response
         if (document := self._documents.get(head.path)) is not None:
-            found = HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300"), _VARY))
-            return _check_read_only(head) or found
+            reply = HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300"), _VARY))
+            return _check_read_only(head) or reply
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
-            use = "promptkit serve --metrics shows them" if head.path == "/metrics" else f"use {ENDPOINT}"
-            return refuse(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {use}"))
+            hint = "promptkit serve --metrics shows them" if head.path == "/metrics" else f"use {ENDPOINT}"
+            return refuse(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {hint}"))
         if head.method != "POST":
             msg = f"{shortened(head.method)} is not served here: send each message with POST"
-            return _other_method(head, b"POST", msg)
+            return _refuse_method(head, b"POST", msg)
         return _check_form(head)
 
     def _check_caller(self, head: Head) -> HttpResponse | None:
-        """Refuse who calls the server by a foreign name, and pages of foreign origins."""
-        if (refused := self._check_host(head)) is not None:
-            return refused
+        """Return the error response to a request with a foreign host or origin, or None."""
+        if (response := self._check_host(head)) is not None:
+            return response
         origin = head.get(b"origin")
         if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
-            shown = shortened(origin.decode("latin-1"))
-            hint = f"if they should, allow them with --allow-origin {shown}"
-            return refuse(403, InvalidRequest(f"pages of {shown!r} may not send requests; {hint}"))
+            page_origin = shortened(origin.decode("latin-1"))
+            hint = f"if they should, allow them with --allow-origin {page_origin}"
+            return refuse(403, InvalidRequest(f"pages of {page_origin!r} may not send requests; {hint}"))
         return None
 
     def allows(self, origin: bytes) -> bool:
-        """Whether a page of this origin may send requests."""
+        """Return whether a page of this origin may send requests."""
         if b"*" in self._origins or origin.lower() in self._origins:
             return True
         return self._local_origins and _is_local(origin)
@@ -145,7 +143,7 @@ class Guard:
         origin = head.get(b"origin")
         if origin is None or not self.allows(origin):
             return ()
-        return ((b"access-control-allow-origin", origin), _EXPOSED, _VARY)
+        return ((b"access-control-allow-origin", origin), _EXPOSED_HEADERS, _VARY)
 
     def _check_host(self, head: Head) -> HttpResponse | None:
         host = head.get(b"host")
@@ -153,17 +151,17 @@ class Guard:
             return refuse(421, InvalidRequest("a request names its host, once"))
         name = host.decode("latin-1").lower()
         if not (self._any_host or name in self._hosts or _without_port(name) in self._hosts):
-            shown = shortened(name)
-            hint = f"if it should be, allow it with --allow-host {shown}"
-            return refuse(421, InvalidRequest(f"this server is not called {shown!r}; {hint}"))
+            name = shortened(name)
+            hint = f"if it should be, allow it with --allow-host {name}"
+            return refuse(421, InvalidRequest(f"this server is not called {name!r}; {hint}"))
         return None
 
 
 def check_framing(head: Head) -> HttpResponse | None:
     """
-    Return the response to a request whose body is encoded in another way than in chunks; else None.
+    Return the error response to a request whose transfer encoding is not ``chunked``, or None.
 
-    Some servers pass such a body on as it was sent.
+    Some servers pass on such a body without decoding it.
     """
     encoding = head.get(_TRANSFER_ENCODING)
     if encoding is None or (encoding.lower() == b"chunked" and _TRANSFER_ENCODING not in head.repeated):
@@ -174,12 +172,12 @@ def check_framing(head: Head) -> HttpResponse | None:
 def _check_read_only(head: Head) -> HttpResponse | None:
     if head.method in ("GET", "HEAD"):
         return None
-    return _other_method(head, b"GET", "this can only be read: use GET")
+    return _refuse_method(head, b"GET", "this can only be read: use GET")
 
 
-def _other_method(head: Head, served: bytes, msg: str) -> HttpResponse:
-    if head.method == "OPTIONS" and b"origin" in head.fields:  # a page asks what it may send
-        return HttpResponse(204, headers=((b"access-control-allow-methods", served), *_ALLOWED))
+def _refuse_method(head: Head, served: bytes, msg: str) -> HttpResponse:
+    if head.method == "OPTIONS" and b"origin" in head.fields:  # a preflight request
+        return HttpResponse(204, headers=((b"access-control-allow-methods", served), *_PREFLIGHT))
     allow = b"GET, HEAD" if served == b"GET" else served
     return refuse(405, InvalidRequest(msg), headers=((b"allow", allow),))
 
@@ -195,7 +193,7 @@ def _check_form(head: Head) -> HttpResponse | None:
     if accept is None:
         return None
     json, events = accepts(accept)
-    # Only requests that say in their head what they are get a stream: the body comes later, and has to agree.
+    # A request gets a stream only if its headers name the method: the body is read later, and must match.
     if events if head.get(_METHOD) == _LISTEN else json:
         return None
     msg = "the reply is application/json, or text/event-stream for a stream: name both in Accept"
@@ -205,21 +203,21 @@ def _check_form(head: Head) -> HttpResponse | None:
 @lru_cache(maxsize=64)
 def accepts(accept: bytes) -> tuple[bool, bool]:
     """
-    Return whether a client takes JSON, and whether it takes a stream of events.
+    Return whether an Accept header accepts JSON, and whether it accepts a stream of events.
 
     See Also:
         https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1
     """
-    taken: dict[bytes, bool] = {}
-    for each in accept.lower().split(b","):
-        name, *parameters = (part.strip() for part in each.split(b";"))
-        taken[name] = not any(_is_zero(parameter) for parameter in parameters)
+    accepted: dict[bytes, bool] = {}
+    for media_range in accept.lower().split(b","):
+        name, *parameters = (part.strip() for part in media_range.split(b";"))
+        accepted[name] = not any(_is_zero(parameter) for parameter in parameters)
 
-    def takes(kind: bytes) -> bool:
-        general = kind.partition(b"/")[0] + b"/*"
-        return next((taken[name] for name in (kind, general, b"*/*") if name in taken), False)
+    def is_accepted(media_type: bytes) -> bool:
+        wildcard = media_type.partition(b"/")[0] + b"/*"
+        return next((accepted[name] for name in (media_type, wildcard, b"*/*") if name in accepted), False)
 
-    return takes(JSON), takes(_EVENTS)
+    return is_accepted(JSON), is_accepted(_EVENTS)
 
 
 def _is_zero(parameter: bytes) -> bool:

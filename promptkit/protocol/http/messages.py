@@ -1,4 +1,4 @@
-"""What HTTP carries: the head of a request, and a response."""
+"""HTTP messages: the head of a request, and a response."""
 
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -10,17 +10,17 @@ from promptkit.protocol.jsonrpc import RequestId, encode_error
 
 JSON: Final = b"application/json"
 
-#: Says that a body is JSON.
+#: The header of a JSON body.
 JSON_BODY: Final = (b"content-type", JSON)
 
-#: Says that the connection ends with the response.
+#: The header that closes the connection after the response.
 CLOSE: Final = (b"connection", b"close")
 
-#: When a client may try again that has met a limit, in seconds, if the error does not say it.
+#: The default header for the delay before a client may retry.
 RETRY: Final = (b"retry-after", b"1")
 
-#: Fields that may come several times, as a list.
-_LISTS: Final = frozenset((b"accept",))
+#: Fields that can be repeated, as a list.
+_LIST_FIELDS: Final = frozenset((b"accept",))
 
 
 class Head(Struct, gc=False):
@@ -29,19 +29,19 @@ class Head(Struct, gc=False):
 
     Args:
         method:
-            The method, in capitals.
+            The method, in upper case.
 
         path:
-            The path, decoded.
+            The decoded path.
 
         fields:
-            The value of each field by its name in small letters.
+            The value of each field, by its name in lower case.
 
         sent:
             The fields as they were sent.
 
         repeated:
-            The names of fields that came more than once, though they are no lists.
+            The names of repeated fields that are not lists.
     """
 
     method: str
@@ -52,9 +52,9 @@ class Head(Struct, gc=False):
 
     def get(self, name: bytes) -> bytes | None:
         """
-        Return the value of a field; None if it was not sent.
+        Return the value of a field, or None if it was not sent.
 
-        Blanks around a value are no part of it, but some servers leave them there.
+        Surrounding whitespace does not belong to the value, but some servers do not strip it.
 
         See Also:
             https://www.rfc-editor.org/rfc/rfc9110#section-5.5
@@ -64,16 +64,12 @@ class Head(Struct, gc=False):
 
     @property
     def size(self) -> int:
-        """
-        How many bytes the fields have.
-        """
+        """The size of the fields, in bytes."""
         return sum([len(name) + len(value) for name, value in self.sent])
 
 
 class HttpResponse(Struct, gc=False):
-    """
-    One response, as it is sent.
-    """
+    """A response."""
 
     status: int
     body: bytes = b""
@@ -81,33 +77,21 @@ class HttpResponse(Struct, gc=False):
 
 
 def read_head(method: str, path: str, fields: Collection[tuple[bytes, bytes]]) -> Head:
-    """
-    Return a head.
-
-    Args:
-        method:
-            The method, in capitals.
-
-        path:
-            The path, decoded.
-
-        fields:
-            Names in small letters, and values.
-    """
+    """Return the head with these fields, whose names are in lower case."""
     head = Head(method, path, dict(fields), fields)
     if len(head.fields) < len(fields):
-        head.fields, head.repeated = _merged(fields)
+        head.fields, head.repeated = _merge_fields(fields)
     return head
 
 
-def _merged(fields: Iterable[tuple[bytes, bytes]]) -> tuple[dict[bytes, bytes], set[bytes]]:
-    """Merge fields that are lists. Of others, the first one stays, and their names are returned, too."""
+def _merge_fields(fields: Iterable[tuple[bytes, bytes]]) -> tuple[dict[bytes, bytes], set[bytes]]:
+    """Merge repeated list fields. For other repeated fields, use the first value, and return their names."""
     merged: dict[bytes, bytes] = {}
     repeated: set[bytes] = set()
     for name, value in fields:
         if name not in merged:
             merged[name] = value
-        elif name in _LISTS:
+        elif name in _LIST_FIELDS:
             merged[name] += b"," + value
         else:
             repeated.add(name)
@@ -120,8 +104,6 @@ def refuse(
     request_id: RequestId | UnsetType = UNSET,
     headers: tuple[tuple[bytes, bytes], ...] = (),
 ) -> HttpResponse:
-    """
-    Return the response that refuses a request, with the error as JSON-RPC has it.
-    """
+    """Return the response that rejects a request, with a JSON-RPC error as its body."""
     body = encode_error(request_id, error).line[: -len(b"\n")]
     return HttpResponse(status, body, (JSON_BODY, *headers))

@@ -1,8 +1,8 @@
 """
-Sessions of clients that open one with ``initialize``, without a store.
+Sessions of clients that send ``initialize``, without a session store.
 
-The session id is a sealed token of what the client said then. Every worker and replica with the same keys
-opens it. It proves nothing about who sends it; if somebody asks that, it is of use to that client alone.
+The session id is a sealed token with the result of the handshake. Every worker and replica with the same keys
+can open it. It does not authenticate the client; with authentication, it is bound to its owner.
 
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management.
 """
@@ -22,39 +22,40 @@ from promptkit.protocol import wire
 from promptkit.protocol.key_ring import OVERHEAD, KeyRing, TokenRefusedError
 from promptkit.protocol.revisions import REVISIONS, Revision
 
-#: How many characters a session id has at most. With the other headers of a reply it has to fit into 4 KiB,
-#: which is all that nginx takes unless it is told otherwise.
+#: The maximum length of a session id, in characters. With the other headers of a response it must fit into
+#: 4 KiB, nginx's default.
 MAX_LENGTH: Final = 2048
 
-#: How long a session id is valid, in seconds. Some clients report an ended session as an error instead of
-#: opening another, so it is longer than programs mostly run. After this a replaced key is needed no more.
+#: The validity of a session id, in seconds. Some clients report an expired session as an error instead of
+#: opening a new one, so it exceeds the usual run time of programs. After this time, a replaced key can be
+#: removed.
 LIFETIME_S: Final = 30 * 24 * 3600.0
 
 _PURPOSE: Final = "session id"
 
-#: How many session ids are known without being verified again.
-_KNOWN: Final = 512
+#: The size of the cache of verified session ids.
+_CACHED_IDS: Final = 512
 
-#: How much of it a payload may take, in bytes.
+#: The maximum size of the payload of a session id, in bytes.
 _MAX_PAYLOAD: Final = (MAX_LENGTH - OVERHEAD) * 3 // 4
 
 
 class SealedSession(Struct, frozen=True):
     """
-    What a client said when it opened the session.
+    The result of a handshake.
 
     Args:
         revision:
-            The revision that was agreed on.
+            The negotiated revision.
 
         client:
-            The client's name and version, None if they are unknown.
+            The client's name and version, if known.
 
         capabilities:
-            What the client can do. It must not be changed.
+            The client's capabilities. They must not be modified.
 
         expires:
-            Until when the session lasts, in seconds since 1970.
+            The expiry of the session, in seconds since 1970.
     """
 
     revision: Revision
@@ -64,7 +65,7 @@ class SealedSession(Struct, frozen=True):
 
 
 class _Payload(Struct, array_like=True):
-    """What a session id holds; the random part makes each unlike every other."""
+    """The payload of a session id. The random part makes each id unique."""
 
     random: bytes
     revision: str
@@ -75,22 +76,22 @@ class _Payload(Struct, array_like=True):
 _encode: Final = msgspec.json.encode
 _decode: Final = msgspec.json.Decoder(_Payload).decode
 
-_SIZE_WITHOUT: Final = len(_encode(_Payload(bytes(12), next(iter(REVISIONS)), None, {})))
+_EMPTY_PAYLOAD_SIZE: Final = len(_encode(_Payload(bytes(12), next(iter(REVISIONS)), None, {})))
 
 
 class Sessions:
     """
-    Issues session ids, and opens them.
+    An issuer of session ids, which also opens them.
 
     Args:
         ring:
-            The keys that ids are sealed with.
+            The keys that seal the ids.
 
         lifetime:
-            How long an id is valid, in seconds.
+            The validity of an id, in seconds.
 
         clock:
-            Returns the time, in seconds since 1970.
+            A function that returns the time, in seconds since 1970.
     """
 
     def __init__(
@@ -99,8 +100,8 @@ class Sessions:
         self._ring = ring
         self._lifetime = lifetime
         self._clock = clock
-        # It keeps what was opened, and not what was refused: that is raised.
-        self._verified = lru_cache(_KNOWN)(self._verify)
+        # Rejected ids raise an exception, so they are not cached.
+        self._verify_cached = lru_cache(_CACHED_IDS)(self._verify)
 
     def seal(
         self,
@@ -112,68 +113,69 @@ class Sessions:
         """
         Return a new session id, of 2,048 characters at most.
 
-        What does not fit is left out: of the client's name and version, and of each capability, the largest
-        first.
+        If the client's name and version and its capabilities do not fit, the largest of them are omitted.
 
         Args:
             revision:
-                The revision that was agreed on.
+                The negotiated revision.
 
             client:
                 The client's name and version.
 
             capabilities:
-                What the client can do, as it came.
+                The client's capabilities.
 
             owner:
-                Whose session it is, if somebody has asked: it is open to nobody else.
+                The caller's identity, if authenticated: only the same caller can open the session.
         """
-        kept = _fitting(client, capabilities)
+        retained = _select_fitting(client, capabilities)
         payload = _Payload(
             os.urandom(12),
             revision.date,
-            client if None in kept else None,
-            {name: value for name, value in capabilities.items() if name in kept},
+            client if None in retained else None,
+            {name: value for name, value in capabilities.items() if name in retained},
         )
         expires = ceil(self._clock() + self._lifetime)
         return self._ring.seal(_PURPOSE, expires, _encode(payload), bound=owner.encode())
 
     def open(self, session_id: str, owner: str = "") -> SealedSession | None:
         """
-        Return the session with this id; None if it has ended or never was, so that the client opens another.
+        Return the session with this id, or None if it has expired or never existed.
 
         Args:
             session_id:
                 Any text.
 
             owner:
-                Who sends it.
+                The caller's identity, if authenticated.
         """
         if len(session_id) > MAX_LENGTH:
             return None
         try:
-            session = self._verified(session_id, owner, self._ring.secrets)
+            session = self._verify_cached(session_id, owner, self._ring.secrets)
         except (TokenRefusedError, msgspec.DecodeError):
             return None
         return session if session is not None and self._clock() <= session.expires else None
 
-    def _verify(self, session_id: str, owner: str, _known_by: tuple[bytes, ...]) -> SealedSession | None:
-        """Open an id; what is kept of it is of no use once there are other keys."""
+    def _verify(self, session_id: str, owner: str, _keys: tuple[bytes, ...]) -> SealedSession | None:
+        """Open an id. The keys are a parameter so that the cache is invalidated when they change."""
         payload, expires = self._ring.open(_PURPOSE, session_id, self._clock(), bound=owner.encode())
-        said = _decode(payload)
-        revision = REVISIONS.get(said.revision)
+        decoded = _decode(payload)
+        revision = REVISIONS.get(decoded.revision)
         if revision is None:
             return None
-        return SealedSession(revision, said.client, said.capabilities, expires)
+        return SealedSession(revision, decoded.client, decoded.capabilities, expires)
 
 
-def _fitting(client: wire.ClientInfo | None, capabilities: Mapping[str, Any]) -> set[str | None]:
-    """The names of the capabilities that fit into a session id, and None if the client does."""
-    # Of the two braces around each, one stands for its comma.
-    sizes: dict[str | None, int] = {name: len(_encode({name: one})) - 1 for name, one in capabilities.items()}
+def _select_fitting(client: wire.ClientInfo | None, capabilities: Mapping[str, Any]) -> set[str | None]:
+    """Return the names of the capabilities that fit into a session id, and None if the client fits."""
+    # Each is encoded with two braces: one is subtracted, and the other counts for the comma.
+    sizes: dict[str | None, int] = {
+        name: len(_encode({name: value})) - 1 for name, value in capabilities.items()
+    }
     if client is not None:
         sizes[None] = len(_encode(client))
     smallest_first = sorted(sizes, key=sizes.__getitem__)
     ends = accumulate(sizes[name] for name in smallest_first)
-    room = _MAX_PAYLOAD - _SIZE_WITHOUT
-    return {name for name, end in zip(smallest_first, ends, strict=True) if end <= room}
+    available = _MAX_PAYLOAD - _EMPTY_PAYLOAD_SIZE
+    return {name for name, end in zip(smallest_first, ends, strict=True) if end <= available}

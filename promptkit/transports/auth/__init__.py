@@ -1,1 +1,1 @@
-"""Who may send requests over HTTP: bearers of tokens that were verified."""
+"""Authorization of HTTP requests by bearer tokens."""

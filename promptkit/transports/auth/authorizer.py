@@ -1,5 +1,5 @@
 """
-The authorizer: which principal sends a request, by its token. What was verified is known for a while.
+The authorizer finds the principal of each request by its token, and caches verified tokens.
 
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization.
 """
@@ -25,11 +25,11 @@ from promptkit.standard_error import say
 from promptkit.transports.auth.bearer_header import UNAVAILABLE, BearerScheme
 from promptkit.transports.auth.token_file import TokenFile
 
-#: How long a verified token is not verified again, in seconds, even if it expires later.
-KNOWN_S: Final = 300.0
+#: Maximum time, in seconds, for which a verified token is cached, even if it expires later.
+CACHE_S: Final = 300.0
 
-#: How many verified tokens are known. Each takes some hundred bytes.
-_MOST_KNOWN: Final = 4096
+#: Maximum number of cached tokens, of some hundred bytes each.
+_MAX_CACHED: Final = 4096
 
 
 class Authorizer:
@@ -38,17 +38,13 @@ class Authorizer:
 
     Args:
         scheme:
-            Reads tokens, and refuses requests.
+            Reads tokens from requests and builds the responses that reject requests.
 
         verifier:
-            Says who bears a token.
+            Returns the principal of a token.
 
         clock:
             Returns the time, in seconds since 1970.
-
-    Attributes:
-        scheme:
-            Reads tokens, and refuses requests.
     """
 
     def __init__(
@@ -57,67 +53,68 @@ class Authorizer:
         self.scheme = scheme
         self._verifier = verifier
         self._clock = clock
-        # By digest, so that no token stays in memory.
-        self._known: dict[bytes, tuple[float, Principal]] = {}
+        # Keyed by digest, so that no token stays in memory.
+        self._cached: dict[bytes, tuple[float, Principal]] = {}
         self._lock = Lock()
 
     async def check(self, head: Head, query: bytes) -> Principal | HttpResponse:
         """
-        Return who sends a request, or the response that refuses it.
+        Return the principal of a request, or the response that rejects it.
 
         Args:
             head:
                 The head of the request.
 
             query:
-                What follows the question mark in its URL.
+                The query string of its URL.
         """
         token = self.scheme.token(head, query)
         if isinstance(token, HttpResponse):
             return token
         digest = sha256(token).digest()
-        until, principal = self._known.get(digest, (-inf, None))
+        until, principal = self._cached.get(digest, (-inf, None))
         if principal is not None and self._clock() < until:
             return principal
         return await self._verify(token, digest)
 
     async def still_admits(self, head: Head, principal: Principal) -> bool:
         """
-        Return whether a token says the same as before.
+        Return whether a token still has the same principal and scopes as before.
 
-        If nobody can say that, it does until it expires; one without `expires` does no longer.
+        While the verifier is unavailable, a token counts as unchanged until it expires, and as changed if it
+        has no `expires`.
 
         Args:
             head:
                 The head of a request that was admitted.
 
             principal:
-                Who sent it.
+                The principal that the request had.
         """
-        found = await self.check(head, b"")
-        if isinstance(found, HttpResponse):
-            return found is UNAVAILABLE and self._clock() < (principal.expires or -inf)
-        return (found.identity, found.scopes) == (principal.identity, principal.scopes)
+        result = await self.check(head, b"")
+        if isinstance(result, HttpResponse):
+            return result is UNAVAILABLE and self._clock() < (principal.expires or -inf)
+        return (result.identity, result.scopes) == (principal.identity, principal.scopes)
 
     def challenge(self, requests: Sequence[Request], server: SharedServer) -> HttpResponse | None:
         """
-        Return the response that refuses requests, with all scopes that they need; None if none is lacking.
+        Return the response that rejects requests with all scopes that they need; None if they lack no scope.
 
-        Where clients cannot get a token that allows more, nothing is refused here.
+        Without an issuer, clients cannot get a token with more scopes, so nothing is rejected here.
 
         Args:
             requests:
-                Those of one message.
+                The requests of one message.
 
             server:
-                Knows what requests are about.
+                The server that handles them.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#scope-challenge-handling
         """
         if not self.scheme.documents:
             return None
-        needed = frozenset().union(*map(server.scopes_lacking, requests))
+        needed = frozenset().union(*map(server.missing_scopes, requests))
         if not needed:
             return None
         response = self.scheme.refuse_scopes(needed, requests[0].id if len(requests) == 1 else UNSET)
@@ -137,22 +134,22 @@ class Authorizer:
             principal = await answer if isawaitable(answer) else answer
             if principal is not None and not isinstance(principal, Principal):
                 msg = f"a verifier returns a Principal or None, not {type(principal).__name__}"
-                raise TypeError(msg)  # noqa: TRY301 (as any error of the verifier)
+                raise TypeError(msg)  # noqa: TRY301 (handled like any error of the verifier)
             admitted = self.scheme.admit(principal)
         except VerifierUnavailableError:
             return UNAVAILABLE
-        except Exception as error:  # noqa: BLE001 (a verifier is somebody else's code)
-            say(f"a token could not be verified: {_where(error)}")
+        except Exception as error:  # noqa: BLE001 (a verifier can raise anything)
+            say(f"a token could not be verified: {_describe_error(error)}")
             return UNAVAILABLE
         if isinstance(admitted, Principal) and admitted.expires is not None:
-            self._note(digest, admitted, admitted.expires)
+            self._store(digest, admitted, admitted.expires)
         return admitted
 
-    def _note(self, digest: bytes, principal: Principal, expires: float) -> None:
-        with self._lock:  # several event loops may be here
-            while len(self._known) >= _MOST_KNOWN:
-                self._known.pop(next(iter(self._known)), None)
-            self._known[digest] = min(expires, self._clock() + KNOWN_S), principal
+    def _store(self, digest: bytes, principal: Principal, expires: float) -> None:
+        with self._lock:  # several event loops can run this
+            while len(self._cached) >= _MAX_CACHED:
+                self._cached.pop(next(iter(self._cached)), None)
+            self._cached[digest] = min(expires, self._clock() + CACHE_S), principal
 
 
 def protect(
@@ -164,14 +161,14 @@ def protect(
     scopes: Iterable[str] = (),
 ) -> Authorizer | None:
     """
-    Return what asks for tokens; None if nothing does.
+    Return the authorizer for these settings; None if requests need no token.
 
     Args:
         resource:
-            The URL that clients use, which an issuer makes tokens for.
+            The URL that clients use, which is the audience of an issuer's tokens.
 
         issuer:
-            Who makes tokens. They are JSON Web Tokens unless there is a verifier.
+            The issuer of tokens. They are JSON Web Tokens unless there is a verifier.
 
         token_file:
             A file of tokens.
@@ -180,21 +177,22 @@ def protect(
             Verifies tokens of any other kind.
 
         scopes:
-            What every token has to allow.
+            Scopes that every token must have.
 
     Raises:
-        ValueError: If a URL or scope is not one, if the file cannot be read, or if these do not go together.
+        ValueError: If a URL or a scope is invalid, the file cannot be read, or the settings contradict each
+        other.
 
-        ModuleNotFoundError: If tokens of an issuer are to be verified without the extra ``auth``.
+        ModuleNotFoundError: If an issuer's tokens must be verified and the extra ``auth`` is not installed.
     """
     if token_file is not None and (issuer is not None or verifier is not None):
-        msg = "tokens come from a file, or from somebody else, but not from both"
+        msg = "tokens come from a file or from an issuer, but not from both"
         raise ValueError(msg)
     scheme = BearerScheme(resource, issuer, scopes)
     if verifier is None and token_file is not None:
         verifier = TokenFile(str(token_file))
     if verifier is None and issuer is not None and resource is not None:
-        from promptkit.transports.auth.issuer import Issuer  # it takes the extra
+        from promptkit.transports.auth.issuer import Issuer  # needs the extra
         from promptkit.transports.auth.jwt_verifier import JwtVerifier
 
         verifier = JwtVerifier(Issuer(issuer), resource)
@@ -206,7 +204,9 @@ def protect(
     return None
 
 
-def _where(error: Exception) -> str:
-    """The kind of an error, and where it was raised. Its text is left out: it may quote the token."""
+def _describe_error(error: Exception) -> str:
+    """
+    Return the type of an error and where it was raised, without its message, which could quote the token.
+    """
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {frame.filename}:{frame.lineno}"

@@ -1,5 +1,5 @@
 """
-Bearer tokens, sans I/O: which one a request has, and what is said to one that has none, or a wrong one.
+Bearer tokens, sans I/O: reading the token of a request, and rejecting requests without a valid one.
 
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization,
 https://www.rfc-editor.org/rfc/rfc6750 and https://www.rfc-editor.org/rfc/rfc9728.
@@ -13,21 +13,21 @@ from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import UNSET, UnsetType
 
-from promptkit.language.annotations import scopes_of
+from promptkit.language.annotations import parse_scopes
 from promptkit.protocol.http.head_checks import ENDPOINT
 from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode
 from promptkit.protocol.principals import Principal
 
-#: Where the metadata of a resource is, and what the path of the resource is appended to.
+#: The path of a resource's metadata. The path of the resource is appended to it.
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
 _BEARER: Final = b"bearer "
 
-#: What a token consists of.
+#: The characters of a token.
 _TOKEN_BYTES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
 
-#: No host, path or port holds anything else, and the rest could end a header.
+#: The characters of hosts, ports and paths. Any other character could end a header.
 _URL: Final = re.compile(r"[\w.~:/?#@!$&'()*+,;=%\[\]-]+", re.ASCII)
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
@@ -35,31 +35,31 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 class BearerScheme:
     """
-    Reads tokens, and refuses requests without the right one.
+    Reads tokens from requests, and rejects requests without a valid one.
 
     Args:
         resource:
-            The URL that clients use, which tokens are for; None if no issuer makes tokens for it.
+            The URL that clients use, which is the audience of tokens; None without an issuer.
 
         issuer:
-            Who issues tokens; None if clients cannot get one by themselves.
+            The issuer of tokens; None if clients cannot request one themselves.
 
         scopes:
-            What every token has to allow.
+            Scopes that every token must have.
 
     Attributes:
         documents:
-            The metadata of the resource by each path at which clients look for it, as JSON.
+            The metadata of the resource as JSON, by each path at which clients look for it.
 
     Raises:
-        ValueError: If a URL or a scope is not one, or there is an issuer without a resource.
+        ValueError: If a URL or a scope is invalid, or there is an issuer without a resource.
     """
 
     def __init__(
         self, resource: str | None = None, issuer: str | None = None, scopes: Iterable[str] = ()
     ) -> None:
         self._scopes = tuple(dict.fromkeys(scopes))
-        self._required = scopes_of(self._scopes)
+        self._required = parse_scopes(self._scopes)
         self._metadata: list[str] = []
         self.documents: Mapping[str, bytes] = MappingProxyType({})
         if issuer is not None:
@@ -67,7 +67,7 @@ class BearerScheme:
 
     def _describe(self, resource: str | None, issuer: str) -> None:
         if resource is None:
-            msg = "an issuer makes tokens for one URL: say by which one clients call this server"
+            msg = "an issuer makes tokens for one URL: name the one by which clients call this server"
             raise ValueError(msg)
         parts = urlsplit(secure_url(resource))
         url = f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{parts.path.rstrip('/')}"
@@ -84,106 +84,104 @@ class BearerScheme:
 
     def token(self, head: Head, query: bytes) -> bytes | HttpResponse:
         """
-        Return the token of a request, which may be any bytes, or else the response that refuses it.
+        Return the token of a request, which can be any bytes, or the response that rejects the request.
 
         Args:
             head:
                 The head of the request.
 
             query:
-                What follows the question mark in its URL. There a token is refused, as logs keep URLs.
+                The query string of its URL. A token in it is rejected because logs contain URLs.
         """
         if query and any(name == "access_token" for name, _ in parse_qsl(query.decode("latin-1"))):
             return self._malformed("a token in the URL would be in logs: send it as Authorization: Bearer")
         if b"authorization" in head.repeated:
             return self._malformed("Authorization was sent more than once")
-        sent = head.get(b"authorization")
-        if sent is None:
+        value = head.get(b"authorization")
+        if value is None:
             return self._unauthorized("send a token as Authorization: Bearer TOKEN")
-        if sent[: len(_BEARER)].lower() != _BEARER:
-            if sent.lower() == _BEARER.rstrip():
+        if value[: len(_BEARER)].lower() != _BEARER:
+            if value.lower() == _BEARER.rstrip():
                 return self._malformed("there is no token after Bearer")
             return self._unauthorized("only Authorization: Bearer TOKEN is taken")
-        return sent[len(_BEARER) :].strip(b" ")
+        return value[len(_BEARER) :].strip(b" ")
 
     def text(self, token: bytes) -> str | HttpResponse:
-        """
-        Return a token as text, or the response that refuses it.
-        """
+        """Return a token as text, or the response that rejects it."""
         if not is_token(token):
-            return self._malformed("a token has letters, digits and -._~+/= alone")
+            return self._malformed("a token has only letters, digits and -._~+/=")
         return token.decode()
 
     def admit(self, principal: Principal | None) -> Principal | HttpResponse:
         """
-        Return a principal that may send requests, or the response that refuses the request.
+        Return *principal* if it can send requests, or the response that rejects the request.
 
         Args:
             principal:
-                Who bears the token; None if it is not valid.
+                The bearer of the token; None if the token is not valid.
         """
         if principal is None:
-            said = "this token is not valid here: it is unknown, has expired, or is for another server"
-            return self._unauthorized(said, "invalid_token")
+            message = "this token is not valid here: it is unknown, has expired, or is for another server"
+            return self._unauthorized(message, "invalid_token")
         if self._required <= principal.scopes:
             return principal
         return self.refuse_scopes((), UNSET)
 
     def refuse_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> HttpResponse:
         """
-        Return the response that refuses a request which needs scopes that its token lacks.
+        Return the response that rejects a request whose token lacks scopes.
 
         Args:
             needed:
-                The scopes, besides those that every token has to allow.
+                The scopes that the request needs, in addition to the ones that every token must have.
 
             request_id:
-                The id of the request, if it is a single one.
+                The id of the request, if the message has only one.
         """
         scopes = " ".join(dict.fromkeys((*self._scopes, *sorted(needed))))
-        said = f"this token lacks a scope: needed are {scopes}"
-        return self._refuse(403, said, "insufficient_scope", scopes, request_id)
+        message = f"this token lacks a scope: needed are {scopes}"
+        return self._refuse(403, message, "insufficient_scope", scopes, request_id)
 
-    def _malformed(self, said: str) -> HttpResponse:
-        return self._refuse(400, said, "invalid_request")
+    def _malformed(self, message: str) -> HttpResponse:
+        return self._refuse(400, message, "invalid_request")
 
-    def _unauthorized(self, said: str, error: str | None = None) -> HttpResponse:
-        return self._refuse(401, said, error)
+    def _unauthorized(self, message: str, error: str | None = None) -> HttpResponse:
+        return self._refuse(401, message, error)
 
     def _refuse(
         self,
         status: int,
-        said: str,
+        message: str,
         error: str | None,
         scopes: str | None = None,
         request_id: RequestId | UnsetType = UNSET,
     ) -> HttpResponse:
-        """The error is named only if there was a token: else there is nothing wrong with it."""
-        named = [] if error is None else [f'error="{error}"', f'error_description="{said}"']
+        """Return a response with a challenge. *error* is None for a request without a token."""
+        error_fields = [] if error is None else [f'error="{error}"', f'error_description="{message}"']
         scopes = " ".join(self._scopes) if scopes is None else scopes
-        needed = [f'scope="{scopes}"'] if scopes else []
-        challenge = ", ".join(['Bearer realm="mcp"', *named, *needed, *self._metadata])
+        scope_fields = [f'scope="{scopes}"'] if scopes else []
+        challenge = ", ".join(['Bearer realm="mcp"', *error_fields, *scope_fields, *self._metadata])
         headers = ((b"www-authenticate", challenge.encode()),)
-        return refuse(status, InvalidRequest(said), request_id, headers)
+        return refuse(status, InvalidRequest(message), request_id, headers)
 
 
-#: The response to a request whose token cannot be verified at the moment.
+#: The response to a request while its token cannot be verified.
 UNAVAILABLE: Final = refuse(
     503, InternalError("tokens cannot be verified at the moment: try again later"), headers=(RETRY,)
 )
 
 
 def is_token(text: bytes) -> bool:
-    """Return whether a token has the form that RFC 6750 gives it."""
+    """Return whether a token has the syntax of RFC 6750."""
     return bool(text) and not text.translate(None, _TOKEN_BYTES)
 
 
 def secure_url(text: str) -> str:
     """
-    Return a URL that tokens may depend on: ``https``, or on this machine ``http``.
+    Return *text* if it is an ``https`` URL, or an ``http`` URL of this machine.
 
     Raises:
-        ValueError: If it is none, or has a query or a fragment.
+        ValueError: If it is not, or has a user, a query or a fragment.
     """
     parts = urlsplit(text) if _URL.fullmatch(text) else urlsplit("")
     is_secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)

@@ -1,5 +1,5 @@
 """
-JSON Web Tokens: whether the issuer has signed one for this server, and for whom.
+Verification of JSON Web Tokens: signature, issuer, audience and expiry.
 
 See https://www.rfc-editor.org/rfc/rfc8725 and https://www.rfc-editor.org/rfc/rfc9068.
 """
@@ -20,16 +20,16 @@ from promptkit.protocol.principals import Principal
 from promptkit.standard_error import say
 from promptkit.transports.auth.issuer import Issuer
 
-#: What tokens may be signed with. All of them have a public key: with a shared one, who verifies could
-#: sign, too. A token says which of them it uses, and never that it uses another.
+#: Allowed signature algorithms. All are asymmetric: with a shared key, the verifier could sign tokens as
+#: well. The algorithm that a token names must be the one that it uses.
 ALGORITHMS: Final = frozenset(
     ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 )
 
-#: By how much clocks may differ, in seconds.
+#: Allowed difference between clocks, in seconds.
 LEEWAY_S: Final = 30
 
-#: The types of access tokens. Others, such as those that announce a logout, are not for this use.
+#: The types of access tokens. Other types, such as logout tokens, are rejected.
 _TYPES: Final = frozenset((None, "jwt", "at+jwt", "application/at+jwt"))
 
 
@@ -43,19 +43,19 @@ class _Header(msgspec.Struct):
 _decode_header: Final = msgspec.json.Decoder(_Header).decode
 
 
-class _RefusedError(Exception):
-    """A token is not valid; the text says why, in words of ours alone."""
+class _InvalidTokenError(Exception):
+    """A token is not valid. The message does not quote it."""
 
 
 class _Registry(JWSRegistry):
-    """The algorithms of the library, as far as they are allowed here. What else a header has is ignored."""
+    """The library's algorithms, restricted to `ALGORITHMS`. Unknown header fields are ignored."""
 
     max_header_length = 8192
 
     def get_alg(self, name: str) -> JWSAlgModel:
         if name not in ALGORITHMS:
             msg = "its algorithm is not allowed"
-            raise _RefusedError(msg)
+            raise _InvalidTokenError(msg)
         return self.algorithms[name]
 
 
@@ -68,10 +68,10 @@ class JwtVerifier:
 
     Args:
         issuer:
-            Whose tokens these are.
+            The issuer of the tokens.
 
         audience:
-            Whom they are for: the URL that clients of this server use.
+            Their audience: the URL under which clients reach this server.
 
         clock:
             Returns the time, in seconds since 1970.
@@ -86,77 +86,77 @@ class JwtVerifier:
             aud={"essential": True, "value": audience},
             exp={"essential": True},
         )
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     async def verify(self, token: str) -> Principal | None:
         """
-        Return who bears a token; None if it is not valid. The first time, standard error says why not.
+        Return the principal of a token; None if the token is not valid. Each reason is logged once.
 
         Args:
             token:
                 Any text.
 
         Raises:
-            VerifierUnavailableError: If the issuer cannot be asked for its keys.
+            VerifierUnavailableError: If the issuer's keys cannot be fetched.
         """
         try:
             header = _read_header(token)
             key = await self._issuer.find(header.kid, _REGISTRY.get_alg(header.alg))
             if key is None:
-                self._tell("the issuer has no such key")
+                self._log_once("the issuer has no such key")
                 return None
             claims = jwt.decode(token, key, registry=_REGISTRY).claims
             self._claims.validate(claims)
-            return _principal(claims)
-        except (_RefusedError, JoseError, ValueError, RecursionError) as error:
-            self._tell(_reason(error))
+            return _to_principal(claims)
+        except (_InvalidTokenError, JoseError, ValueError, RecursionError) as error:
+            self._log_once(_describe_error(error))
             return None
 
-    def _tell(self, reason: str) -> None:
-        """Say why tokens are refused, once: an operator needs it, and clients send many."""
-        if reason not in self._told:
-            self._told.add(reason)
-            say(f"a token was refused: {reason}. This is said once")
+    def _log_once(self, reason: str) -> None:
+        """Log why a token is rejected, once per reason: clients send invalid tokens repeatedly."""
+        if reason not in self._logged:
+            self._logged.add(reason)
+            say(f"a token was refused: {reason}. This is reported once")
 
 
 def _read_header(token: str) -> _Header:
-    encoded, _, rest = token.partition(".")
-    if rest.count(".") != 1:
-        msg = "it is no signed JSON Web Token"
-        raise _RefusedError(msg)
+    encoded, _, remainder = token.partition(".")
+    if remainder.count(".") != 1:
+        msg = "it is not a signed JSON Web Token"
+        raise _InvalidTokenError(msg)
     try:
         header = _decode_header(urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
     except (ValueError, RecursionError):
         msg = "its header cannot be read"
-        raise _RefusedError(msg) from None
+        raise _InvalidTokenError(msg) from None
     kind = header.typ and header.typ.lower()
     if kind not in _TYPES or header.crit is not UNSET:
         msg = "it is of a kind that is not for this use"
-        raise _RefusedError(msg)
+        raise _InvalidTokenError(msg)
     return header
 
 
-def _principal(claims: dict[str, Any]) -> Principal:
-    person = claims.get("sub")
-    subject = person or claims.get("client_id") or claims.get("azp")
+def _to_principal(claims: dict[str, Any]) -> Principal:
+    user = claims.get("sub")
+    subject = user or claims.get("client_id") or claims.get("azp")
     if not isinstance(subject, str):
-        msg = "it does not say whose it is (sub)"
-        raise _RefusedError(msg)
+        msg = "it has no subject (sub)"
+        raise _InvalidTokenError(msg)
     scopes = claims.get("scope", claims.get("scp", ""))
     if isinstance(scopes, list):
         scopes = [scope for scope in scopes if isinstance(scope, str)]
     elif not isinstance(scopes, str):
         scopes = ""
     try:
-        return Principal(subject, scopes, min(claims["exp"], 2**53) + LEEWAY_S, program=not person)
+        return Principal(subject, scopes, min(claims["exp"], 2**53) + LEEWAY_S, program=not user)
     except ValueError:
-        msg = "what it says of whose it is (sub) is no text"
-        raise _RefusedError(msg) from None
+        msg = "its subject (sub) is not a string"
+        raise _InvalidTokenError(msg) from None
 
 
-def _reason(error: Exception) -> str:
-    """Why a token is refused. Nothing of the token is in it, but for the names of claims we know."""
-    if isinstance(error, _RefusedError):
+def _describe_error(error: Exception) -> str:
+    """Return why a token is rejected, without its content."""
+    if isinstance(error, _InvalidTokenError):
         return str(error)
     if isinstance(error, ExpiredTokenError):
         return "it has expired"
@@ -168,7 +168,7 @@ def _reason(error: Exception) -> str:
 _CLAIMS: Final = {
     "iss": "it is of another issuer (iss)",
     "aud": "it is for another server (aud)",
-    "exp": "it does not say when it expires (exp)",
+    "exp": "it has no expiry (exp)",
     "nbf": "it is not valid yet (nbf)",
     "iat": "it was issued in the future (iat)",
 }

@@ -1,4 +1,4 @@
-"""A file of tokens, for small teams: who bears which one."""
+"""A file of tokens with the name of each bearer, for small teams."""
 
 import time
 from collections.abc import Callable
@@ -10,98 +10,99 @@ from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth.bearer_header import is_token
 from promptkit.transports.secret_files import InvalidSecretsError, SecretFile
 
-#: Shorter tokens could be guessed. `secrets.token_urlsafe` makes longer ones.
+#: Minimum length: shorter tokens could be guessed. `secrets.token_urlsafe` makes longer ones.
 MIN_TOKEN: Final = 32
 
-#: How long tokens are valid after the file was read, in seconds: while it is written, it may be unreadable.
+#: How long tokens stay valid after the file was last read, in seconds: while it is being written, it can be
+#: unreadable.
 VALID_S: Final = 5.0
 
 
 def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
     """
-    Return the SHA-256 digest of each token in a text, and who bears it.
+    Return the SHA-256 digest and the principal of each token in a text.
 
     Args:
         text:
-            A name, a token and any scopes on each line, with blanks between them. A name may come several
-            times. What follows a ``#`` is a comment.
+            One token per line: a name, the token and any scopes, separated by blanks. A name can have several
+            lines. Text after a ``#`` is a comment.
 
     Raises:
-        InvalidSecretsError: If one cannot be read, could be guessed, or comes twice. Its `rest` is what
-            others say: a slip keeps nobody else out, and lets in nobody who is in the file no more.
+        InvalidSecretsError: If a token cannot be read, could be guessed, or is repeated. Its `valid` holds
+            the other tokens, so that a typo neither locks out other callers nor readmits removed ones.
     """
-    found: dict[bytes, Principal] = {}
-    faults = []
+    principals: dict[bytes, Principal] = {}
+    errors = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not (words := line.partition("#")[0].split()):
             continue
-        fault = _fault(words)
-        digest = b"" if fault else sha256(words[1].encode()).digest()
-        if digest in found:
-            fault = "this token stands on another line, too: everybody needs one of their own"
-        if fault:
-            faults.append(f"line {number}: {fault}")
+        message = _find_error(words)
+        digest = b"" if message else sha256(words[1].encode()).digest()
+        if digest in principals:
+            message = "this token is on another line, too: every principal needs a different one"
+        if message:
+            errors.append(f"line {number}: {message}")
         else:
-            found[digest] = Principal(words[0], words[2:])
-    if faults:
-        error = InvalidSecretsError(faults[0])
-        error.rest = tuple(found.items()) or None
+            principals[digest] = Principal(words[0], words[2:])
+    if errors:
+        error = InvalidSecretsError(errors[0])
+        error.valid = tuple(principals.items()) or None
         raise error
-    return tuple(found.items())
+    return tuple(principals.items())
 
 
-def _fault(words: list[str]) -> str | None:
+def _find_error(words: list[str]) -> str | None:
     if len(words) == 1:
-        return "there is one word: write a name, a token and any scopes, with blanks between them"
+        return "the line has one word: write a name, a token and any scopes, separated by blanks"
     if not is_token(words[1].encode(errors="surrogateescape")):
-        return "the second word is no token: one has letters, digits and -._~+/= alone"
-    if (size := len(words[1].rstrip("="))) < MIN_TOKEN:  # what fills up base64 is no secret
+        return "the second word is not a token: a token has only letters, digits and -._~+/="
+    if (size := len(words[1].rstrip("="))) < MIN_TOKEN:  # the padding of base64 is not secret
         return f"the token has {size} characters and could be guessed: it needs {MIN_TOKEN}"
     if any("\udc80" <= character <= "\udcff" for character in words[0]):
-        return "the name is no UTF-8: write the file in that encoding"
+        return "the name is not UTF-8: save the file in that encoding"
     return None
 
 
 class TokenFile:
     """
-    Verifies the tokens of a file. The file is read again and again: who is taken out of it is let in no more.
+    Verifies the tokens of a file, which is read again while it is used: removed tokens lose access.
 
     Args:
         path:
-            The file. On POSIX, nobody but its owner and group may have access, and its group may only read.
+            The file. On POSIX, only its owner and its group may have access, and the group only to read.
 
         clock:
-            Returns a time that never goes back, in seconds.
+            Returns a monotonic time, in seconds.
 
     Raises:
-        InvalidSecretsError: If it cannot be read, holds no token, or if others may read, change or replace
-            it.
+        InvalidSecretsError: If it cannot be read, holds no token, or can be read, changed or replaced by
+            other users.
     """
 
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
-        until_mended = f"{VALID_S:g} s after it was read last, nobody is let in until this is mended"
-        self._file = SecretFile(path, "tokens", read_tokens, until_mended, clock)
+        consequence = f"{VALID_S:g} s after it was last read, all requests are refused until this is fixed"
+        self._file = SecretFile(path, "tokens", read_tokens, consequence, clock)
         if not self._file.current():
             msg = f"{path}: there is no token: write a name and a token on each line"
             raise InvalidSecretsError(msg)
 
     def verify(self, token: str) -> Principal | None:
         """
-        Return who bears a token; None if it is not in the file.
+        Return the principal of a token; None if the token is not in the file.
 
         Args:
             token:
                 Any text.
 
         Raises:
-            VerifierUnavailableError: If no line of the file could be read for some seconds.
+            VerifierUnavailableError: If the file has been unreadable for some seconds.
         """
         tokens = self._file.current()
         if self._file.stale_for > VALID_S:
             raise VerifierUnavailableError
         digest, bearer = sha256(token.encode()).digest(), None
-        # All are compared, each in constant time: how long this takes says nothing about any of them.
-        for known, principal in tokens:
-            if compare_digest(known, digest):
+        # Compare all of them, each in constant time, so that timing reveals nothing.
+        for known_digest, principal in tokens:
+            if compare_digest(known_digest, digest):
                 bearer = principal
         return bearer

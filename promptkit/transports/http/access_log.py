@@ -1,4 +1,4 @@
-"""The access log: a line on standard error for each HTTP request, also for one that is refused."""
+"""The access log: one line on standard error for each HTTP request, including rejected ones."""
 
 import json
 import time
@@ -14,18 +14,18 @@ from promptkit.transports.http.settings import Event, Receive, Scope, Send
 
 class LoggedApplication(Application):
     """
-    Serves a catalog over HTTP, and logs each request as ``logfmt`` has it.
+    Serves a catalog over HTTP and logs each request in the ``logfmt`` format.
 
-    A line holds nothing of a body, of the query of a URL, or of the fields of a head: so neither an argument
-    nor a token. The status is 499 where the client was gone before there was any. A request over a limit has
-    status 200, and the code of its error.
+    A line contains neither the body, nor the query of the URL, nor header fields, and so neither arguments
+    nor tokens. The status is 499 if the client disconnected before the response. A request over a limit has
+    status 200 and the code of its error.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI wants it, and log it."""
-        begun, status, size, code = time.perf_counter(), 499, 0, ""
+        """Answer one ASGI request and log it."""
+        started, status, size, code = time.perf_counter(), 499, 0, ""
 
-        async def counted(event: Event) -> None:
+        async def send_and_count(event: Event) -> None:
             nonlocal status, size, code
             if event.get("status") == HTTPStatus.OK and any(name == RETRY[0] for name, _ in event["headers"]):
                 code = f" code={TooManyRequests.code}"
@@ -34,12 +34,12 @@ class LoggedApplication(Application):
             await send(event)
 
         try:
-            await super().__call__(scope, receive, counted)
+            await super().__call__(scope, receive, send_and_count)
         finally:
             address = scope["client"][0] if scope.get("client") else "-"
             path = json.dumps(shortened(scope["path"]))  # ASCII only: no line end, no control sequence
-            took = (time.perf_counter() - begun) * 1000
+            elapsed = (time.perf_counter() - started) * 1000
             say(
                 f"access address={address} method={scope['method']} path={path} "
-                f"status={status}{code} bytes={size} ms={took:.1f}"
+                f"status={status}{code} bytes={size} ms={elapsed:.1f}"
             )

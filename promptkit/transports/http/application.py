@@ -1,5 +1,5 @@
 """
-The ASGI application: heads and bodies go to the threads of the server, and their replies to the clients.
+The ASGI application: passes requests to the server's threads, and their replies to the clients.
 
 See https://asgi.readthedocs.io/en/latest/specs/www.html.
 """
@@ -26,11 +26,11 @@ from promptkit.server.server import SharedServer
 from promptkit.transports.http.channel import (
     HttpChannel,
     Inbox,
-    Sent,
+    Outgoing,
+    PendingRequests,
     StreamEvent,
-    UnansweredRequests,
+    discard,
     drop_body,
-    nowhere,
 )
 from promptkit.transports.http.settings import Receive, Scope, Send, Settings
 from promptkit.version import VERSION
@@ -38,7 +38,7 @@ from promptkit.version import VERSION
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
 
-#: One field of a head.
+#: A header field.
 Field: TypeAlias = tuple[bytes, bytes]
 
 _EVENTS: Final = (
@@ -46,11 +46,11 @@ _EVENTS: Final = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
-#: What somebody is sent who was asked for a token is not for others.
+#: Responses to requests with a token must not be cached.
 _PRIVATE: Final = (b"cache-control", b"no-store")
 _HEALTH: Final = ("/healthz", "/readyz")
 
-#: The text format of Prometheus, which each of its versions reads.
+#: The text format of Prometheus, which all of its versions read.
 _PLAIN: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -58,32 +58,32 @@ class Application:
     """
     Serves a catalog over HTTP, as an ASGI application.
 
-    It needs no lifespan, and works in any number of event loops. It starts no thread until its first request,
-    so that processes can be forked before that.
+    It does not need lifespan events, and works in any number of event loops. No thread starts before the
+    first request, so that the process can fork until then.
 
     Args:
         catalog:
-            What is served.
+            The catalog to serve.
 
         settings:
-            How.
+            The settings of the server.
 
         on_start:
-            Called with `replace` and `is_idle` once its threads are started.
+            Called with `replace` and `is_idle` once the threads have started.
 
     Attributes:
         draining:
-            Whether the process is about to end: then it is no longer ready. Connections end as their server
-            has it.
+            Whether the process is shutting down and reports that it is not ready. Closing connections is up
+            to the server that runs the application.
 
-        body_within:
-            How long a body may take to arrive, in seconds.
+        body_timeout:
+            Maximum time for a body to arrive, in seconds.
 
-        comment_every:
-            How often something is said on a stream, in seconds.
+        comment_interval:
+            Keep-alive interval of streams, in seconds.
 
     Raises:
-        ValueError: If an origin is not one, or a key is too short.
+        ValueError: If an origin is invalid, or a key is too short.
     """
 
     def __init__(
@@ -93,17 +93,17 @@ class Application:
         on_start: Callable[[Callable[[Catalog], None], Callable[[], bool]], object] = lambda *_: None,
     ) -> None:
         self.draining = False
-        self.body_within, self.comment_every = 10.0, 15.0
+        self.body_timeout, self.comment_interval = 10.0, 15.0
         self._catalog = catalog
         self._settings = settings
         self._on_start = on_start
         self._authorizer = authorizer = settings.authorizer
         self._metrics = settings.metrics
-        self._counting = [one for one in (settings.telemetry, settings.metrics) if one is not None]
-        self._readable: dict[str, Callable[[Head, Scope], Awaitable[HttpResponse]]] = {}
-        self._readable |= dict.fromkeys(_HEALTH, self._health)
+        self._counters = [each for each in (settings.telemetry, settings.metrics) if each is not None]
+        self._routes: dict[str, Callable[[Head, Scope], Awaitable[HttpResponse]]] = {}
+        self._routes |= dict.fromkeys(_HEALTH, self._health)
         if settings.metrics is not None:
-            self._readable["/metrics"] = partial(self._scrape, settings.metrics)
+            self._routes["/metrics"] = partial(self._scrape, settings.metrics)
         self._identity = ServerInfo(settings.name, VERSION)
         self._ring = KeyRing(settings.keys, settings.name, settings.own_key)
         documents = MappingProxyType({}) if authorizer is None else authorizer.scheme.documents
@@ -111,11 +111,11 @@ class Application:
         self._endpoint = Endpoint(self._identity, Sessions(self._ring), settings.limits)
         self._inbox = Inbox(self._endpoint)
         self._server: SharedServer | None = None
-        self._open: UnansweredRequests | None = None
+        self._open: PendingRequests | None = None
         self._lock = Lock()
 
     def replace(self, catalog: Catalog) -> None:
-        """Serve another catalog from now on, and tell the clients what has changed."""
+        """Serve another catalog from now on, and notify clients of the changes."""
         server = self.start()
         server.replace(catalog)
         self._offer(server)
@@ -123,18 +123,18 @@ class Application:
             self._metrics.reloaded()
 
     def is_idle(self) -> bool:
-        """Return whether no request has come for a second."""
+        """Return whether the last request was more than a second ago."""
         return self._server is None or self._server.is_idle
 
     def start(self) -> SharedServer:
-        """Start the threads of the server, unless they are. The process must not be forked after this."""
+        """Start the server's threads, if needed. The process must not fork afterwards."""
         with self._lock:
             if self._server is not None:
                 return self._server
             settings = self._settings
             server = SharedServer(
                 self._catalog,
-                nowhere,
+                discard,
                 identity=self._identity,
                 page_size=settings.page_size,
                 tools=settings.tools,
@@ -158,7 +158,7 @@ class Application:
 
     def close(self, grace: float) -> None:
         """
-        End all streams, and answer every request that is not answered yet.
+        End all streams, and answer all pending requests.
 
         Args:
             grace:
@@ -168,32 +168,32 @@ class Application:
         if self._server is not None:
             self._server.close(grace)
         self._inbox.refuse_rest()
-        for one in self._counting:
-            one.close()
+        for counter in self._counters:
+            counter.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI wants it."""
+        """Answer one ASGI request."""
         if scope["type"] != "http":
             await self._serve_other(scope, receive, send)
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
-        found = await self._check(head, scope)
-        if isinstance(found, HttpResponse):
-            # A client that expects 100 (Continue) sends no body after a refusal: some servers then take the
-            # next request for the body.
-            is_read = b"expect" not in head.fields and await drop_body(receive, self.body_within)
-            await self._refuse(head, found, send, () if is_read or CLOSE in found.headers else (CLOSE,))
+        checked = await self._check(head, scope)
+        if isinstance(checked, HttpResponse):
+            # A client that expects 100 (Continue) sends no body after an error, but some servers then parse
+            # its next request as the body.
+            is_read = b"expect" not in head.fields and await drop_body(receive, self.body_timeout)
+            await self._refuse(head, checked, send, () if is_read or CLOSE in checked.headers else (CLOSE,))
             return
-        siblings = self._open_requests()
-        channel = HttpChannel(head, receive, siblings)
+        pending = self._pending_requests()
+        channel = HttpChannel(head, receive, pending)
         channel.client = scope.get("client")
         private: Iterable[Field] = ()
-        if found is not None:
-            channel.principal, private = found, (_PRIVATE,)
-        siblings.begin(channel)
+        if checked is not None:
+            channel.principal, private = checked, (_PRIVATE,)
+        pending.begin(channel)
         try:
             body = await channel.read_body(self._settings.body_limit)
-            reply: Sent | None
+            reply: Outgoing | None
             if isinstance(body, bytes):
                 channel.body = body
                 self._inbox.put(channel)
@@ -207,22 +207,24 @@ class Application:
             elif reply is not None:
                 await self._stream(channel, reply, send)
         finally:
-            siblings.end(channel)
-            if not channel.is_over:
+            pending.end(channel)
+            if not channel.is_answered:
                 self._drop(channel)
 
     async def _check(self, head: Head, scope: Scope) -> HttpResponse | Principal | None:
-        """Return the response to a request whose body is not used; else its principal, if known."""
+        """
+        Return the response to a request whose body is not needed, or the principal of the request, if known.
+        """
         if (refused := check_framing(head)) is not None:
             return refused
-        if head.path in self._readable:
-            return await self._readable[head.path](head, scope)
+        if head.path in self._routes:
+            return await self._routes[head.path](head, scope)
         if (response := self._guard.check(head)) is not None or self._authorizer is None:
             return response
         return await self._authorizer.check(head, scope.get("query_string", b""))
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Start and end with the process; there are no web sockets."""
+        """Handle lifespan events, and reject web sockets."""
         if scope["type"] != "lifespan":
             await send({"type": "websocket.close", "code": 1000})
             return
@@ -234,24 +236,24 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _refuse(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
-        """Send a response that is no reply of the server."""
+        """Send a response that does not come from the server's threads."""
         if response.status >= 400 and head.path not in _HEALTH:
-            for one in self._counting:
-                one.refused(response.status)
+            for counter in self._counters:
+                counter.refused(response.status)
         await self._send(head, response, send, fields)
 
     async def _send(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
-        """Send a response, with more *fields* in its head."""
+        """Send a response with additional header *fields*."""
         headers = [*response.headers, *fields]
-        if response.status != 204:  # which has no body, not even an empty one
+        if response.status != 204:  # 204 must have no content-length
             headers.append((b"content-length", b"%d" % len(response.body)))
         if b"origin" in head.fields:
             headers += self._guard.cors(head)
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 
-    async def _stream(self, channel: HttpChannel, reply: Sent | None, send: Send) -> None:
-        """Send a stream of events, up to the reply."""
+    async def _stream(self, channel: HttpChannel, reply: Outgoing | None, send: Send) -> None:
+        """Send a stream of events that ends with the reply."""
         channel.is_streamed = True
         headers = [*_EVENTS, *self._guard.cors(channel.head)]
         try:
@@ -266,18 +268,20 @@ class Application:
             if isinstance(reply, Reply):
                 await send({"type": "http.response.body", "body": _events(reply.line)})
         except asyncio.CancelledError:
-            if not channel.was_given_up():  # a client that does not read may hold up `send` for ever
+            if not channel.was_aborted():  # a client that does not read may block `send` indefinitely
                 raise
 
     async def _has_ended(self, channel: HttpChannel) -> bool:
-        """Whether a stream of changes was opened with a token that is no longer valid, or allows others."""
+        """
+        Return whether a stream of changes must end because its token has expired or has other scopes now.
+        """
         if self._authorizer is None or channel.principal is None:
             return False
         listens = any(request.method == "subscriptions/listen" for request in channel.requests)
         return listens and not await self._authorizer.still_admits(channel.head, channel.principal)
 
     def _drop(self, channel: HttpChannel) -> None:
-        """Stop the work for a client that is gone."""
+        """Cancel the work for a client that has disconnected."""
         channel.gone = True
         server = self.start()
         for request in channel.requests:
@@ -285,7 +289,9 @@ class Application:
         channel.requests = ()
 
     async def _health(self, head: Head, _scope: Scope) -> HttpResponse:
-        """Say that the process lives, or whether it is ready; to who has the keys, also for which catalog."""
+        """
+        Answer a liveness or readiness probe. With shared keys, readiness includes a digest of the catalog.
+        """
         if head.method not in ("GET", "HEAD"):
             return HttpResponse(405, headers=((b"allow", b"GET, HEAD"),))
         if head.path == "/healthz":
@@ -297,53 +303,53 @@ class Application:
             return HttpResponse(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
         ready: dict[str, Any] = {"status": "ready", "errors": self._settings.faulty()}
         if self._ring.is_shared:
-            digest = await asyncio.to_thread(lambda: server.snapshot.digest)  # it may take a while
-            # It covers what is hidden, and nobody asks for a token here: who guesses must not learn it.
+            digest = await asyncio.to_thread(lambda: server.snapshot.digest)  # can be slow
+            # The digest covers hidden prompts and is public, so it is keyed against guessing.
             ready["catalog"] = self._ring.digest("catalog", digest.encode())
         return HttpResponse(200, encode(ready), (JSON_BODY,))
 
     async def _scrape(self, metrics: "Metrics", head: Head, scope: Scope) -> HttpResponse:
-        """Answer Prometheus. Metrics name prompts, so who reads them is asked for what all clients are."""
+        """Answer Prometheus. Metrics contain names of prompts, so a scrape needs a token like any request."""
         if (refused := self._guard.check_reading(head)) is not None:
             return refused
         if self._authorizer is not None:
-            found = await self._authorizer.check(head, scope.get("query_string", b""))
-            if isinstance(found, HttpResponse):
-                return found
+            result = await self._authorizer.check(head, scope.get("query_string", b""))
+            if isinstance(result, HttpResponse):
+                return result
         text = await asyncio.to_thread(metrics.text, self._settings.faulty())
         return HttpResponse(200, text, (_PLAIN, _PRIVATE))
 
-    def _open_requests(self) -> UnansweredRequests:
-        """Those of this event loop."""
+    def _pending_requests(self) -> PendingRequests:
+        """Return the pending requests of the running event loop."""
         loop = asyncio.get_running_loop()
-        found = self._open
-        if found is None or found.loop is not loop:
+        pending = self._open
+        if pending is None or pending.loop is not loop:
             self.start()
-            found = self._open = UnansweredRequests(
+            pending = self._open = PendingRequests(
                 loop,
-                held=self._settings.limits.held,
-                body_within=self.body_within,
-                comment_every=self.comment_every,
+                max_bytes=self._settings.limits.held,
+                body_timeout=self.body_timeout,
+                comment_interval=self.comment_interval,
             )
-        return found
+        return pending
 
 
 def _observers(settings: Settings) -> list[Observer]:
-    """What is notified of each request. Each process opens the audit by itself."""
-    observers: list[Observer] = [one for one in (settings.telemetry, settings.metrics) if one is not None]
+    """Return the observers of requests. Each process opens the audit itself."""
+    observers: list[Observer] = [each for each in (settings.telemetry, settings.metrics) if each is not None]
     if settings.audit is not None:
         observers.insert(0, Audit(settings.audit))
     return observers
 
 
 def _path(scope: Scope) -> str:
-    """The path within the application, which may be mounted somewhere."""
+    """Return the path relative to the mount point of the application."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     if not root or not (root := root.rstrip("/")) or not path.startswith(root):
         return path
-    rest = path[len(root) :]
-    return rest if rest.strip("/") else ENDPOINT
+    inner = path[len(root) :]
+    return inner if inner.strip("/") else ENDPOINT
 
 
 def _events(lines: bytes) -> bytes:

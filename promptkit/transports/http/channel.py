@@ -1,4 +1,4 @@
-"""Channels: posted messages, whose bodies event loops read, and whose replies the server's threads send."""
+"""Channels between event loops, which read posted messages, and the server's threads, which answer them."""
 
 import asyncio
 from collections import deque
@@ -19,151 +19,153 @@ from promptkit.protocol.principals import Principal
 from promptkit.standard_error import say
 from promptkit.transports.http.settings import Receive
 
-#: How much may wait for a client that does not read its stream: lines, and bytes.
+#: Limits of the queue for a client that does not read its stream, in lines and in bytes.
 _MAX_LINES: Final = 1024
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
-#: How much is read of a body that is too long or refused, and dropped. If the server hung up at once, most
-#: clients would see a broken connection instead of the reply.
+#: How much of an oversized or rejected body is read and dropped. If the server closed the connection right
+#: away, most clients would see a broken connection instead of the response.
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
 
-#: How often open requests are looked at, in seconds, so that none needs a timer.
-_LOOK_EVERY_S: Final = 0.1
+#: Interval of the sweep over pending requests, in seconds, which replaces a timer for each.
+_SWEEP_EVERY_S: Final = 0.1
 
-#: How long a reply may take until it is watched whether the client still waits for it, in seconds.
+#: Time after which a pending request is watched for a disconnect, in seconds.
 _WATCH_AFTER_S: Final = 0.05
 
-#: The size of a large reply, in bytes, and how many seconds after it free memory is returned to the system:
-#: by then most clients have read the reply.
+#: The size of a large reply, in bytes, and the delay after which free memory is returned to the system, in
+#: seconds: most clients have read the reply by then.
 _LARGE_REPLY: Final = 1024 * 1024
 _TRIM_AFTER_S: Final = 5.0
 
 
 class StreamEvent(Struct, gc=False):
-    """A line that comes before the reply; ``b""`` if it only shows that the stream is alive."""
+    """A line sent before the reply; ``b""`` is a keep-alive comment."""
 
     line: bytes
 
 
-#: What is sent to a client.
-Sent: TypeAlias = Reply | StreamEvent | HttpResponse
+#: A message to a client.
+Outgoing: TypeAlias = Reply | StreamEvent | HttpResponse
 
 
 class HttpChannel:
     """
-    One posted message, and the channel to which replies to it go.
+    One posted message, and the channel for its replies.
 
     Args:
         head:
             The head of the request.
 
         receive:
-            Returns what else comes from the client.
+            Returns the next ASGI event from the client.
 
-        siblings:
-            The open requests of the event loop on which the client waits.
+        pending:
+            The pending requests of the event loop that serves the client.
 
     Attributes:
         client:
-            The client's address and port, if the server knows them.
+            The client's address and port, if known.
 
         body:
-            The whole body, once it has arrived.
+            The complete body, once it has arrived.
 
         principal:
-            Who sends it; None if nobody asked.
+            The principal of the request; None without authorization.
 
         requests:
-            The requests in it, until they are answered or dropped: they hold this channel, and Python's
-            garbage collector does not look into requests.
+            The requests in the message, until they are answered or dropped. They refer back to this channel,
+            and the garbage collector does not traverse requests.
 
         modern:
-            Whether these name their revision.
+            Whether the requests name their protocol revision.
 
         gone:
-            Whether the client is gone.
+            Whether the client has disconnected.
 
-        is_over:
-            Whether nothing more will be said to it.
+        is_answered:
+            Whether the final reply has been sent.
 
         is_read:
-            Whether the body is read, or nothing more of it.
+            Whether the body is no longer being read.
 
         is_streamed:
-            Whether its reply is a stream of events.
+            Whether the reply is a stream of events.
 
         task:
-            The task that reads the body, and sends the reply.
+            The task that reads the body and sends the reply.
 
         watch:
-            The task that waits for the client to go away.
+            The task that waits for a disconnect.
 
-        held:
-            How many bytes its body takes.
+        reserved:
+            Number of bytes reserved for the body.
 
         since:
-            When the client began to wait for what it waits for now, by the clock of the event loop.
+            The start of the current wait, in the time of the event loop.
     """
 
-    # These are what most requests never change, so none pays for them.
+    # Defaults on the class, because most requests never change them.
     client: Sequence[Any] | None = None
     body = b""
     principal: Principal | None = None
     requests: Sequence[Request] = ()
-    held = 0
-    modern = gone = is_over = is_read = is_streamed = False
+    reserved = 0
+    modern = gone = is_answered = is_read = is_streamed = False
     task: asyncio.Task[object] | None = None
     watch: asyncio.Task[None] | None = None
     since = 0.0
-    _queue: deque[Sent] | None = None
-    _bytes = 0
-    _is_given_up = False
-    _waiter: "asyncio.Future[Sent | None] | None" = None
+    _queue: deque[Outgoing] | None = None
+    _queued_bytes = 0
+    _is_aborted = False
+    _waiter: "asyncio.Future[Outgoing | None] | None" = None
 
-    def __init__(self, head: Head, receive: Receive, siblings: "UnansweredRequests") -> None:
+    def __init__(self, head: Head, receive: Receive, pending: "PendingRequests") -> None:
         self.head = head
         self.receive = receive
-        self._siblings = siblings
+        self._pending = pending
 
-    # What follows is called by the threads of the server.
+    # Called on the server's threads.
 
     @property
     def address(self) -> str | None:
-        """The client's address without its port, if the server knows it."""
+        """The client's address without its port, if known."""
         return None if self.client is None else str(self.client[0])
 
     @property
     def subject(self) -> str:
-        """Whose requests are counted together: those of one principal, else of one address."""
+        """The key under which requests are counted: the principal, or without one the address."""
         return (self.address or "") if self.principal is None else self.principal.identity
 
-    def fitting(self, _request_id: RequestId, reply: Reply) -> Reply:
+    def fit_reply(self, _request_id: RequestId, reply: Reply) -> Reply:
         """Return *reply*: it has no limit but its own."""
         return reply
 
     def add(self, reply: Reply) -> bytes:
-        """Send the reply, and nothing after it."""
+        """Send the final reply."""
         self.requests = ()
         self.respond(reply)
         return b""
 
     def sender(self, _send: Send) -> Send:
-        """Return what sends a line before the reply, if the client takes a stream."""
+        """
+        Return a function that sends lines before the reply, or `discard` if the client accepts no stream.
+        """
         _, takes_stream = accepts(self.head.get(b"accept") or b"*/*")
-        return self._send_event if takes_stream else nowhere
+        return self._send_event if takes_stream else discard
 
     def respond(self, reply: Reply | HttpResponse) -> None:
-        """Send the last that is said to the client."""
-        self.is_over = True
-        self._siblings.put(self, reply)
+        """Send the final reply or response."""
+        self.is_answered = True
+        self._pending.put(self, reply)
 
     def _send_event(self, line: bytes) -> None:
-        self._siblings.put(self, StreamEvent(line))
+        self._pending.put(self, StreamEvent(line))
 
-    # What follows is called on the event loop.
+    # Called on the event loop.
 
     async def read_body(self, limit: int) -> bytes | HttpResponse | None:
-        """Return the body, or the response that refuses it; None if the client is gone."""
+        """Return the body, or the response that rejects it; None if the client has disconnected."""
         pieces: list[bytes] = []
         size, more, fits = 0, True, True
         try:
@@ -174,19 +176,19 @@ class HttpChannel:
                 piece: bytes = event.get("body", b"")
                 more = event.get("more_body", False)
                 size += len(piece)
-                fits = fits and size <= limit and self._siblings.budget.reserve(len(piece), self.held)
+                fits = fits and size <= limit and self._pending.budget.reserve(len(piece), self.reserved)
                 if fits:
-                    self.held += len(piece)
+                    self.reserved += len(piece)
                     pieces.append(piece)
                 else:
                     pieces.clear()
                     self.release()
         except asyncio.CancelledError:
-            if not self.was_given_up():
+            if not self.was_aborted():
                 raise
             msg = "the body of the request did not arrive in time"
             return refuse(408, InvalidRequest(msg), headers=(CLOSE,))
-        except Exception:  # noqa: BLE001 (the server that runs this application decides what it raises)
+        except Exception:  # noqa: BLE001 (ASGI servers raise errors of any type)
             return refuse(400, InvalidRequest("the body of the request cannot be read"), headers=(CLOSE,))
         finally:
             self.is_read = True
@@ -194,62 +196,64 @@ class HttpChannel:
             msg = f"the body of a request has at most {limit:,} bytes"
             return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
         if not fits:
-            msg = "the bodies of other requests take all the memory there is for them: try again later"
+            msg = "the memory for request bodies is in use: try again later"
             return refuse(503, TooManyRequests(msg), headers=(RETRY,))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def release(self) -> None:
-        """Give back the bytes that the body takes."""
-        self._siblings.budget.release(self.held)
-        self.held = 0
+        """Release the memory reserved for the body."""
+        self._pending.budget.release(self.reserved)
+        self.reserved = 0
 
-    def next(self) -> "asyncio.Future[Sent | None]":
-        """Return what waits for what is said next; that is None if the client is gone."""
-        waiter = self._waiter = self._siblings.loop.create_future()
+    def next(self) -> "asyncio.Future[Outgoing | None]":
+        """
+        Return a future for the next message to the client, which is None once the client has disconnected.
+        """
+        waiter = self._waiter = self._pending.loop.create_future()
         if self.gone:
             self._wake(None)
         elif self._queue:
             reply = self._queue.popleft()
             if isinstance(reply, StreamEvent):
-                self._bytes -= len(reply.line)
+                self._queued_bytes -= len(reply.line)
             self._wake(reply)
         return waiter
 
-    def take(self, reply: Sent) -> None:
-        """Take what is to be sent. A client that does not read is given up."""
+    def take(self, reply: Outgoing) -> None:
+        """Queue a message to the client. A client that does not read its stream is disconnected."""
         if isinstance(reply, Reply) and len(reply.line) >= _LARGE_REPLY:
-            self._siblings.trim_later()
+            self._pending.trim_later()
         if self._wake(reply):
             return
         if self._queue is None:
             self._queue = deque()
         if isinstance(reply, StreamEvent):
-            self._bytes += len(reply.line)
-            if len(self._queue) >= _MAX_LINES or self._bytes > _MAX_BYTES:
+            self._queued_bytes += len(reply.line)
+            if len(self._queue) >= _MAX_LINES or self._queued_bytes > _MAX_BYTES:
                 if not self.gone and self.is_streamed:
-                    self.give_up()
-                self.leave()
+                    self.abort()
+                self.disconnect()
                 return
         self._queue.append(reply)
 
-    def leave(self) -> None:
-        """Note that the client is gone. `next` returns None from now on."""
+    def disconnect(self) -> None:
+        """Mark the client as disconnected. `next` returns None from now on."""
         self.gone = True
         self._queue = None
         self._wake(None)
 
-    def give_up(self) -> None:
-        """Cancel the task: it would wait for the client for ever."""
-        if self.task is not None and not self._is_given_up:
-            self._is_given_up = True
+    def abort(self) -> None:
+        """Cancel the task, which may wait for the client indefinitely."""
+        if self.task is not None and not self._is_aborted:
+            self._is_aborted = True
             self.task.cancel()
 
-    def was_given_up(self) -> bool:
-        """Whether the task was cancelled by `give_up`, and by nobody else. It may go on then."""
-        return self._is_given_up and self.task is not None and self.task.uncancel() == 0
+    def was_aborted(self) -> bool:
+        """Return whether only `abort` has cancelled the task, which can then continue."""
+        return self._is_aborted and self.task is not None and self.task.uncancel() == 0
 
-    def _wake(self, reply: Sent | None) -> bool:
-        """Give it to who waits for it, and keep nothing of it; return whether anybody waits."""
+    def _wake(self, reply: Outgoing | None) -> bool:
+        """Hand a message to the waiter, if any, without queueing it; return whether there was one."""
         waiter, self._waiter = self._waiter, None
         if waiter is None or waiter.done():
             return False
@@ -257,7 +261,7 @@ class HttpChannel:
         return True
 
 
-class UnansweredRequests:
+class PendingRequests:
     """
     The requests of one event loop that are not answered yet.
 
@@ -265,116 +269,116 @@ class UnansweredRequests:
         loop:
             The event loop.
 
-        held:
-            How many bytes their bodies may take together, whole or not.
+        max_bytes:
+            Maximum size of all their bodies, in bytes.
 
-        body_within:
-            How long a body may take to arrive, in seconds.
+        body_timeout:
+            Maximum time for a body to arrive, in seconds.
 
-        comment_every:
-            How often something is said on a stream, in seconds, so that nothing on the way takes it for dead.
+        comment_interval:
+            Keep-alive interval of streams in seconds, so that proxies do not close idle streams.
 
     Attributes:
         loop:
             The event loop.
 
         budget:
-            The bytes that bodies take.
+            The memory for bodies.
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, *, held: int, body_within: float, comment_every: float
+        self, loop: asyncio.AbstractEventLoop, *, max_bytes: int, body_timeout: float, comment_interval: float
     ) -> None:
         self.loop = loop
-        self.budget = MemoryBudget(held)
-        self._body_within = body_within
-        self._comment_every = comment_every
+        self.budget = MemoryBudget(max_bytes)
+        self._body_timeout = body_timeout
+        self._comment_interval = comment_interval
         self._open: dict[HttpChannel, None] = {}
-        self._is_looking = False
-        self._replies: deque[tuple[HttpChannel, Sent]] = deque()
-        self._is_due = self._is_trim_due = False
+        self._is_sweeping = False
+        self._replies: deque[tuple[HttpChannel, Outgoing]] = deque()
+        self._is_scheduled = self._is_trim_scheduled = False
 
-    def put(self, channel: HttpChannel, reply: Sent) -> None:
-        """Have the event loop pass on what is said to a client. It may be called from several threads."""
+    def put(self, channel: HttpChannel, reply: Outgoing) -> None:
+        """Have the event loop deliver a message to a client. Can be called on any thread."""
         self._replies.append((channel, reply))
-        if not self._is_due:  # else the loop has not begun to take what is there
-            self._is_due = True
+        if not self._is_scheduled:  # otherwise, the scheduled call will deliver it
+            self._is_scheduled = True
             try:
-                self.loop.call_soon_threadsafe(self._pass_on)
+                self.loop.call_soon_threadsafe(self._deliver)
             except RuntimeError:  # the loop is closed, and its clients are gone
                 self._replies.clear()
 
-    def _pass_on(self) -> None:
-        self._is_due = False
+    def _deliver(self) -> None:
+        self._is_scheduled = False
         while self._replies:
             channel, reply = self._replies.popleft()
             channel.take(reply)
 
     def begin(self, channel: HttpChannel) -> None:
-        """Look after a request, whose body is not read yet, in the task that answers it."""
+        """Register a request whose body is not read yet. Called in the task that answers it."""
         channel.task = asyncio.current_task(self.loop)
         channel.since = self.loop.time()
         self._open[channel] = None
-        if not self._is_looking:
-            self._is_looking = True
-            self.loop.call_later(_LOOK_EVERY_S, self._look)
+        if not self._is_sweeping:
+            self._is_sweeping = True
+            self.loop.call_later(_SWEEP_EVERY_S, self._sweep)
 
     def end(self, channel: HttpChannel) -> None:
-        """Look after a request no longer."""
+        """Unregister a request."""
         del self._open[channel]
         channel.release()
         channel.task = None
         if channel.watch is not None:
             channel.watch.cancel()
-            channel.watch = None  # how it ends leads back to the request
+            channel.watch = None  # its result refers back to the request
 
     def trim_later(self) -> None:
         """Return free memory to the system once a large reply has been sent."""
-        if not self._is_trim_due:
-            self._is_trim_due = True
+        if not self._is_trim_scheduled:
+            self._is_trim_scheduled = True
             self.loop.call_later(_TRIM_AFTER_S, self._trim)
 
     def _trim(self) -> None:
-        self._is_trim_due = False
+        self._is_trim_scheduled = False
         return_free_memory()
 
-    def _look(self) -> None:
-        """Give up bodies that take too long, see whether clients go away, and keep streams alive."""
+    def _sweep(self) -> None:
+        """Abort slow bodies, watch for disconnects, and keep streams alive."""
         now = self.loop.time()
-        self._is_looking = bool(self._open)
-        if self._is_looking:
-            self.loop.call_later(_LOOK_EVERY_S, self._look)
+        self._is_sweeping = bool(self._open)
+        if self._is_sweeping:
+            self.loop.call_later(_SWEEP_EVERY_S, self._sweep)
         for channel in list(self._open):
             seconds = now - channel.since
             if not channel.is_read:
-                if seconds > self._body_within:
-                    channel.give_up()
+                if seconds > self._body_timeout:
+                    channel.abort()
                 continue
             if channel.watch is None and seconds > _WATCH_AFTER_S:
                 channel.watch = self.loop.create_task(_watch(channel))
-            if channel.is_streamed and seconds > self._comment_every:
+            if channel.is_streamed and seconds > self._comment_interval:
                 channel.since = now
                 channel.take(StreamEvent(b""))
 
 
 async def _watch(channel: HttpChannel) -> None:
-    """Wait until a client goes away."""
+    """Wait until the client disconnects."""
     with suppress(Exception):  # the connection is broken
         while (await channel.receive())["type"] != "http.disconnect":
             pass
-    channel.leave()
+    channel.disconnect()
 
 
 async def drop_body(receive: Receive, seconds: float) -> bool:
     """
-    Read a body that is not used; return whether it has arrived whole.
+    Read and discard a body; return whether all of it has arrived.
 
     Args:
         receive:
-            Returns the next event from the client.
+            Returns the next ASGI event from the client.
 
         seconds:
-            How long the body may take to arrive.
+            Maximum time for the body to arrive.
     """
     size, more = 0, True
     try:
@@ -388,8 +392,8 @@ async def drop_body(receive: Receive, seconds: float) -> bool:
     return not more
 
 
-def nowhere(_line: bytes) -> None:
-    """Where lines go that belong to no request, or to that of a client that takes no stream: to nobody."""
+def discard(_line: bytes) -> None:
+    """Discard a line that belongs to no request, or to a client that accepts no stream."""
 
 
 _ENDED: Final = refuse(503, InternalError("the server has ended"), headers=(CLOSE,))
@@ -397,15 +401,15 @@ _ENDED: Final = refuse(503, InternalError("the server has ended"), headers=(CLOS
 
 class Inbox:
     """
-    Messages of many clients, in the order in which they have arrived.
+    Messages of many clients, in order of arrival.
 
     Args:
         endpoint:
-            Reads them.
+            Parses the messages.
 
     Attributes:
         challenge:
-            Returns the response to requests whose clients can get the scopes that they lack; else None.
+            Returns a response if clients can get the scopes that the requests lack; otherwise None.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -415,18 +419,18 @@ class Inbox:
         self.challenge: Callable[[Sequence[Request]], HttpResponse | None] | None = None
 
     def put(self, channel: HttpChannel) -> None:
-        """Add a message. It is answered in any case."""
+        """Add a message. It is always answered, even after `close`."""
         self._messages.put(channel)
-        if self._is_closed:  # nobody may be left to take it
+        if self._is_closed:  # no thread may be left to take it
             self.refuse_rest()
 
     def close(self) -> None:
-        """Have nobody wait for messages any more."""
+        """Stop waiting for messages."""
         self._is_closed = True
         self._messages.put(None)
 
     def refuse_rest(self) -> None:
-        """Answer what is posted after the end, or at the same moment. Who takes a message answers it."""
+        """Reject the messages that arrive after or during the shutdown."""
         with suppress(Empty):
             while True:
                 if (channel := self._messages.get_nowait()) is not None:
@@ -434,7 +438,7 @@ class Inbox:
         self._messages.put(None)
 
     def next_events(self) -> list[Event] | None:
-        """Wait for messages, and return the requests in them. The leader of the server calls this."""
+        """Wait for messages, and return their requests. Called by the leading thread of the server."""
         events: list[Event] = []
         channel = self._messages.get()
         while channel is not None:
@@ -442,22 +446,22 @@ class Inbox:
             if self._messages.empty():
                 return events
             channel = self._messages.get()
-        self._messages.put(None)  # it is still the end, for the next one who waits
+        self._messages.put(None)  # the end, for the next thread that waits
         return events or None
 
     def _receive(self, channel: HttpChannel) -> list[Request]:
         if channel.gone:
             return []
         try:
-            found = self._endpoint.receive(channel.head, channel.body, channel)
-            if self.challenge is not None and not isinstance(found, HttpResponse):
-                found = self.challenge(found) or found
-        except Exception as error:  # noqa: BLE001 (the next message may be read)
+            result = self._endpoint.receive(channel.head, channel.body, channel)
+            if self.challenge is not None and not isinstance(result, HttpResponse):
+                result = self.challenge(result) or result
+        except Exception as error:  # noqa: BLE001 (other messages must not fail)
             say(f"a message of {len(channel.body):,} bytes could not be read: {error!r}")
-            found = refuse(500, InternalError("this message could not be read"))
+            result = refuse(500, InternalError("this message could not be read"))
         channel.body = b""
-        if isinstance(found, HttpResponse):
-            channel.respond(found)
+        if isinstance(result, HttpResponse):
+            channel.respond(result)
             return []
-        channel.requests, channel.modern = found, found[0].revision.stateless
-        return found
+        channel.requests, channel.modern = result, result[0].revision.stateless
+        return result

@@ -1,4 +1,6 @@
-"""The limits of all connections of one process: how many, how slow, and what may wait for them."""
+"""
+Limits on the connections of one process: their number, their timeouts, and the memory of unread responses.
+"""
 
 import time
 from collections.abc import Callable
@@ -13,77 +15,79 @@ from msgspec import Struct
 from promptkit.memory import return_free_memory
 from promptkit.protocol.limits import Limits
 
-#: How many bytes a client has to read in a second, of what does not fit into its window.
-_LEAST_RATE: Final = 4096
+#: Minimum rate at which a client must read data that does not fit into its window, in bytes per second.
+_MIN_RATE: Final = 4096
 
-#: How long a client is looked at, in seconds, before its rate tells how fast it is.
-_LOOK_S: Final = 2.0
+#: Minimum time over which a client's rate is measured, in seconds.
+_MEASURE_S: Final = 2.0
 
-#: After so many bytes have waited, free memory is given back to the system.
+#: Once this many unread bytes have been held, free memory is returned to the system afterwards.
 _TRIM_AFTER: Final = 16 * 1024 * 1024
 
 
 class Phase(Enum):
     """
-    What a client is to send next.
+    What the server expects from a client next.
 
-    A request takes a connection from `FIRST` or `NEXT` to `HEAD`, `BODY` and `NEXT`. `NOTHING` may follow any
-    of them, and is the last: after a refusal, the last reply, or the end of what the client sends.
+    A request takes a connection from `FIRST` or `NEXT` to `HEAD`, `BODY` and `NEXT`. `NOTHING` can follow any
+    of them and is final: after an error response, the last reply, or the end of the client's data.
     """
 
     FIRST = "the first request"
     HEAD = "the rest of a head"
     BODY = "the rest of a body"
     NEXT = "another request"
-    NOTHING = "nothing: what comes is dropped"
+    NOTHING = "nothing: its input is dropped"
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
     """
-    What a connection may be, and how long it may do nothing.
+    Limits and timeouts of a connection.
 
     Args:
         head:
-            How many bytes the head of a request may have.
+            Maximum size of a request's head, in bytes.
 
         fields:
-            How many header fields a request may have.
+            Maximum number of header fields of a request.
 
         head_s:
-            How long a head may take from its first byte on, and a new connection until its first byte, in
+            Maximum time for a head from its first byte, and for the first byte of a new connection, in
             seconds.
 
         keep_alive:
-            How long a connection may be idle between two requests, in seconds.
+            Maximum idle time between two requests, in seconds.
 
         stall_s:
-            A client that reads less than the least rate over so many seconds is given up.
+            Time over which a client must read at the minimum rate, in seconds; a slower client is
+            disconnected.
 
         connections:
-            How many connections a worker has at the same time.
+            Maximum number of connections per worker.
 
         refused:
-            How many more connections stay open until their clients have read that there are too many.
+            Number of further connections that stay open until their clients have read the error response.
 
         unread:
-            How many bytes may wait for all clients together.
+            Maximum number of unread bytes of all clients together.
 
         unread_body:
-            How many bytes of a request's body may wait for the application, and of a response's for a client.
+            Maximum number of bytes of a request's body that the application has not read, and of a response
+            that the client has not read.
 
-        behind:
-            How many bytes of requests are kept while an earlier one is answered. More is read and dropped, so
-            that a client that leaves is noticed.
+        pipelined_bytes:
+            Maximum size of the requests that are queued while an earlier one is answered. Further data is
+            read and dropped, so that a disconnect is noticed.
 
-        waiting:
-            How many requests there may be behind another one. A single read may hold thousands.
+        pipelined:
+            Maximum number of queued requests. A single read can contain thousands.
 
         read_on_s:
-            How long a client may send nothing after its last reply, in seconds. To close while it sends would
-            take the reply from it.
+            Time without data after which a connection is closed when its last reply has been sent, in
+            seconds. Closing it while the client sends would lose the reply.
 
         read_on_at_most_s:
-            How long it may go on to send then, in seconds.
+            Maximum time for which such data is read and dropped, in seconds.
     """
 
     head: int = 32 * 1024
@@ -95,14 +99,16 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     refused: int = 64
     unread: int = Limits().held
     unread_body: int = 64 * 1024
-    behind: int = 64 * 1024
-    waiting: int = 64
+    pipelined_bytes: int = 64 * 1024
+    pipelined: int = 64
     read_on_s: float = 2.0
     read_on_at_most_s: float = 30.0
 
 
 class _Backlog(Struct, gc=False):
-    """What waits for one client: how much that was at first, and how much of it was left since when."""
+    """
+    The unread bytes of one client: how many at first, how many at the last measurement, and when that was.
+    """
 
     size: int
     left: int
@@ -111,94 +117,98 @@ class _Backlog(Struct, gc=False):
 
 class Backlogs:
     """
-    What waits for clients that read more slowly than is written, by their transports.
+    The unread bytes of slow clients, by transport.
 
     Args:
         limit:
-            How many bytes may wait for all of them together. For a single one, more may.
+            Maximum for all clients together. A single client can exceed it.
 
         seconds:
-            Over how long the rate is taken at which a client has to read.
+            Time over which a client's rate is measured.
     """
 
     def __init__(self, limit: int, seconds: float) -> None:
         self._limit = limit
         self._seconds = seconds
-        self._of: dict[Any, _Backlog] = {}
-        self._size = 0  # how many bytes are kept: a reply is until all of it is read
+        self._by_transport: dict[Any, _Backlog] = {}
+        self._size = 0  # bytes held: a reply is held until all of it is read
         self._is_bloated = False
 
     def hold(self, transport: Any, now: float) -> None:
-        """Note that bytes begin to wait. If too many do, the slowest of the other clients are given up."""
-        self._note(transport, now)
-        self.shed(now, besides=transport)
+        """
+        Record that a client has unread bytes. Over the limit, the slowest other clients are disconnected.
+        """
+        self._record(transport, now)
+        self.shed(now, excluded=transport)
 
     def release(self, transport: Any) -> None:
-        """Note that nothing waits any more, or the client is gone."""
-        backlog = self._of.pop(transport, None)
+        """Record that a client has no more unread bytes, or has disconnected."""
+        backlog = self._by_transport.pop(transport, None)
         if backlog is not None:
             self._size -= backlog.size
 
     def check(self, transport: Any, now: float) -> bool:
         """
-        Give a client up that reads too slowly; return whether anything waits for it.
+        Disconnect a client that reads too slowly; return whether it has unread bytes.
 
-        Event loops do not tell of little that waits: it is found here.
+        Event loops do not report small amounts of unread bytes, so this method looks for them.
         """
-        backlog, left = self._of.get(transport), transport.get_write_buffer_size()
+        backlog, left = self._by_transport.get(transport), transport.get_write_buffer_size()
         if not left:
             self.release(transport)
         elif backlog is None or left > backlog.left:
-            self._note(transport, now)
-        elif (rate := self._rate(transport, now, self._seconds)) < _LEAST_RATE:
+            self._record(transport, now)
+        elif (rate := self._rate(transport, now, self._seconds)) < _MIN_RATE:
             transport.abort()
         elif rate < inf:
             backlog.left, backlog.since = left, now
         return bool(left)
 
-    def shed(self, now: float, besides: Any = None) -> None:
+    def shed(self, now: float, excluded: Any = None) -> None:
         """
-        If too much waits, give up the slowest clients.
+        Disconnect the slowest clients until the limit is met.
 
-        Of equally slow ones, and of those that were not looked at for long enough, these are the first.
+        Among equally slow clients, and clients without a measured rate, the oldest are disconnected first.
         """
         if self._size <= self._limit:
             return
-        others = (other for other in self._of if other is not besides)
-        for slowest in sorted(others, key=lambda other: self._rate(other, now, _LOOK_S)):
-            if self._size <= self._limit or len(self._of) == 1:
+        candidates = (transport for transport in self._by_transport if transport is not excluded)
+        for slowest in sorted(candidates, key=lambda transport: self._rate(transport, now, _MEASURE_S)):
+            if self._size <= self._limit or len(self._by_transport) == 1:
                 return
             self.release(slowest)
             slowest.abort()
 
     def trim(self) -> None:
-        """Once nothing waits any more, give free memory back to the system: glibc keeps most of it."""
-        if not self._is_bloated or self._of:
+        """Return free memory to the system once there are no unread bytes, because glibc keeps most of it."""
+        if not self._is_bloated or self._by_transport:
             return
         self._is_bloated = False
         return_free_memory()
 
-    def _note(self, transport: Any, now: float) -> None:
+    def _record(self, transport: Any, now: float) -> None:
         self.release(transport)
         size = transport.get_write_buffer_size()
-        self._of[transport] = _Backlog(size, size, now)
+        self._by_transport[transport] = _Backlog(size, size, now)
         self._size += size
         self._is_bloated = self._is_bloated or self._size > _TRIM_AFTER
 
     def _rate(self, transport: Any, now: float, after: float) -> float:
-        """How many bytes a second a client has read since the last look; without end if that was lately."""
-        backlog = self._of[transport]
+        """
+        Return a client's rate since its last measurement, in bytes per second; infinite if that was recent.
+        """
+        backlog = self._by_transport[transport]
         seconds = now - backlog.since
         return (backlog.left - transport.get_write_buffer_size()) / seconds if seconds > after else inf
 
 
-class _Swept(Protocol):
-    """One connection, as far as it is looked after here."""
+class _Connection(Protocol):
+    """The part of a connection that `Connections` uses."""
 
     transport: Any
 
     @property
-    def is_at_last(self) -> bool: ...
+    def is_on_last_request(self) -> bool: ...
     def check(self, now: float) -> None: ...
     def end_if_idle(self) -> None: ...
     def end_after_reply(self) -> None: ...
@@ -210,7 +220,7 @@ class Connections:
 
     Args:
         limits:
-            What they may be.
+            Their limits.
 
         ended:
             Called when a connection has ended.
@@ -220,16 +230,16 @@ class Connections:
             The time of the last sweep, in seconds.
 
         date:
-            The line of a head that says what time it is.
+            The ``date`` header line.
 
         draining:
-            Whether each connection ends after the next reply.
+            Whether each connection ends after its next reply.
 
         backlogs:
-            What waits for clients.
+            The unread bytes of clients.
 
-        patience:
-            How long a client may take in each phase, in seconds. For a body, the application decides.
+        timeouts:
+            Maximum time in each phase, in seconds. For a body, the application decides.
     """
 
     def __init__(self, limits: ConnectionLimits, ended: Callable[[], object]) -> None:
@@ -238,7 +248,7 @@ class Connections:
         self.date = _date_line()
         self.draining = False
         self.backlogs = Backlogs(limits.unread, limits.stall_s)
-        self.patience = {
+        self.timeouts = {
             Phase.FIRST: limits.head_s,
             Phase.HEAD: limits.head_s,
             Phase.BODY: inf,
@@ -246,82 +256,82 @@ class Connections:
             Phase.NOTHING: limits.read_on_s,
         }
         self._ended = ended
-        self._open: set[_Swept] = set()
-        self._refused: set[_Swept] = set()
+        self._open: set[_Connection] = set()
+        self._refused: set[_Connection] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
     @property
     def are_too_many(self) -> bool:
-        """Whether the newest connection has to be refused."""
+        """Whether the newest connection must be rejected."""
         return len(self._open) - len(self._refused) > self.limits.connections
 
-    def add(self, connection: _Swept) -> None:
-        """Look after a connection."""
+    def add(self, connection: _Connection) -> None:
+        """Register a connection."""
         self._open.add(connection)
 
-    def linger(self, connection: _Swept) -> bool:
-        """Return whether a refused connection stays open until the client has read the refusal."""
+    def linger(self, connection: _Connection) -> bool:
+        """Return whether a rejected connection can stay open until the client has read the error response."""
         self._refused.add(connection)
         return len(self._refused) <= self.limits.refused
 
-    def remove(self, connection: _Swept) -> None:
-        """Forget a connection, which has ended."""
+    def remove(self, connection: _Connection) -> None:
+        """Unregister a connection that has ended."""
         self._open.discard(connection)
         self._refused.discard(connection)
         self._ended()
 
     def sweep(self, now: float) -> None:
-        """End what has taken too long at the time *now*, by the clock of the event loop."""
-        # Whatever is waited for began up to one sweep later than it says: nothing may end too early.
-        before, self.now = self.now, now
+        """End connections that have timed out at the time *now*, by the clock of the event loop."""
+        # A wait can start up to one sweep after its recorded time: check against the previous sweep.
+        previous, self.now = self.now, now
         self.date = _date_line()
         for connection in list(self._open):
-            connection.check(before)
-        self.backlogs.shed(before)
+            connection.check(previous)
+        self.backlogs.shed(previous)
         self.backlogs.trim()
 
     @property
-    def are_at_last(self) -> bool:
-        """Whether each of them has one request that is still to be answered, and no other waits behind it."""
-        return all(connection.is_at_last for connection in self._open)
+    def are_on_last_request(self) -> bool:
+        """Whether each connection has exactly one unanswered request."""
+        return all(connection.is_on_last_request for connection in self._open)
 
     def end_idle(self) -> None:
-        """End those without a request."""
+        """End the connections that have no request."""
         for connection in list(self._open):
             connection.end_if_idle()
 
     def drain(self) -> None:
-        """From now on, end each connection after a reply."""
+        """From now on, end each connection after its reply."""
         self.draining = True
         for connection in list(self._open):
             connection.end_after_reply()
 
     def abort(self) -> None:
-        """End all that are left at once."""
+        """Abort all remaining connections."""
         for connection in list(self._open):
             connection.transport.abort()
 
 
-def refusal(status: int, date: bytes) -> bytes:
+def error_response(status: int, date: bytes) -> bytes:
     """
-    Return the response to a request that no application sees.
+    Return an error response that is sent without calling the application.
 
     Args:
         status:
             Its status.
 
         date:
-            The line of a head that says what time it is.
+            The ``date`` header line.
     """
     phrase = HTTPStatus(status).phrase
     retry = "retry-after: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else ""
-    rest = (
+    remainder = (
         f"content-type: text/plain; charset=utf-8\r\n{retry}"
         f"content-length: {len(phrase)}\r\nconnection: close\r\n\r\n{phrase}"
     )
-    return b"HTTP/1.1 %d %b\r\n%b%b" % (status, phrase.encode(), date, rest.encode())
+    return b"HTTP/1.1 %d %b\r\n%b%b" % (status, phrase.encode(), date, remainder.encode())
 
 
 def _date_line() -> bytes:

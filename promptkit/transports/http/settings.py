@@ -1,4 +1,4 @@
-"""How recipes are served over HTTP."""
+"""Settings of HTTP servers, and the types of ASGI."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
     from promptkit.transports.auth.authorizer import Authorizer
 
-#: The longest body, in bytes, unless another limit is given. The official servers have the same.
+#: Default maximum size of a body, in bytes. The official servers have the same.
 BODY_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -25,55 +25,55 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     Args:
         name:
-            The server's name, which clients show. Tokens of servers with another name are refused.
+            The server's name, which clients show. Tokens sealed by servers of another name are rejected.
 
         hosts:
-            By which names clients may call the server, besides those of this machine; ``*`` for any.
+            Host names that clients can use in addition to those of this machine; ``*`` for any.
 
         origins:
-            The origins of pages that may send requests.
+            Origins of web pages that can send requests.
 
         keys:
-            What tokens are sealed with, which all replicas have; or what returns them at any time.
+            The keys that seal tokens, shared by all replicas; or a function that returns them.
 
         own_key:
-            What they are sealed with if there are none; by default, a random key.
+            The key that seals tokens if *keys* is empty; random by default.
 
         changes:
-            Whether another catalog may be served later.
+            Whether the catalog can be replaced later.
 
         audit:
-            The file to which one line is written for each request; None if none is.
+            The file to which one line is written for each request; None for no audit.
 
         telemetry:
-            Tells OpenTelemetry of each request; None if it is told of none.
+            Reports requests to OpenTelemetry; None for no telemetry.
 
         metrics:
-            Counts for Prometheus, and answers it; None if nothing does.
+            Counts requests for Prometheus and answers its scrapes; None for no metrics.
 
         faulty:
-            Returns how many recipes have a fault.
+            Returns the number of recipes with errors.
 
         page_size:
-            How many items a page of a list holds.
+            Number of items per page of a list.
 
         tools:
-            Whether prompts are offered as tools.
+            Whether to offer prompts as tools.
 
         body_limit:
-            The longest body of a request, in bytes.
+            Maximum size of a request's body, in bytes.
 
         limits:
-            What else a client may ask for.
+            Further limits on what a client can request.
 
         authorizer:
-            Finds who sends a request; None if nobody asks.
+            Finds the principal of each request; None if requests need no token.
 
         scopes:
-            What clients may do if nobody asks who they are.
+            The scopes of all clients if there is no authorizer.
 
     Raises:
-        ValueError: If there are scopes beside an authorizer.
+        ValueError: If there are both scopes and an authorizer.
     """
 
     name: str = "promptkit"
@@ -95,22 +95,22 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.scopes and self.authorizer is not None:
-            msg = "scopes are for applications without tokens: here, tokens say it"
+            msg = "scopes are for applications without tokens: here, the tokens hold the scopes"
             raise ValueError(msg)
 
 
 def public_names(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
-    Return the hosts and the origins that the URL by which clients call a server allows; none without one.
+    Return the hosts and the origins to allow for a server's public URL; none without a URL.
 
     Raises:
-        ValueError: If it is no such URL.
+        ValueError: If it is not the URL of a server.
     """
     if url is None:
         return (), ()
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        msg = f"the public URL {url!r} is no URL of a server: write it as https://prompts.example/mcp"
+        msg = f"the public URL {url!r} is not the URL of a server: write it as https://prompts.example/mcp"
         raise ValueError(msg)
     return (parts.netloc,), (f"{parts.scheme}://{parts.netloc}",)
 

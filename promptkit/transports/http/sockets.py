@@ -1,4 +1,4 @@
-"""Sockets: the ones a server listens on, what the kernel knows of one, and handing one to another worker."""
+"""Sockets: listening ones, their state in the kernel, and handing connections over to other workers."""
 
 import errno
 import mmap
@@ -22,80 +22,81 @@ if sys.platform != "win32":
     from fcntl import ioctl
     from termios import FIONREAD
 
-__all__ = ["CAN_SEE_RESET", "Balance", "has_input", "is_reset", "keep_little_unsent", "within_descriptors"]
+__all__ = ["CAN_SEE_RESET", "Balance", "fit_descriptor_limit", "has_input", "is_reset", "limit_unsent"]
 
-#: Whether `is_reset` is to be trusted here.
+#: Whether `is_reset` works on this system.
 CAN_SEE_RESET: Final = sys.platform != "win32"
 
-#: How much the kernel may keep of what it cannot send yet. By itself, it keeps some MiB for each client, and
-#: nobody sees there how fast that is read. What a Unix socket keeps is seen once three quarters are read.
-_MOST_UNSENT: Final = 128 * 1024
-_MOST_UNSENT_UNIX: Final = 16 * 1024
+#: Maximum of unsent data in the kernel. By default, the kernel holds some MiB for each client, which hides
+#: how fast the client reads. For a Unix socket, progress shows only once three quarters are read.
+_MAX_UNSENT: Final = 128 * 1024
+_MAX_UNSENT_UNIX: Final = 16 * 1024
 
-#: How many files prompts may have open besides the connections.
+#: Number of files that prompts can open in addition to the connections.
 _OTHER_DESCRIPTORS: Final = 512
 
-#: How many files the process itself has open at most, and how many more it needs where few may be open.
+#: Maximum number of files that the process itself opens, and the number of further files that it needs under
+#: a low limit.
 _OWN_DESCRIPTORS: Final = 24
 _FEW_DESCRIPTORS: Final = 4
 
-#: The size of the number of connections of a worker.
+#: Size of a worker's connection count.
 _BYTES: Final = 8
 
-#: The number of connections of a worker that takes no more.
+#: Connection count of a worker that accepts no more.
 _CLOSED: Final = 1 << 60
 
 
-def within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
+def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
     """
-    Return the limits for this process. It allows itself more open files, or else fewer connections.
+    Return the limits that this process can keep: raise its limit of open files, or lower its connections.
 
     Args:
         limits:
-            What connections may be.
+            The requested limits.
     """
     if sys.platform == "win32":
         return limits
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = limits.connections + _OTHER_DESCRIPTORS
+    requested = limits.connections + _OTHER_DESCRIPTORS
     if soft == resource.RLIM_INFINITY:
         return limits
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft < most:
-        with suppress(OSError, ValueError):  # the system may have another bound
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-            soft = most
-    others = min(_OTHER_DESCRIPTORS, max(soft // 2, _OWN_DESCRIPTORS + _FEW_DESCRIPTORS))
-    connections = max(min(limits.connections, soft - others), 1)
-    refused = max(min(limits.refused, (others - _OWN_DESCRIPTORS) // 4), 0)
+    target = requested if hard == resource.RLIM_INFINITY else min(requested, hard)
+    if soft < target:
+        with suppress(OSError, ValueError):  # the system may have another limit
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+            soft = target
+    reserved = min(_OTHER_DESCRIPTORS, max(soft // 2, _OWN_DESCRIPTORS + _FEW_DESCRIPTORS))
+    connections = max(min(limits.connections, soft - reserved), 1)
+    refused = max(min(limits.refused, (reserved - _OWN_DESCRIPTORS) // 4), 0)
     return replace(limits, connections=connections, refused=refused)
 
 
-def keep_little_unsent(accepted: socket.socket) -> None:
-    """Have the kernel keep little of what it cannot send yet."""
-    with suppress(OSError):  # the client has left
+def limit_unsent(accepted: socket.socket) -> None:
+    """Limit the unsent data that the kernel holds for a connection."""
+    with suppress(OSError):  # the client is gone
         if accepted.family == getattr(socket, "AF_UNIX", None):
-            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST_UNSENT_UNIX)
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_UNSENT_UNIX)
         elif hasattr(socket, "TCP_NOTSENT_LOWAT"):
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MOST_UNSENT)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT)
 
 
 def is_reset(transport: Any) -> bool:
-    """Whether a client that sends no more reads no more, either; False where nothing says that."""
-    return sys.platform != "win32" and bool(_state(transport) & (select.POLLERR | select.POLLHUP))
+    """Return whether a client that sends no more does not read either; False if the system cannot tell."""
+    return sys.platform != "win32" and bool(_poll_state(transport) & (select.POLLERR | select.POLLHUP))
 
 
 def has_input(transport: Any) -> bool:
-    """Whether bytes wait in the kernel. To close then would answer them with a reset."""
+    """Return whether unread bytes wait in the kernel. Closing the socket would reset the connection."""
     if sys.platform == "win32":
         return bool(select.select([transport.get_extra_info("socket")], [], [], 0)[0])
-    return bool(_state(transport) & select.POLLIN)
+    return bool(_poll_state(transport) & select.POLLIN)
 
 
-def _state(transport: Any) -> int:
-    if sys.platform == "win32":  # it has no poll
+def _poll_state(transport: Any) -> int:
+    if sys.platform == "win32":  # no poll on Windows
         return 0
     poll = select.poll()
     poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
@@ -104,49 +105,49 @@ def _state(transport: Any) -> int:
 
 class Balance:
     """
-    What workers share to have equally many connections. To be made before they are forked.
+    Memory and channels that workers share to balance their connections. Must be created before they fork.
 
-    The kernel spreads connections by chance: of 32, one of two workers may well get 21. So a worker hands a
-    new connection over to another that has fewer.
+    The kernel distributes connections at random: of 32, one of two workers may get 21. So a worker hands new
+    connections over to another worker that has fewer.
 
     Args:
         workers:
-            How many there are.
+            The number of workers.
     """
 
     def __init__(self, workers: int) -> None:
         self._counts = memoryview(mmap.mmap(-1, workers * _BYTES)).cast("q")
-        # This process holds both ends: what was handed over to a worker that dies waits for the next one.
+        # Each process holds both ends, so that connections for a worker that dies wait for its successor.
         self._channels = [socket.socketpair() for _ in range(workers)]
         for ends in self._channels:
             for end in ends:
                 end.settimeout(0)
 
     def channel(self, worker: int) -> socket.socket:
-        """Return where the connections for a worker come from the others."""
+        """Return the socket on which a worker receives connections from other workers."""
         return self._channels[worker][0]
 
     def note(self, worker: int, connections: int) -> None:
-        """Tell the others how many connections a worker has."""
+        """Publish the number of connections of a worker."""
         self._counts[worker] = connections
 
     def end(self, worker: int) -> None:
-        """Give a worker no more connections. Those that are on their way can still be taken."""
+        """Hand no more connections over to a worker. Connections that were handed over can still be taken."""
         self.note(worker, _CLOSED)
 
     def hand_over(self, worker: int, accepted: socket.socket) -> bool:
         """
-        Give a new connection to the worker that has fewest, unless this is one of those.
+        Hand a new connection over to the worker with the fewest, unless the accepting worker has no more.
 
         Args:
             worker:
-                Who has accepted it.
+                The worker that accepted the connection.
 
             accepted:
-                The connection. It is closed here if another has got it.
+                The connection. It is closed here if it was handed over.
 
         Returns:
-            Whether another has got it.
+            Whether the connection was handed over.
         """
         loads = [self._load(number) for number in range(len(self._channels))]
         fewest = min(loads)
@@ -154,17 +155,18 @@ class Balance:
             return False
         try:
             socket.send_fds(self._channels[loads.index(fewest)][1], [b"x"], [accepted.fileno()])
-        except OSError:  # it has not taken many others yet
+        except OSError:  # its channel is full
             return False
         accepted.close()
         return True
 
     def take(self, worker: int) -> Iterator[socket.socket]:
         """
-        The connections that others have handed over to a worker.
+        Yield the connections that other workers have handed over to a worker.
 
         Raises:
-            OSError: If this process may open no more: they wait for it, or for the one after it.
+            OSError: If this process can open no more files: the connections keep waiting for it or its
+                successor.
         """
         if sys.platform == "win32":
             return
@@ -180,20 +182,22 @@ class Balance:
                     yield socket.socket(fileno=descriptor)
 
     def _load(self, worker: int) -> int:
-        """How many connections a worker has, with those on their way to it: a byte for each."""
+        """
+        Return the number of a worker's connections, including those handed over to it: one byte for each.
+        """
         waiting = bytearray(4)
         if sys.platform != "win32":
             ioctl(self.channel(worker), FIONREAD, waiting)
         return self._counts[worker] + int.from_bytes(waiting, sys.byteorder)
 
 
-#: How many connections wait in the kernel for a worker. The kernel may allow fewer.
+#: Length of the kernel's queue of new connections. The kernel may allow fewer.
 _BACKLOG: Final = 2048
 
 #: The first descriptor that systemd passes, see sd_listen_fds(3).
 _FIRST_SYSTEMD_DESCRIPTOR: Final = 3
 
-#: Linux: attaches a packet filter to a socket; Python has no name for it.
+#: Linux: attaches a packet filter to a socket. Python has no constant for it.
 _SO_ATTACH_FILTER: Final = 26
 
 #: Drops segments that open a connection (SYN without ACK), and accepts all others. Each instruction is a
@@ -206,11 +210,11 @@ _DROP_NEW_CONNECTIONS: Final = (
     (0x06, 0, 0, 0xFFFFFFFF),
 )
 
-#: What may come of making a Unix socket. Its mode cannot be set if a link has taken its place.
+#: Errors of creating a Unix socket. Its mode cannot be set if a link has replaced it.
 _UNIX_FAILURES: Final = (OSError, ValueError, NotImplementedError)
 
-#: What to do about an error of TCP, by its number.
-_REMEDIES: Final[dict[int | None, str]] = {
+#: What to do about a TCP error, by its number.
+_TCP_HINTS: Final[dict[int | None, str]] = {
     errno.EADDRINUSE: "another server listens there: end it, or name another port",
     errno.EADDRNOTAVAIL: "this machine has no such address",
     errno.EACCES: "ports below 1024 need a privilege: name a higher one",
@@ -218,7 +222,7 @@ _REMEDIES: Final[dict[int | None, str]] = {
 
 
 class ListenError(Exception):
-    """Nothing can be served at an address; the text says why, and what to do."""
+    """An address cannot be served; the text gives the reason and a fix."""
 
 
 class Listener:
@@ -227,13 +231,13 @@ class Listener:
 
     Args:
         sockets:
-            One for each worker, or one that they share.
+            One for each worker, or one that all workers share.
 
         path:
-            The Unix socket that was made here, and is removed at the end.
+            The path of a Unix socket that was created here and must be removed at the end.
 
         is_inherited:
-            Whether another process holds the socket, too, and may go on to listen.
+            Whether another process also holds the socket and may continue to listen.
     """
 
     def __init__(
@@ -246,7 +250,7 @@ class Listener:
 
     @property
     def url(self) -> str:
-        """Where clients find it, without a path."""
+        """The URL of the listener, without a path."""
         name = self._sockets[0].getsockname()
         if not _is_ip(self._sockets[0]):
             return f"unix:{name if isinstance(name, str) else os.fsdecode(name)}"
@@ -259,29 +263,30 @@ class Listener:
         return not _is_ip(self._sockets[0]) or ip_address(self._sockets[0].getsockname()[0]).is_loopback
 
     def of(self, worker: int) -> socket.socket:
-        """Return the socket of a worker, who are counted from 0."""
+        """Return the socket of a worker, counted from 0."""
         return self._sockets[worker % len(self._sockets)]
 
     def stop_connecting(self) -> None:
         """
-        Let nobody connect from now on; who has connected waits in the queue and can be accepted.
+        Reject new connections, while those in the queue can still be accepted.
 
-        Otherwise who connects between the last `accept` and the end of the socket would be reset. Who tries
-        to connect tries again a second later, and then finds the next server. Only Linux can do so for TCP.
+        Otherwise, connections between the last `accept` and the closing of the socket would be reset. A
+        client that tries to connect now retries after a second and reaches the next server. For TCP, only
+        Linux supports this.
         """
         self._unlink()
         if sys.platform == "linux" and not self._is_inherited:
-            for one in filter(_is_ip, self._sockets):
-                _drop_new_connections(one)
+            for listening in filter(_is_ip, self._sockets):
+                _drop_new_connections(listening)
 
     def close(self) -> None:
         """Stop listening, and remove the path of a Unix socket."""
         self._unlink()
-        for one in self._sockets:
-            one.close()
+        for listening in self._sockets:
+            listening.close()
 
     def _unlink(self) -> None:
-        with suppress(OSError):  # it is gone already
+        with suppress(OSError):  # already removed
             if self._path is not None and self._path.stat().st_ino == self._inode:
                 self._path.unlink()
         self._path = None
@@ -293,34 +298,34 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
 
     Args:
         host:
-            An IP address, or a name that stands for some.
+            An IP address, or a name that resolves to several.
 
         port:
-            The port; 0 for one that the system chooses.
+            The port; 0 lets the system choose one.
 
         workers:
-            How many processes accept connections.
+            The number of processes that accept connections.
 
     Returns:
         One listener for each address of the host.
 
     Raises:
-        ListenError: If that is not possible.
+        ListenError: If the address cannot be served.
     """
     listeners: list[Listener] = []
     error: OSError | None = None
     for family, address in _addresses(host, port):
         try:
             listeners.append(Listener(_sockets(family, (address, port), workers)))
-        except OSError as failed:
-            if error is None or failed.errno == errno.EADDRINUSE:
-                error = failed
+        except OSError as failure:
+            if error is None or failure.errno == errno.EADDRINUSE:
+                error = failure
         else:
             port = listeners[0].of(0).getsockname()[1]
     if error is not None and (not listeners or error.errno == errno.EADDRINUSE):
         for listener in listeners:
             listener.close()
-        reason = _REMEDIES.get(error.errno, _reason(error))
+        reason = _TCP_HINTS.get(error.errno, _error_text(error))
         msg = f"cannot listen at {host}, port {port}: {reason}"
         raise ListenError(msg)
     return listeners
@@ -328,39 +333,40 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
 
 def listen_unix(path: str, mode: int | None = None, group: str | None = None) -> Listener:
     """
-    Listen on a Unix socket, and replace one that nobody listens to any more.
+    Listen on a Unix socket, replacing a stale one.
 
     Args:
         path:
-            Where it is made.
+            The path of the socket.
 
         mode:
-            Who may connect: those who may write. By default the user alone; with a group, that, too.
+            The mode of the socket: connecting needs write access. By default, only the user and the *group*,
+            if any, can connect.
 
         group:
-            The group that it belongs to, by name or number.
+            The group of the socket, by name or number.
 
     Raises:
-        ListenError: If that is not possible.
+        ListenError: If the socket cannot be served.
     """
     if sys.platform == "win32":
         msg = "Unix sockets need another system than Windows: use --http"
         raise ListenError(msg)
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if _is_stale(path):
             Path(path).unlink()
-        _bind(made, path)
+        _bind(listening, path)
         try:
-            made.listen(_BACKLOG)
+            listening.listen(_BACKLOG)
             _share(path, mode, group)
-            return Listener([made], Path(path).absolute())
+            return Listener([listening], Path(path).absolute())
         except _UNIX_FAILURES:
             Path(path).unlink()
             raise
     except _UNIX_FAILURES as error:
-        made.close()
-        msg = f"cannot listen at {path!r}: {_reason(error)}"
+        listening.close()
+        msg = f"cannot listen at {path!r}: {_error_text(error)}"
         raise ListenError(msg) from None
 
 
@@ -373,16 +379,16 @@ def listen_inherited(descriptor: int) -> Listener:
             Its number.
 
     Raises:
-        ListenError: If it is no socket that listens.
+        ListenError: If it is not a listening socket.
     """
     try:
         inherited = socket.socket(fileno=descriptor)
-        listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        is_listening = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError as error:
-        msg = f"descriptor {descriptor} is no socket: {_reason(error)}"
+        msg = f"descriptor {descriptor} is not a socket: {_error_text(error)}"
         raise ListenError(msg) from None
-    if not listens:
-        inherited.detach()  # it is somebody else's
+    if not is_listening:
+        inherited.detach()  # it belongs to another owner
         msg = f"descriptor {descriptor} is a socket that does not listen"
         raise ListenError(msg)
     inherited.set_inheritable(False)
@@ -393,30 +399,31 @@ def systemd_descriptors() -> list[int]:
     """
     Return the sockets that systemd has passed to this process.
 
-    What says so is removed from the environment, as it is not meant for child processes.
+    The variables that describe them are removed from the environment, because child processes must not see
+    them.
 
     Raises:
         ListenError: If there are none.
     """
-    said = {name: os.environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
-    number = said["LISTEN_FDS"]
-    if said["LISTEN_PID"] != str(os.getpid()) or not number.isdecimal() or not int(number):
+    variables = {name: os.environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
+    count = variables["LISTEN_FDS"]
+    if variables["LISTEN_PID"] != str(os.getpid()) or not count.isdecimal() or not int(count):
         msg = "systemd has passed no socket: start this service by its .socket unit"
         raise ListenError(msg)
-    return list(range(_FIRST_SYSTEMD_DESCRIPTOR, _FIRST_SYSTEMD_DESCRIPTOR + int(number)))
+    return list(range(_FIRST_SYSTEMD_DESCRIPTOR, _FIRST_SYSTEMD_DESCRIPTOR + int(count)))
 
 
-def _bind(made: socket.socket, path: str) -> None:
-    """Make a socket for its user alone. What other threads make meanwhile is, too."""
-    before = os.umask(0o177)
+def _bind(listening: socket.socket, path: str) -> None:
+    """Bind a socket that only its user can access. Meanwhile, files of other threads get the same mode."""
+    previous = os.umask(0o177)
     try:
-        made.bind(path)
+        listening.bind(path)
     finally:
-        os.umask(before)
+        os.umask(previous)
 
 
 def _share(path: str, mode: int | None, group: str | None) -> None:
-    """Give a socket to a group first, and then its mode: so it is never more open than it is to be."""
+    """Set the group of a socket before its mode, so that it is never more accessible than requested."""
     if group is not None and sys.platform != "win32":
         try:
             os.chown(path, -1, _group_number(group), follow_symlinks=False)
@@ -430,9 +437,9 @@ def _share(path: str, mode: int | None, group: str | None) -> None:
 
 
 def _group_number(group: str) -> int:
-    """The number of a group, which may be named by it. Raises ValueError if there is none."""
+    """Return the id of a group, given by name or id. Raises ValueError if there is no such group."""
     if sys.platform != "win32":
-        from grp import getgrnam  # few sockets are for a group
+        from grp import getgrnam  # rarely needed
 
         with suppress(KeyError):
             return getgrnam(group).gr_gid
@@ -444,34 +451,37 @@ def _group_number(group: str) -> int:
 
 def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        msg = f"cannot listen at {host!r}: {_reason(error)}"
+        msg = f"cannot listen at {host!r}: {_error_text(error)}"
         raise ListenError(msg) from None
-    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
+    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in addresses))
 
 
 def _sockets(family: socket.AddressFamily, address: tuple[str, int], workers: int) -> list[socket.socket]:
-    """Listen with one socket, or several that share a port."""
+    """Listen on one socket, or on one per worker that share the port."""
     sockets = [socket.create_server(address, family=family, backlog=_BACKLOG)]
     if workers > 1 and hasattr(socket, "SO_REUSEPORT"):
-        # Sockets that share a port would also share it with another server: the first one was to find out.
+        # Sockets that share a port would also share it with another server, so the exclusive socket above
+        # checks the port first.
         address = (address[0], sockets[0].getsockname()[1])
         sockets.pop().close()
         shared = partial(socket.create_server, address, family=family, backlog=_BACKLOG, reuse_port=True)
         sockets = [shared() for _ in range(workers)]
-    for one in sockets:  # each connection takes this over: replies and events are sent at once
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for listening in sockets:  # inherited by connections: send replies and events immediately
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sockets
 
 
 def _is_stale(path: str) -> bool:
-    """Whether there is a socket that nobody listens to. Raises OSError if there is anything else."""
+    """
+    Return whether a path is a socket without a listener; False if there is no file. Raises OSError otherwise.
+    """
     if not Path(path).exists():
         return False
     if not Path(path).is_socket():
         raise FileExistsError(
-            errno.EEXIST, "there is a file that is no socket: remove it, or name another path"
+            errno.EEXIST, "there is a file that is not a socket: remove it, or name another path"
         )
     if sys.platform != "win32":
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -485,18 +495,18 @@ def _is_stale(path: str) -> bool:
 
 def _drop_new_connections(listening: socket.socket) -> None:
     program = b"".join(pack("HBBI", *instruction) for instruction in _DROP_NEW_CONNECTIONS)
-    # A sandbox may not allow it, or no file be opened any more; then the queue is all that is served.
+    # It fails in some sandboxes, and if no file can be opened. Later connections are reset then.
     with suppress(OSError):
-        from ctypes import addressof, create_string_buffer  # only at the end
+        from ctypes import addressof, create_string_buffer  # only needed at shutdown
 
         memory = create_string_buffer(program, len(program))
         filter_ = pack("HP", len(_DROP_NEW_CONNECTIONS), addressof(memory))
         listening.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_)
 
 
-def _is_ip(one: socket.socket) -> bool:
-    return one.family in (socket.AF_INET, socket.AF_INET6)
+def _is_ip(listening: socket.socket) -> bool:
+    return listening.family in (socket.AF_INET, socket.AF_INET6)
 
 
-def _reason(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)

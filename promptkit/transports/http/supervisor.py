@@ -1,4 +1,4 @@
-"""The supervisor: forks the workers, replaces those that die, and ends them all."""
+"""The supervisor: forks the workers, replaces workers that die, and ends all of them at shutdown."""
 
 import os
 import select
@@ -17,22 +17,23 @@ from msgspec import Struct
 from promptkit.standard_error import finish, say
 from promptkit.transports.http.worker import die_of
 
-#: A worker that lived for less than so long, in seconds, did not come to serve.
+#: A worker that exits within this many seconds counts as a failed start.
 _SHORT_LIFE_S: Final = 1.0
 
-#: How long to wait before such a worker is replaced, in seconds: twice as long each time, up to a bound.
+#: Delays before such a worker is replaced, in seconds: the first one, which doubles each time, and the
+#: maximum.
 _FIRST_PAUSE_S: Final = 0.25
 _LONGEST_PAUSE_S: Final = 10.0
 
-#: How much longer than their grace workers have to end, in seconds, before they are killed.
+#: Time after the grace period before workers are killed, in seconds.
 _KILL_AFTER_S: Final = 3.0
 
-#: How often it is looked whether what was killed has ended, in seconds.
+#: Interval of checks that killed workers have ended, in seconds.
 _REAP_EVERY_S: Final = 0.01
 
 
 class _Slot(Struct):
-    """The place of one worker: its process, since when; how often it died at once; when the next is due."""
+    """The slot of a worker: its process, its start, its failed starts in a row, and the next start."""
 
     pid: int = 0
     since: float = 0.0
@@ -42,21 +43,21 @@ class _Slot(Struct):
 
 class Supervisor:
     """
-    Runs workers until the process is told to end.
+    Runs workers until a signal asks the process to end.
 
     Args:
         count:
-            How many workers there are.
+            The number of workers.
 
         work:
-            Called in each new process with the number of the worker, from 0 on, and with a descriptor
-            that can be read as soon as the parent has ended. It must not return before its work is done.
+            Called in each new process with the number of the worker, from 0, and with a descriptor that
+            becomes readable when the parent process has ended. It must not return before its work is done.
 
         stop_connecting:
-            Called when the end begins, before the workers are told.
+            Called at shutdown before the workers are ended.
 
         grace:
-            How long a worker may take to end, in seconds.
+            Time for a worker to end, in seconds.
     """
 
     def __init__(
@@ -73,20 +74,20 @@ class Supervisor:
         self._grace = grace
         self._signals: list[int] = []
 
-    if sys.platform != "win32":  # it cannot fork
+    if sys.platform != "win32":  # no fork on Windows
 
         def run(self, ready: Callable[[], object] = bool) -> None:
             """
-            Fork the workers, and wait until they have ended after this process was told to end.
+            Fork the workers, and return once they have ended after a signal.
 
             Args:
                 ready:
-                    Called once a signal ends this, before the first worker is forked.
+                    Called when signals are handled, before the first worker is forked.
             """
             if threading.active_count() > 1:
                 say("recipes have started threads at import: these do not run in the workers")
             self._lifeline = os.pipe()
-            # A signal wakes `select` in this way; its handler alone would not.
+            # A signal wakes `select` through this socket; its handler alone would not.
             self._waking, wake = socket.socketpair()
             for end in (self._waking, wake):
                 end.settimeout(0)
@@ -105,7 +106,7 @@ class Supervisor:
             self._signals.append(number)
 
         def _replace(self) -> None:
-            """Fork a worker into each free place whose pause is over."""
+            """Fork a worker for each free slot that is due."""
             now = time.monotonic()
             for number, slot in enumerate(self._slots):
                 if slot.pid or slot.due > now:
@@ -118,7 +119,7 @@ class Supervisor:
                     say(f"worker {number + 1} cannot be started, and {again}: {error.strerror}")
 
         def _fork(self, number: int) -> int:
-            # A signal that came before the worker has its own handlers would be lost. It unblocks them.
+            # A signal before the worker has installed its handlers would be lost. The worker unblocks them.
             blocked = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
             signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
             try:
@@ -137,59 +138,59 @@ class Supervisor:
                 os.close(self._lifeline[1])
                 self._work(number, self._lifeline[0])
                 code = 0
-            except BaseException:  # noqa: BLE001 (this process is a copy of the parent, and must not go on)
+            except BaseException:  # noqa: BLE001 (this copy of the parent process must not continue)
                 say(f"worker {number + 1} has failed:\n{traceback.format_exc().rstrip()}")
             finally:
                 finish()
                 os._exit(code)
 
         def _wait_until(self, due: float | None) -> None:
-            """Wait for a signal, and until then at most."""
+            """Wait for a signal, at most until *due*."""
             seconds = None if due is None else max(0.0, due - time.monotonic())
             if select.select([self._waking], [], [], seconds)[0]:
                 self._waking.recv(4096)
 
         def _reap(self) -> None:
-            """Take note of the workers that have ended."""
+            """Free the slots of workers that have ended."""
             for number, slot in enumerate(self._slots):
-                if slot.pid and (code := self._code_of(slot.pid)) is not None:
+                if slot.pid and (code := self._exit_code(slot.pid)) is not None:
                     if not self._signals:
                         self._plan(number, slot, code)
                     slot.pid = 0
 
-        def _code_of(self, pid: int) -> int | None:
-            """The exit code of a process that has ended; None if it runs."""
+        def _exit_code(self, pid: int) -> int | None:
+            """Return the exit code of a process that has ended; None if it is running."""
             ended, status = os.waitpid(pid, os.WNOHANG)
             return os.waitstatus_to_exitcode(status) if ended else None
 
         def _plan(self, number: int, slot: _Slot, code: int) -> None:
-            """Say what happened to a worker, and when another takes its place."""
+            """Report how a worker ended, and schedule its replacement."""
             now = time.monotonic()
             slot.failures = slot.failures + 1 if now - slot.since < _SHORT_LIFE_S else 0
-            pause, then = 0.0, ": another takes its place"
+            pause, next_step = 0.0, ": another takes its place"
             if slot.failures > 1:
-                doublings = min(slot.failures - 2, 16)  # no float holds the thousandth
+                doublings = min(slot.failures - 2, 16)  # larger powers overflow a float
                 pause = min(_FIRST_PAUSE_S * 2**doublings, _LONGEST_PAUSE_S)
-                then = f" at once, {slot.failures} times in a row: the next one starts in {pause:g} s"
+                next_step = f" at once, {slot.failures} times in a row: the next one starts in {pause:g} s"
             slot.due = now + pause
-            say(f"worker {number + 1} (process {slot.pid}) {_how(code)}{then}")
+            say(f"worker {number + 1} (process {slot.pid}) {_describe_exit(code)}{next_step}")
 
         def _end(self) -> None:
-            """End all workers: kindly first, and by force if that takes too long or another signal comes."""
+            """End all workers with SIGTERM, and kill them after a timeout or a second signal."""
             self._stop_connecting()
             self._kill(signal.SIGTERM)
             until = time.monotonic() + self._grace + _KILL_AFTER_S
-            while self._are_left() and len(self._signals) == 1 and time.monotonic() < until:
+            while self._are_running() and len(self._signals) == 1 and time.monotonic() < until:
                 self._wait_until(until)
                 self._reap()
             self._kill(signal.SIGKILL)
-            while self._are_left():
+            while self._are_running():
                 time.sleep(_REAP_EVERY_S)
                 self._reap()
             if len(self._signals) > 1:
                 die_of(self._signals[-1])
 
-        def _are_left(self) -> bool:
+        def _are_running(self) -> bool:
             return any(slot.pid for slot in self._slots)
 
         def _kill(self, number: int) -> None:
@@ -198,7 +199,7 @@ class Supervisor:
                     os.kill(slot.pid, number)
 
 
-def _how(code: int) -> str:
+def _describe_exit(code: int) -> str:
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with code {code}" if code else "ended"
+    return f"exited with code {code}" if code else "ended"

@@ -63,9 +63,9 @@ def test_written_paths_resolve(name, folder, parts):
     home = Path("/home/me").absolute()
     configuration = ConfigurationFile(name, "project", str(home / "team"))
     path = home.joinpath(folder, *parts)
-    written = configuration.written(str(path))
+    written = configuration.format_path(str(path))
 
-    assert Path(configuration.found(written)) == path
+    assert Path(configuration.resolve_path(written)) == path
     assert Path(written).is_absolute() != path.is_relative_to(home / "team")
 
 

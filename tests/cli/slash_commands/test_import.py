@@ -22,7 +22,7 @@ from promptkit.clients.slash_commands.command import (
     TextPart,
 )
 from promptkit.clients.slash_commands.frontmatter import one_line
-from promptkit.clients.slash_commands.recipe_source import written
+from promptkit.clients.slash_commands.recipe_source import generate_recipe
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.discovery import find_recipes
 
@@ -86,7 +86,7 @@ def test_description_becomes_the_docstring(description, hint, name, text):
     parts = (TextPart(text), ArgumentPart("a"), FilePart(hint or "x"), CommandPart((text, hint)))
     expected = one_line(description)
 
-    _, python = written(SlashCommand(name, parts, parameters, expected or None), name, "stem")
+    _, python = generate_recipe(SlashCommand(name, parts, parameters, expected or None), name, "stem")
 
     compile(python, "stem.py", "exec")
     function = ast.parse(python).body[-1]
@@ -101,7 +101,7 @@ def test_too_many_placeholders():
     command = read_claude_command("x", "".join(f"!`git log {number}`\n" for number in range(501)))
 
     with pytest.raises(CommandSyntaxError, match="it has more than 500 different arguments"):
-        written(command, "x", "x")
+        generate_recipe(command, "x", "x")
 
 
 @settings(max_examples=40, deadline=None)
@@ -111,7 +111,7 @@ def test_file_content_is_data(description, hint, text):
     head = f"description: {json.dumps(description)}\nargument-hint: {json.dumps(hint)}"
     command = read_claude_command("x", f"---\n{head}\n---\n$ARGUMENTS {text}")
 
-    markdown, python = written(command, "x", "x")
+    markdown, python = generate_recipe(command, "x", "x")
 
     tree = ast.parse(python.encode())
     *_, function = tree.body

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.clients.slash_commands.command import why_no_words, words_of
+from promptkit.clients.slash_commands.command import shell_reason, split_command
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from promptkit.clients.slash_commands.command import why_no_words, words_of
 )
 def test_split_words(command, words):
     """Quotes hold words together."""
-    assert words_of(command) == words
+    assert split_command(command) == words
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,15 @@ def test_split_words(command, words):
 )
 def test_commands_that_need_a_shell(command):
     """Pipes, redirections, variables, patterns, several commands and shell builtins need a shell."""
-    assert words_of(command) is None
-    assert why_no_words(command)
+    assert split_command(command) is None
+    assert shell_reason(command)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it asks a POSIX shell")
 @given(st.text("ab '\"$`\\~*?[]{}|&;<>()#!=%@^.,:/-\n\té", min_size=1, max_size=12))
 def test_words_match_those_of_a_shell(text):
     """A shell splits every accepted command into the same words."""
-    words = words_of(f"printf {text}")
+    words = split_command(f"printf {text}")
     if words is None:
         return
     shell = [str(shutil.which("sh")), "-c", f"set -- {text}\nprintf '%s\\0' \"$@\""]

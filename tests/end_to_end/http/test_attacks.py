@@ -39,7 +39,7 @@ import sys
 from promptkit.asgi import app
 from promptkit.protocol.limits import Limits
 application = app(sys.path[0] + "/greetings.py", limits=Limits(held=64 * 1024 * 1024))
-application.body_within = 6.0  # nobody waits for 10 s
+application.body_timeout = 6.0  # nobody waits for 10 s
 """
 LIST = modern(1, "prompts/list")
 LISTEN = modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})

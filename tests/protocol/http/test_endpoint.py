@@ -30,7 +30,7 @@ class Replies:
     def __init__(self):
         self.sent = []
 
-    def fitting(self, _request_id, reply):
+    def fit_reply(self, _request_id, reply):
         """Take replies of any length."""
         return reply
 

@@ -13,7 +13,7 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey, import_key
 from promptkit.protocol.http.messages import HttpResponse
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth import issuer as issuers
-from promptkit.transports.auth.authorizer import KNOWN_S, Authorizer
+from promptkit.transports.auth.authorizer import CACHE_S, Authorizer
 from promptkit.transports.auth.bearer_header import BearerScheme
 from promptkit.transports.auth.issuer import (
     COOL_DOWN_S,
@@ -110,7 +110,7 @@ class TestTaken:
             "several audiences",
             "scp, a list",
             "scp",
-            "no scope",
+            "not a scope",
             "odd scope",
             "exact text",
             "a program for somebody",
@@ -401,7 +401,7 @@ class TestAsking:
         clock.now += LEEWAY_S + 1
         assert check(server, token).subject == "ada"
         assert check(server, short).status == 503
-        clock.now += KNOWN_S
+        clock.now += CACHE_S
         assert check(server, token).status == 503
 
     def test_a_known_token_costs_little(self, issuer):
@@ -428,11 +428,11 @@ class TestAsking:
         """
         The oldest one is forgotten, and verified again.
         """
-        monkeypatch.setattr("promptkit.transports.auth.authorizer._MOST_KNOWN", 3)
+        monkeypatch.setattr("promptkit.transports.auth.authorizer._MAX_CACHED", 3)
         server = server_of(issuer)
         for number in range(10):
             assert check(server, issuer.token(RESOURCE, jti=str(number))).subject == "ada"
-        assert len(server._known) == 3
+        assert len(server._cached) == 3
 
     def test_a_flood_of_key_ids(self, issuer, clock):
         """
@@ -528,7 +528,7 @@ class TestAsking:
         clock.now += TRUSTED_S - 1
         assert check(server, token).subject == "ada"
         assert check(server, issuer.token(RESOURCE, kid="new", exp=int(clock.now) + 600)).status == 503
-        clock.now += KNOWN_S + 2
+        clock.now += CACHE_S + 2
         assert check(server, token).status == 503
 
     def test_a_stream_while_the_issuer_is_away(self, issuer, clock):
@@ -637,7 +637,7 @@ class TestAsking:
         verifier = JwtVerifier(keys, RESOURCE)
         with pytest.raises(VerifierUnavailableError):
             asyncio.run(verifier.verify(issuer.token(RESOURCE)))
-        running = keys._running
+        running = keys._pending
         released.set()
         running.result(20)
         assert asyncio.run(verifier.verify(issuer.token(RESOURCE))).subject == "ada"

@@ -154,7 +154,7 @@ def main(settings, *arguments):
         from promptkit.transports.http.connection_limits import ConnectionLimits
 
         worker._SWEEP_EVERY_S = 0.2  # limits of less than a second hold, too
-        worker._DEAF_S = limits.pop("deaf_s", 0.6)
+        worker._ACCEPT_TIMEOUT_S = limits.pop("deaf_s", 0.6)
         serve_http._connection_limits = lambda _options: ConnectionLimits(**limits)
     sys.argv[1:] = arguments
     return command()

@@ -440,7 +440,7 @@ class TestBodies:
         A body that is too long, or does not arrive in time, closes the connection; one that waits for 100
         (Continue) is not read.
         """
-        app = application(recipes.catalog(), body_within=0.05)
+        app = application(recipes.catalog(), body_timeout=0.05)
 
         async def never():
             await asyncio.sleep(20)

@@ -426,7 +426,7 @@ class TestRequestsThatWait:
             connection = await self.slow(done)
             for _ in range(1000):
                 connection.data_received(request_)
-            return [*done], sum(cycle.size for cycle in connection._waiting)
+            return [*done], sum(cycle.size for cycle in connection._pipeline)
 
         done, size = asyncio.run(kept())
         assert done == []
@@ -459,7 +459,7 @@ class TestRequestsThatWait:
             sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
             connection.data_received(b"1\r\na\r\n")
             sys.setprofile(before)
-            assert len(connection._waiting) == waiting + 1
+            assert len(connection._pipeline) == waiting + 1
             return len(calls)
 
         assert asyncio.run(calls_of_a_piece(60)) == asyncio.run(calls_of_a_piece(1))
@@ -477,10 +477,10 @@ class TestRequestsThatWait:
             while tasks:
                 assert [*tasks.pop().__await__()] == []
 
-        assert connection._behind == 0
+        assert connection._pipeline_bytes == 0
         connection.data_received(HEAD + b"\r\n" + LARGE[:-1])
         connection.eof_received()
-        assert connection._behind == 0
+        assert connection._pipeline_bytes == 0
         tasks.pop().close()
 
     def test_the_end_waits_for_them(self):
@@ -495,10 +495,10 @@ class TestRequestsThatWait:
         connection.data_received((HEAD + b"\r\n") * 3)
         found = []
         while tasks:
-            found.append(connections.are_at_last)
+            found.append(connections.are_on_last_request)
             assert [*tasks.pop().__await__()] == []
 
-        assert [*found, connections.are_at_last] == [False, False, True, False]
+        assert [*found, connections.are_on_last_request] == [False, False, True, False]
 
     @pytest.mark.parametrize(
         ("version", "behind"),

@@ -185,7 +185,7 @@ def test_nothing_is_written_to_a_client_that_is_gone():
     The application may go on.
     """
     written = Written()
-    written.cycle.leave()
+    written.cycle.disconnect()
     written.send({"type": "http.response.body", "body": b"one"})
 
     assert (written.parts, written.ended) == ([], False)
@@ -227,7 +227,7 @@ class TestReceiving:
 
         assert asyncio.run(receive())["body"] == b"a"
 
-    @pytest.mark.parametrize("end", [RequestCycle.leave, lambda cycle: cycle._write(b"", more=False)])
+    @pytest.mark.parametrize("end", [RequestCycle.disconnect, lambda cycle: cycle._write(b"", more=False)])
     def test_who_waits_longer_learns_of_the_end(self, end):
         """
         That the client is gone, or has its response.
@@ -282,7 +282,7 @@ class TestReceiving:
 
         async def receive():
             cycle = cycle_of(parts := [], awaits_continue=True)
-            cycle.leave()
+            cycle.disconnect()
             return await cycle.receive(), parts
 
         assert asyncio.run(receive()) == ({"type": "http.disconnect"}, [])
@@ -337,7 +337,7 @@ class TestApplications:
         async def answer(*, leaves):
             cycle = cycle_of(parts := [])
             if leaves:
-                cycle.leave()
+                cycle.disconnect()
             await cycle.run(silent)
             return parts
 

@@ -218,7 +218,7 @@ class TestWithoutStepUp:
 
         assert answer_to(made(**plain), message).code == -32602
         assert answer_to(made(**plain, scopes=["admin"]), message).code is None
-        with pytest.raises(ValueError, match="is no scope"):
+        with pytest.raises(ValueError, match="is not a scope"):
             made(**plain, scopes=["a\\b"])
 
     def test_scopes_of_the_process_are_not_for_tokens(self, made):
@@ -271,7 +271,7 @@ class TestStreams:
         """
         verifier = Named()
         application = made(verifier=verifier)
-        monkeypatch.setattr(application, "comment_every", 0.05)
+        monkeypatch.setattr(application, "comment_interval", 0.05)
         listen = modern("s", "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
 
         async def run():

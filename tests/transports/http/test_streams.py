@@ -41,7 +41,7 @@ def tell_of_prompts(app):
     """Tell all streams that the list of prompts has changed."""
     for streams in app._server._notifier.by_scopes.values():
         for stream in streams:
-            stream.tell({"prompts/list"}, bool)
+            stream.notify({"prompts/list"}, bool)
 
 
 def methods(caller):
@@ -226,7 +226,7 @@ class TestKeepingAlive:
             caller.gone.set()
             await caller.result()
 
-        run(scenario, comment_every=0.05)
+        run(scenario, comment_interval=0.05)
 
     def test_a_body_that_stops(self):
         """
@@ -243,7 +243,7 @@ class TestKeepingAlive:
             assert (answer.status, answer.code, answer.header("connection")) == (408, -32600, "close")
             await hello(app)
 
-        run(scenario, body_within=0.05)
+        run(scenario, body_timeout=0.05)
 
 
 class TestReaders:

@@ -258,7 +258,7 @@ class Files:
         limits = ConnectionLimits(connections=20)
         worker = HttpWorker(None, [], limits=limits, grace=1.0, balance=self.balance)
         worker._loop, worker._count = self.loop, connections
-        worker._ended = SimpleNamespace(set=bool)
+        worker._end_event = SimpleNamespace(set=bool)
         return worker
 
     def wait(self, seconds):
@@ -271,8 +271,8 @@ class Files:
 
 
 class TestDeafness:
-    @pytest.mark.parametrize(("connections", "is_deaf"), [(19, True), (20, False)])
-    def test_clients_do_not_end_it(self, monkeypatch, connections, is_deaf):
+    @pytest.mark.parametrize(("connections", "cannot_accept"), [(19, True), (20, False)])
+    def test_clients_do_not_end_it(self, monkeypatch, connections, cannot_accept):
         """
         A worker that can open no file ends, unless it is as busy as it may be: clients come and go.
         """
@@ -281,9 +281,9 @@ class TestDeafness:
         worker._accept(files)
         files.wait(20)
 
-        assert worker.is_deaf is is_deaf
+        assert worker.cannot_accept is cannot_accept
 
-    @pytest.mark.parametrize("source", ["_accept", "_take"])
+    @pytest.mark.parametrize("source", ["_accept", "_take_handed_over"])
     def test_what_has_passed_does_not_count(self, monkeypatch, source):
         """
         Once files can be opened again, nobody needs to connect for that to be seen.
@@ -296,7 +296,7 @@ class TestDeafness:
         files.are_scarce = True
         worker._accept(files)
 
-        assert not worker.is_deaf
+        assert not worker.cannot_accept
 
 
 def test_a_connection_counts_once():
@@ -317,7 +317,7 @@ def test_a_connection_counts_once():
             await asyncio.gather(*worker._opening)
             for client in clients:
                 client.close()
-            await worker._look_until(lambda: not len(worker._connections), 10)
+            await worker._wait_until(lambda: not len(worker._connections), 10)
 
         asyncio.run(accept())
 
