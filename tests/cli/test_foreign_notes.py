@@ -48,7 +48,7 @@ COMMANDS = {
         for is_removal in (False, True)
     },
 }
-COMMANDS |= {f"{name} --dry-run": ([*argv, "--dry-run"], *fields) for name, (argv, *fields) in COMMANDS.items()}
+COMMANDS |= {f"{name} --dry-run": ([*argv, "--dry-run"], *spec) for name, (argv, *spec) in COMMANDS.items()}
 
 CHANGING = [name for name in COMMANDS if not name.endswith("--dry-run")]
 WRITING = [name for name in CHANGING if "uninstall" not in name and not name.endswith("--remove")]

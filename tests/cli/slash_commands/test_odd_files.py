@@ -296,7 +296,7 @@ def test_unexpected_error(repository, run, monkeypatch):
 
 def test_invalid_python_is_not_written(repository, run, monkeypatch):
     """A command whose Python does not parse is not imported."""
-    monkeypatch.setattr("promptkit.cli.import_commands.written", lambda *_: ("x", "def"))
+    monkeypatch.setattr("promptkit.cli.import_commands.generate_recipe", lambda *_: ("x", "def"))
 
     code, lines = run("claude-commands", "theirs")
 
