@@ -1,4 +1,4 @@
-"""Cases at the command line: `render --case`, `render --cases` and `check`."""
+"""Cases on the command line: `render --case`, `render --cases` and `check`."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from promptkit.cli import main
 
-SHELF = """
+RECIPE = """
     from typing import Annotated, Literal
     from promptkit import Arg, PromptError, prompt, resource
 
@@ -57,47 +57,41 @@ FAULTY = """
 def folder(recipes, tmp_path, monkeypatch):
     """The current folder, with recipes and their cases."""
     monkeypatch.chdir(tmp_path)
-    return recipes("shelf", shelf=SHELF)
+    return recipes("shelf", shelf=RECIPE)
 
 
-def rendered(capsys, *options):
-    """The code, and both outputs, of a rendering."""
+def render(capsys, *options):
+    """Run `render`; return the exit code, standard output and standard error."""
     code = main(["render", "shelf", *options])
     return code, *capsys.readouterr()
 
 
 class TestRender:
-    def test_all(self, folder, capsys):
-        """
-        Each stands under its name, refused ones, too; secrets are hidden.
-        """
-        shown = (
+    def test_all_cases(self, folder, capsys):
+        """Each case is printed under its name, even a rejected one, and secrets are hidden."""
+        expected = (
             "# short\n\n[user]\nReview this python: x = 1\n\n"
             "# nothing\n\n[refused] the code is empty, <secret>\n\n"
             "# as typed\n\n[user]\nReview this rust: x\n"
         )
 
-        assert rendered(capsys, "review", "--cases") == (0, shown, "")
+        assert render(capsys, "review", "--cases") == (0, expected, "")
 
-    def test_one(self, folder, capsys):
-        """
-        It is shown in every form that a rendering has.
-        """
-        assert rendered(capsys, "review", "--case", "as typed")[:2] == (0, "[user]\nReview this rust: x\n")
-        code, out, _ = rendered(capsys, "review", "--case", "short", "--json")
+    def test_single_case(self, folder, capsys):
+        """A single case can be printed in every format."""
+        assert render(capsys, "review", "--case", "as typed")[:2] == (0, "[user]\nReview this rust: x\n")
+        code, out, _ = render(capsys, "review", "--case", "short", "--json")
         assert (code, json.loads(out)["messages"][0]["content"]["text"]) == (0, "Review this python: x = 1")
 
-    def test_of_a_resource(self, folder, capsys):
-        """
-        Its template is named, or a URI that it has.
-        """
+    def test_cases_of_a_resource(self, folder, capsys):
+        """The resource is named by its template, or by a URI that matches it."""
         for uri in ("docs://{page}", "docs://7"):
-            code, out, _ = rendered(capsys, uri, "--cases")
+            code, out, _ = render(capsys, uri, "--cases")
 
             assert (code, out) == (0, "# first\n\n[docs://1]\nPage 1.\n")
 
     @pytest.mark.parametrize(
-        ("options", "says"),
+        ("options", "message"),
         [
             (("review", "--case", "shrt"), "prompt 'review' has no case 'shrt': did you mean 'short'?"),
             (("review", "--case", "x"), "has no case 'x': it has 'short', 'nothing', 'as typed'"),
@@ -108,26 +102,22 @@ class TestRender:
             (("notes://1", "--cases"), "unknown resource 'notes://1'"),
         ],
     )
-    def test_what_is_refused(self, options, says, folder, capsys):
-        """
-        It is wrong usage, and the words say what to do.
-        """
+    def test_usage_errors(self, options, message, folder, capsys):
+        """A usage error explains what to do."""
         try:
             code = main(["render", "shelf", *options])
-        except SystemExit as end:
-            code = end.code
+        except SystemExit as exit:
+            code = exit.code
 
         assert code == 2
-        assert says in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
-    def test_those_that_fail(self, recipes, folder, capsys):
-        """
-        What is wrong is said, and the others are shown.
-        """
+    def test_failing_cases(self, recipes, folder, capsys):
+        """Failing cases are reported, and the others are printed."""
         (folder / "shelf.py").unlink()
         recipes("shelf", faulty=FAULTY)
 
-        code, out, err = rendered(capsys, "ask", "--cases")
+        code, out, err = render(capsys, "ask", "--cases")
 
         assert code == 1
         assert "# fine\n\n[user]\n1.0\n" in out
@@ -137,26 +127,24 @@ class TestRender:
 
 
 class TestCheck:
-    def test_what_is_wrong_is_found(self, recipes, folder, capsys):
-        """
-        What no client can send, and equal names, are found in the source; the rest when they are rendered.
-        """
+    def test_check(self, recipes, folder, capsys):
+        """Invalid arguments and duplicate names are found in the source, failures by rendering."""
         (folder / "shelf.py").unlink()
         recipes("shelf", faulty=FAULTY)
 
-        def found(*options):
+        def check(*options):
             assert main(["check", "shelf", "--json", *options]) == 1
             return [
-                (one["line"], one["code"], one["message"].partition(": ")[2])
-                for one in json.loads(capsys.readouterr().out)["diagnostics"]
+                (diagnostic["line"], diagnostic["code"], diagnostic["message"].partition(": ")[2])
+                for diagnostic in json.loads(capsys.readouterr().out)["diagnostics"]
             ]
 
         in_source = [
             (14, "PK230", f"case 'fine': another one at {folder.name}/faulty.py:9 has this name"),
             (15, "PK230", "case 'wrong': parameter 'number' takes int, not a str ('x')"),
         ]
-        assert found() == in_source
-        assert sorted(found("--render")) == sorted(
+        assert check() == in_source
+        assert sorted(check("--render")) == sorted(
             [
                 *in_source,
                 (7, "PK231", "it fails for the case 'crashes': ZeroDivisionError: division by zero"),
@@ -170,9 +158,7 @@ class TestCheck:
             ]
         )
 
-    def test_they_are_rendered_in_place_of_examples(self, folder, capsys):
-        """
-        A prompt that needs examples needs none if it has cases.
-        """
+    def test_cases_replace_examples(self, folder, capsys):
+        """A prompt with cases needs no examples."""
         assert main(["check", "shelf", "--render"]) == 0
         assert capsys.readouterr().out == "2 prompts and 1 resource can be served\n"

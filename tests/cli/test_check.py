@@ -1,4 +1,4 @@
-"""`promptkit check` beyond text: GitHub's annotations, rendering for examples, clients."""
+"""`promptkit check`: exit codes, GitHub annotations, `--render`, `--client`, and secret files."""
 
 import json
 import os
@@ -19,9 +19,9 @@ from tests.terminal import command, on_terminal
 
 ROOT = Path(__file__).parents[2]
 
-#: The examples on the page of diagnostics, and what is printed.
+#: The examples in docs/diagnostics.md, and the output for each.
 PAGE = ROOT.joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
-SHOWN = {
+EXAMPLES_IN_DOCS = {
     code: re.search(
         r"```python[^\n]*\n(.*?)```\n\n```text\n(.*?)```\n", PAGE[PAGE.index(f"\n## {code}\n") :], re.DOTALL
     ).groups()
@@ -71,19 +71,19 @@ def hides(key: Annotated[str, Arg(secret=True, examples=["hunter2hunter2"])]) ->
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The current folder, which is no checkout of GitHub's."""
+    """The current folder, outside of a GitHub checkout."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
     return tmp_path
 
 
-def checked(capsys, *argv):
-    """Run `check`; return its exit code, and what it found as data."""
+def check(capsys, *argv):
+    """Run `check --json`; return its exit code and report."""
     code = main(["check", "--json", *argv])
     return code, json.loads(capsys.readouterr().out)
 
 
-#: What the bodies of functions in these tests use.
+#: Imports and helpers for the function bodies in these tests.
 HEAD = """
 from datetime import date
 from decimal import Decimal
@@ -104,7 +104,7 @@ async def fetch(name):
 class TestFailOn:
     @pytest.fixture
     def warned(self, recipes, folder):
-        """The current folder, whose recipes have a warning."""
+        """A project as the current folder, with one warning in its recipes."""
         recipes(greet=FORGOTTEN)
         return folder
 
@@ -119,27 +119,28 @@ class TestFailOn:
             (["--fail-on", "error"], "warning", 0),
         ],
     )
-    def test_a_warning_ends_with_1_where_that_is_asked_for(self, argv, configured, code, warned, capsys):
+    def test_exit_code_of_a_warning(self, argv, configured, code, warned, capsys):
         """
-        By the command line, or else by the configuration.
+        A warning makes `check` exit with 1 if the command line or, by default, the configuration demands it.
         """
         setting = f'fail-on = "{configured}"' if configured else ""
         (warned / "pyproject.toml").write_text(f"[tool.promptkit]\n{setting}\n")
 
-        found = checked(capsys, *argv)
+        result = check(capsys, *argv)
 
-        assert (found[0], [one["code"] for one in found[1]["diagnostics"]]) == (code, ["PK207"])
+        assert (result[0], [diagnostic["code"] for diagnostic in result[1]["diagnostics"]]) == (
+            code,
+            ["PK207"],
+        )
 
-    def test_what_is_fine_is_fine(self, recipes, folder, capsys):
-        """
-        Without a finding, and with one that is ignored.
-        """
+    def test_ignored_warning(self, recipes, folder, capsys):
+        """An ignored warning does not fail `check --fail-on warning`."""
         recipes(greet=FORGOTTEN.rstrip() + "  # promptkit: ignore[PK207]\n")
 
         assert main(["check", "--fail-on", "warning"]) == 0
 
 
-class TestGreenAndWrong:
+class TestBodies:
     @pytest.mark.parametrize(
         ("body", "code"),
         [
@@ -164,19 +165,22 @@ class TestGreenAndWrong:
         ],
         ids=range(18),
     )
-    def test_what_fails_for_everybody_is_an_error(self, body, code, recipes, folder, capsys):
-        """
-        A prompt that returns what no message can hold, that returns nothing, or that names what is not there.
-        """
+    def test_unusable_return_value_is_an_error(self, body, code, recipes, folder, capsys):
+        """Returning an unsupported type, returning nothing, or using an undefined name is an error."""
         recipes(wrong=f"{HEAD}@prompt\ndef wrong(name: str, since: date, level: Level):\n    {body}\n")
 
-        ended, data = checked(capsys)
+        exit_code, data = check(capsys)
 
-        assert (ended, [(one["code"], one["severity"]) for one in data["diagnostics"]]) == (
+        assert (
+            exit_code,
+            [(diagnostic["code"], diagnostic["severity"]) for diagnostic in data["diagnostics"]],
+        ) == (
             1,
             [(code, "error")],
         )
-        assert data["prompts"] == ["wrong"]  # it is served all the same: sources do not show all
+        assert data["prompts"] == [
+            "wrong"
+        ]  # it is served nevertheless, because the source does not show everything
 
     @pytest.mark.parametrize(
         "body",
@@ -189,35 +193,29 @@ class TestGreenAndWrong:
         ],
         ids=range(5),
     )
-    def test_what_can_be_sent_is_no_error(self, body, recipes, folder, capsys):
-        """
-        A way that raises sends nothing, and what the source does not show may be a turn.
-        """
+    def test_valid_return_values_are_accepted(self, body, recipes, folder, capsys):
+        """Branches that raise are ignored, and calls to unknown functions can return a turn."""
         turns = "from promptkit import PromptError\n\ndef turns():\n    return [user('x')]\n"
         recipes(fine=f"{HEAD}{turns}\n@prompt\ndef fine(name: str, since: date, level: Level):\n    {body}\n")
 
-        assert checked(capsys)[1]["diagnostics"] == []
+        assert check(capsys)[1]["diagnostics"] == []
 
     @pytest.mark.parametrize(
         "source", ["", "import os\n\ndef helper():\n    return open('style.md').read()\n"]
     )
-    def test_a_folder_without_prompts_is_an_error(self, source, recipes, folder, capsys):
-        """
-        Also where something less is found in it.
-        """
+    def test_folder_without_prompts_is_an_error(self, source, recipes, folder, capsys):
+        """A folder without prompts is an error, even if it has other diagnostics."""
         recipes(nothing=source)
 
-        ended, data = checked(capsys)
+        exit_code, data = check(capsys)
 
-        assert ended == 1
-        assert "PK102" in [one["code"] for one in data["diagnostics"]]
+        assert exit_code == 1
+        assert "PK102" in [diagnostic["code"] for diagnostic in data["diagnostics"]]
 
 
 class TestGitHub:
-    def test_a_finding_is_an_annotation(self, recipes, folder, capsys):
-        """
-        It has file, line and columns, as GitHub wants them, and its hint on a line of its own.
-        """
+    def test_annotation_of_a_diagnostic(self, recipes, folder, capsys):
+        """An annotation has the file, line and columns in GitHub's form, with the hint on its second line."""
         recipes(broken=BROKEN)
 
         code = main(["check", "--format", "github"])
@@ -228,10 +226,8 @@ class TestGitHub:
             "::prompt 'broken': parameter 'diff' has no annotation%0Awrite its type, as in 'diff: str'\n"
         )
 
-    def test_paths_begin_at_the_checkout(self, recipes, folder, monkeypatch, capsys):
-        """
-        Where GitHub says what the checkout is, paths start there, in whatever folder the command runs.
-        """
+    def test_paths_are_relative_to_the_checkout(self, recipes, folder, monkeypatch, capsys):
+        """Paths are relative to GITHUB_WORKSPACE, whatever the current folder is."""
         recipes(broken=BROKEN)
         monkeypatch.setenv("GITHUB_WORKSPACE", str(folder))
         monkeypatch.chdir(folder / "recipes")
@@ -241,24 +237,20 @@ class TestGitHub:
         assert capsys.readouterr().out.startswith("::error file=recipes/broken.py,line=4,")
 
     @pytest.mark.parametrize("name", ["a,b", "a%b", "a:b"])
-    def test_what_means_something_is_escaped(self, name, recipes, folder, capsys):
-        """
-        No path can add a property, and no text a command.
-        """
+    def test_special_characters_are_escaped(self, name, recipes, folder, capsys):
+        """A path cannot add a property to an annotation, and a message cannot start a workflow command."""
         recipes(**{name: BROKEN.replace("broken", "x%0A::error::y")})
 
         main(["check", "--format", "github"])
 
         (annotation,) = capsys.readouterr().out.splitlines()
-        place, text = re.fullmatch(r"::error (.*?)::(.*)", annotation).groups()
-        decoded = {sign: f"%{ord(sign):02X}" for sign in ",%:"}
-        assert place.startswith(f"file=recipes/a{decoded[name[1]]}b.py,line=")
+        properties, text = re.fullmatch(r"::error (.*?)::(.*)", annotation).groups()
+        encoded = {sign: f"%{ord(sign):02X}" for sign in ",%:"}
+        assert properties.startswith(f"file=recipes/a{encoded[name[1]]}b.py,line=")
         assert "%0A" in text
 
-    def test_it_says_what_is_beside_the_findings(self, recipes, folder, capsys):
-        """
-        A token file that no server takes and prompts that were not tried are annotations of no line.
-        """
+    def test_annotations_without_a_line(self, recipes, folder, capsys):
+        """An invalid token file and prompts that were not rendered get annotations without a line."""
         recipes(fine="from promptkit import prompt\n\n@prompt\ndef needs(x: str) -> str:\n    return x\n")
 
         code = main(["check", "--format", "github", "--render", "--token-file", "no,file"])
@@ -270,10 +262,8 @@ class TestGitHub:
             "No such file or directory\n"
         )
 
-    def test_nothing_found_is_nothing_printed(self, recipes, folder, capsys):
-        """
-        Sound recipes print nothing, and a warning is one.
-        """
+    def test_warning_annotation(self, recipes, folder, capsys):
+        """A warning is the only output, and exits with 0."""
         recipes(greet=FORGOTTEN)
 
         assert main(["check", "--format", "github"]) == 0
@@ -281,40 +271,41 @@ class TestGitHub:
 
 
 class TestRender:
-    def test_each_prompt_is_rendered_for_its_examples(self, recipes, folder, capsys):
+    def test_examples_are_rendered(self, recipes, folder, capsys):
         """
-        What fails is an error at the line that raised; what has no examples is named, and what refuses its
-        defaults, with what it says.
+        A failing example is an error at the line that raised; prompts without examples, and those that reject
+        their defaults, are listed.
         """
         recipes(examples=EXAMPLES)
-        late = "it took longer than its limit of 0.05 s"
+        timed_out = "it took longer than its limit of 0.05 s"
 
-        code, found = checked(capsys, "--render")
+        code, report = check(capsys, "--render")
 
-        told = {
-            one["message"].split("'")[1]: (one["line"], one["message"].partition(": ")[2])
-            for one in found["diagnostics"]
+        failures = {
+            diagnostic["message"].split("'")[1]: (
+                diagnostic["line"],
+                diagnostic["message"].partition(": ")[2],
+            )
+            for diagnostic in report["diagnostics"]
         }
         assert code == 1
-        assert found["not_rendered"] == {
+        assert report["not_rendered"] == {
             "defaults": "prompt 'defaults' has nothing to say for these arguments",
             "needs": "it needs examples",
             "refuses": "not today",
         }
-        assert told == {
+        assert failures == {
             "hides": (32, "it fails for key=<secret>: ValueError: bad key <secret>"),
             "second": (15, "it fails for n='0': ZeroDivisionError: division by zero"),
             "slow": (
                 27,
-                f"it fails for its defaults: {late}, and was at {Path('recipes', 'examples.py')}:27",
+                f"it fails for its defaults: {timed_out}, and was at {Path('recipes', 'examples.py')}:27",
             ),
         }
-        assert {one["code"] for one in found["diagnostics"]} == {"PK220"}
+        assert {diagnostic["code"] for diagnostic in report["diagnostics"]} == {"PK220"}
 
-    def test_a_client_is_asked_about_what_was_rendered(self, recipes, folder, capsys):
-        """
-        What the source does not show is found in the rendering, once.
-        """
+    def test_client_lints_use_the_rendering(self, recipes, folder, capsys):
+        """Client lints also check rendered messages, and report each problem once."""
         recipes(
             turns="""
             from promptkit import Image, assistant, prompt, user
@@ -329,14 +320,15 @@ class TestRender:
         )
 
         code = main(["check", "recipes", "--render", "--client", "gemini-cli", "--json"])
-        found = json.loads(capsys.readouterr().out)["diagnostics"]
+        diagnostics = json.loads(capsys.readouterr().out)["diagnostics"]
 
         assert code == 0
-        assert sorted(one["code"] for one in found) == ["PK211", "PK502"]
+        assert sorted(diagnostic["code"] for diagnostic in diagnostics) == ["PK211", "PK502"]
 
-    def test_what_refuses_its_defaults_is_said(self, recipes, folder, capsys):
+    def test_rejected_defaults_are_listed(self, recipes, folder, capsys):
         """
-        It is no failure: nobody has asked for it. For its author's examples it is one.
+        A prompt that rejects its defaults is listed, not failed; rejecting an example of its author is an
+        error.
         """
         source = """
             from typing import Annotated
@@ -372,10 +364,8 @@ class TestRender:
         recipes(refusing=source.replace("examples=[1]", "examples=[0]"))
         assert main(["check", "--render"]) == 1
 
-    def test_what_is_not_to_be_sampled_is_said(self, recipes, folder, capsys):
-        """
-        It is called neither for its examples nor for its defaults.
-        """
+    def test_unsampled_prompts_are_listed(self, recipes, folder, capsys):
+        """A prompt with `sample=False` is called neither for its examples nor for its defaults."""
         recipes(
             unasked="""
             from typing import Annotated
@@ -398,18 +388,14 @@ class TestRender:
             ["2 prompts can be served", "not rendered, because they have sample=False: order, publish"],
         )
 
-    def test_only_if_it_is_asked_for(self, recipes, folder, capsys):
-        """
-        Without the option no prompt is called.
-        """
+    def test_prompts_are_not_called_by_default(self, recipes, folder, capsys):
+        """Without `--render` no prompt is called."""
         recipes(examples=EXAMPLES)
 
-        assert checked(capsys)[0] == 0
+        assert check(capsys)[0] == 0
 
-    def test_what_cannot_be_rendered_is_said(self, recipes, folder, capsys):
-        """
-        The text says which prompts could not be tried, and why.
-        """
+    def test_prompts_without_examples_are_listed(self, recipes, folder, capsys):
+        """The text output lists the prompts without examples."""
         recipes(needs=EXAMPLES.partition("@prompt\ndef refuses")[0].replace('return ""', "return 'x'"))
 
         code = main(["check", "--render"])
@@ -417,43 +403,39 @@ class TestRender:
         assert code == 1
         assert capsys.readouterr().out.endswith("\nnot rendered, because they need examples: needs\n")
 
-    def test_all_of_our_own_recipes_are_rendered(self, folder):
+    def test_recipes_of_this_repository(self, folder):
         """
-        `check recipes --render` finds nothing and leaves no prompt out, whatever is staged: they have cases.
+        `check recipes --render` reports nothing and renders every prompt, because all of them have cases.
         """
         variables = ("PROJECT_ROOT", "SCREENSHOT_FOLDER", "RECORDING_FOLDER")
         assert not any(name in os.environ for name in variables)
         run("git", "init", "--quiet")
 
-        code, printed, _ = command(
+        code, out, _ = command(
             "check", "recipes", "--render", cwd=ROOT, env={"PROMPTKIT_WORKSPACE": str(folder)}
         )
 
-        assert (code, printed.decode()) == (0, "13 prompts, 1 resource and 2 skills can be served\n")
+        assert (code, out.decode()) == (0, "13 prompts, 1 resource and 2 skills can be served\n")
 
     @pytest.mark.parametrize(
         ("code", "served"),
         [("PK220", "1 prompt"), ("PK231", "1 prompt"), ("PK420", "1 resource")],
     )
-    def test_the_page_shows_it(self, code, served, recipes, folder, capsys):
-        """
-        The example on the page of diagnostics fails as it says there.
-        """
-        source, printed = SHOWN[code]
+    def test_example_in_the_docs(self, code, served, recipes, folder, capsys):
+        """The example in docs/diagnostics.md prints the documented error."""
+        source, expected = EXAMPLES_IN_DOCS[code]
         recipes(**{Rule(code).name.lower(): source})
 
         assert main(["check", "--render"]) == 1
-        assert capsys.readouterr().out == f"{printed}{served} can be served, 1 error\n"
+        assert capsys.readouterr().out == f"{expected}{served} can be served, 1 error\n"
 
     def test_on_a_terminal(self, recipes, folder):
-        """
-        There, the line that raised is shown.
-        """
-        recipes(example_fails=SHOWN["PK220"][0])
+        """A terminal shows the line that raised."""
+        recipes(example_fails=EXAMPLES_IN_DOCS["PK220"][0])
 
-        shown = on_terminal("check", "--render", cwd=folder, NO_COLOR="1")
+        output = on_terminal("check", "--render", cwd=folder, NO_COLOR="1")
 
-        assert '\n    8 |     return f"Cut the text every {100 / parts:.0f} lines."\n' in shown
+        assert '\n    8 |     return f"Cut the text every {100 / parts:.0f} lines."\n' in output
 
 
 RESOURCES = """
@@ -509,59 +491,58 @@ def needs(text: str) -> str:
 
 
 class TestResources:
-    def test_each_is_read(self, recipes, folder, capsys):
-        """
-        Those without variables at their URI, templates for their examples; what fails is an error.
-        """
+    def test_resources_are_read(self, recipes, folder, capsys):
+        """Resources are read at their URI and templates for their examples; failures are errors."""
         recipes(shelf=RESOURCES)
 
-        code, found = checked(capsys, "--render")
+        code, report = check(capsys, "--render")
 
-        told = {
-            one["message"].split("'")[1]: one["message"].partition(": ")[2] for one in found["diagnostics"]
+        failures = {
+            diagnostic["message"].split("'")[1]: diagnostic["message"].partition(": ")[2]
+            for diagnostic in report["diagnostics"]
         }
         assert code == 1
-        assert found["not_rendered"] == {
+        assert report["not_rendered"] == {
             "docs://late": "not today",
             "docs://needs/{text}": "it needs examples",
         }
-        assert "recipes/shelf.py:18) returned None: return str or bytes" in told.pop("nothing")
-        assert told == {
+        assert "recipes/shelf.py:18) returned None: return str or bytes" in failures.pop("nothing")
+        assert failures == {
             "half": "it fails for docs://half: UnicodeEncodeError: 'utf-8' codec can't encode character "
             "'\\ud800' in position 1: surrogates not allowed",
             "key": "it fails for docs://keys/<secret>: ValueError: bad key <secret>",
             "page": "it fails for docs://pages/0?tags=a&tags=b%2Cc: ZeroDivisionError: division by zero",
             "part": "it fails for docs://parts: ValueError: no part ''",
         }
-        assert {one["code"] for one in found["diagnostics"]} == {"PK420"}
+        assert {diagnostic["code"] for diagnostic in report["diagnostics"]} == {"PK420"}
 
-    def test_the_time_limit(self, recipes, folder, capsys, monkeypatch):
-        """
-        One that takes too long fails like any other.
-        """
+    def test_time_limit(self, recipes, folder, capsys, monkeypatch):
+        """A resource that exceeds its time limit is an error."""
         recipes(shelf=RESOURCES.replace('raise PromptError("not today")', "time.sleep(30)"))
         monkeypatch.setattr("promptkit.server.user_code.Limits", lambda: SimpleNamespace(timeout=0.05))
 
-        found = checked(capsys, "--render")[1]["diagnostics"]
+        diagnostics = check(capsys, "--render")[1]["diagnostics"]
 
-        place = f"{Path('recipes', 'shelf.py')}:16"
-        said = f"it took longer than its limit of 0.05 s, and was at {place}"
-        assert f"resource 'late': it fails for docs://late: {said}" in [one["message"] for one in found]
+        location = f"{Path('recipes', 'shelf.py')}:16"
+        reason = f"it took longer than its limit of 0.05 s, and was at {location}"
+        assert f"resource 'late': it fails for docs://late: {reason}" in [
+            diagnostic["message"] for diagnostic in diagnostics
+        ]
 
     def test_text_that_cannot_be_sent(self, recipes, folder, capsys):
-        """
-        A prompt is tried to the end, too: its result has to be one that can be written.
-        """
+        """A text that cannot be encoded is an error."""
         recipes(half="from promptkit import prompt\n\n@prompt\ndef half() -> str:\n    return 'a\\ud800'\n")
 
-        (found,) = checked(capsys, "--render")[1]["diagnostics"]
+        (diagnostic,) = check(capsys, "--render")[1]["diagnostics"]
 
-        assert found["message"].startswith("prompt 'half': it fails for its defaults: UnicodeEncodeError: ")
+        assert diagnostic["message"].startswith(
+            "prompt 'half': it fails for its defaults: UnicodeEncodeError: "
+        )
 
 
 @pytest.fixture
 def clients(monkeypatch):
-    """Two clients that we know all of: one takes no prompt of a long name, the other takes anything."""
+    """Two client profiles: `narrow` rejects long prompt names, `wide` accepts everything."""
 
     def lint_client(name, catalog):
         return [
@@ -575,21 +556,21 @@ def clients(monkeypatch):
             if name == "narrow" and len(prompt.name) > 5
         ]
 
-    known = {"narrow": profiles.ClientProfile("Narrow"), "wide": profiles.ClientProfile("Wide")}
-    monkeypatch.setattr(profiles, "CLIENTS", known)
+    profiles_by_name = {"narrow": profiles.ClientProfile("Narrow"), "wide": profiles.ClientProfile("Wide")}
+    monkeypatch.setattr(profiles, "CLIENTS", profiles_by_name)
     monkeypatch.setattr("promptkit.lints.linter.lint_client", lint_client)
 
 
 @pytest.mark.usefixtures("clients")
 class TestClients:
     @pytest.fixture(autouse=True)
-    def shelf(self, recipes, folder):
+    def project(self, recipes, folder):
         """A prompt with a long name."""
         self.folder = folder
         recipes(shelf="from promptkit import prompt\n\n@prompt\ndef lengthy() -> str:\n    return 'x'\n")
 
     @pytest.mark.parametrize(
-        ("argv", "found"),
+        ("argv", "count"),
         [
             ([], 0),
             (["--client", "wide"], 0),
@@ -598,105 +579,89 @@ class TestClients:
         ],
         ids=str,
     )
-    def test_each_client_that_is_named_is_asked(self, argv, found, capsys):
-        """
-        The option can be repeated; a client that is named twice is asked once.
-        """
-        assert len(checked(capsys, *argv)[1]["diagnostics"]) == found
+    def test_selected_clients(self, argv, count, capsys):
+        """`--client` can be repeated, and each client is checked once."""
+        assert len(check(capsys, *argv)[1]["diagnostics"]) == count
 
-    def test_those_of_the_configuration(self, capsys):
-        """
-        They are asked unless the command line names others.
-        """
+    def test_configured_clients(self, capsys):
+        """The configured clients are checked unless the command line names others."""
         (self.folder / "pyproject.toml").write_text('[tool.promptkit]\nclients = ["narrow"]\n')
 
-        assert len(checked(capsys)[1]["diagnostics"]) == 1
-        assert checked(capsys, "--client", "wide")[1]["diagnostics"] == []
+        assert len(check(capsys)[1]["diagnostics"]) == 1
+        assert check(capsys, "--client", "wide")[1]["diagnostics"] == []
 
-    def test_a_finding_is_ignored_on_its_line(self, recipes, capsys):
-        """
-        A comment takes back what is said for a client, too.
-        """
+    def test_client_diagnostics_can_be_ignored(self, recipes, capsys):
+        """An ignore comment applies to client diagnostics too."""
         recipes(
             shelf="from promptkit import prompt\n\n@prompt  # promptkit: ignore[PK313]\n"
             "def lengthy() -> str:  # promptkit: ignore[PK313]\n    return 'x'\n"
         )
 
-        assert checked(capsys, "--client", "narrow")[1]["diagnostics"] == []
+        assert check(capsys, "--client", "narrow")[1]["diagnostics"] == []
 
-    def test_an_unknown_one(self, capsys):
-        """
-        The nearest is named, or all of them.
-        """
-        for name, said in [("narow", "did you mean 'narrow'?"), ("zzzzz", "there are narrow, wide")]:
-            with pytest.raises(SystemExit) as ended:
+    def test_unknown_client(self, capsys):
+        """The error suggests the nearest client, or lists all of them."""
+        for name, hint in [("narow", "did you mean 'narrow'?"), ("zzzzz", "there are narrow, wide")]:
+            with pytest.raises(SystemExit) as exit:
                 main(["check", "--client", name])
-            assert ended.value.code == 2
-            told = capsys.readouterr().err.splitlines()[-1]
-            assert told == f"promptkit check: error: argument --client: there is no client {name!r}: {said}"
+            assert exit.value.code == 2
+            output = capsys.readouterr().err.splitlines()[-1]
+            assert output == f"promptkit check: error: argument --client: there is no client {name!r}: {hint}"
 
-    def test_an_unknown_one_in_the_configuration(self, capsys):
-        """
-        The file is named, too.
-        """
+    def test_unknown_client_in_the_configuration(self, capsys):
+        """The error names the configuration file."""
         file = self.folder / "pyproject.toml"
         file.write_text('[tool.promptkit]\nclients = ["narow"]\n')
 
         assert main(["check"]) == 2
-        told = capsys.readouterr().err
-        said = "there is no client 'narow': did you mean 'narrow'?"
-        assert told == f"promptkit: {file}: [tool.promptkit] clients: {said}\n"
+        output = capsys.readouterr().err
+        hint = "there is no client 'narow': did you mean 'narrow'?"
+        assert output == f"promptkit: {file}: [tool.promptkit] clients: {hint}\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files have no modes there")
 class TestSecrets:
-    """Files of tokens and keys are read as a server reads them, before it does."""
+    """Files with tokens and keys are validated like a server does at its start."""
 
     @pytest.fixture
-    def refused(self, recipes, folder, capsys):
-        """Return the exit code, and what a server would say of a file of tokens and one of keys."""
+    def check_secrets(self, recipes, folder, capsys):
+        """
+        A function that checks a token file and a key file, and returns the exit code and the reported errors.
+        """
         recipes(greet=FORGOTTEN)
 
-        def check(tokens, keys, mode=0o600):
+        def run_check(tokens, keys, mode=0o600):
             for name, text in (("tokens", tokens), ("keys", keys)):
                 (folder / name).write_text(text)
                 (folder / name).chmod(mode)
-            code, data = checked(capsys, "--token-file", "tokens", "--state-keys", "keys")
+            code, data = check(capsys, "--token-file", "tokens", "--state-keys", "keys")
             return code, data["refused"]
 
-        return check
+        return run_check
 
-    def test_what_a_server_takes(self, refused):
-        """
-        Nothing is said of it.
-        """
-        assert refused(f"ada {'a' * 32}\n", f"{'ab' * 32}\n") == (0, [])
+    def test_valid_files(self, check_secrets):
+        """Valid files cause no error."""
+        assert check_secrets(f"ada {'a' * 32}\n", f"{'ab' * 32}\n") == (0, [])
 
-    def test_what_it_does_not(self, refused):
-        """
-        The line is named, and no secret is shown.
-        """
-        code, found = refused(f"ada {'a' * 32}\nbob short\n", "abc\n")
+    def test_invalid_lines(self, check_secrets):
+        """The error names the line and shows no secret."""
+        code, errors = check_secrets(f"ada {'a' * 32}\nbob short\n", "abc\n")
 
         assert code == 1
-        assert found[0] == "tokens: line 2: the token has 5 characters and could be guessed: it needs 32"
-        assert found[1].startswith("keys: line 1: this is neither base64 nor hexadecimal; ")
+        assert errors[0] == "tokens: line 2: the token has 5 characters and could be guessed: it needs 32"
+        assert errors[1].startswith("keys: line 1: this is neither base64 nor hexadecimal; ")
 
-    def test_what_others_can_read(self, refused):
-        """
-        Each file is refused with what to do.
-        """
-        code, found = refused(f"ada {'a' * 32}\n", f"{'ab' * 32}\n", mode=0o644)
+    def test_readable_by_others(self, check_secrets):
+        """A file that other users can read is rejected, with the fix."""
+        code, errors = check_secrets(f"ada {'a' * 32}\n", f"{'ab' * 32}\n", mode=0o644)
 
         assert code == 1
-        assert [one.partition(":")[0] for one in found] == ["tokens", "keys"]
-        assert all("every user can read it (mode 0644): make new " in one for one in found)
+        assert [error.partition(":")[0] for error in errors] == ["tokens", "keys"]
+        assert all("every user can read it (mode 0644): make new " in error for error in errors)
 
 
 def test_json_is_a_format(recipes, folder):
-    """
-    ``--json`` is short for ``--format json``, and both together are refused.
-    """
+    """`--json` is short for `--format json`, and the two cannot be combined."""
     recipes(broken=BROKEN)
 
     assert command("check", "--json", cwd=folder) == command("check", "--format", "json", cwd=folder)
@@ -704,9 +669,7 @@ def test_json_is_a_format(recipes, folder):
 
 
 def test_locations_without_a_file(capsys):
-    """
-    What has no place is annotated without one.
-    """
+    """A diagnostic without a location is annotated without file and line."""
     from promptkit.cli.diagnostics import print_annotations
 
     output = Output(sys.stdout, "utf-8")

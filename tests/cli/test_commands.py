@@ -47,13 +47,13 @@ def fail():
 
 
 @pytest.fixture
-def shelf(recipes, tmp_path, monkeypatch):
-    """A folder with four prompts, in the current folder."""
+def project(recipes, tmp_path, monkeypatch):
+    """A project with five prompts, as the current folder."""
     recipes(shelf=REVIEW)
     monkeypatch.chdir(tmp_path)
 
 
-#: A document, and one for each page.
+#: A resource and a resource template.
 RESOURCES = """
 from typing import Annotated
 from promptkit import Arg, resource
@@ -69,7 +69,7 @@ def page(section: Annotated[str, Arg("Which part.")], page: int) -> str:
     return "x"
 """
 
-#: The longest name that there is, and a sentence without a blank.
+#: The longest allowed name, and a sentence without spaces.
 NAME = "n" * 64
 SENTENCE = "日本語の説明がここにあります。とても長いので折り返されるはずです。切り取られてはいけません。"
 WIDE = f"""
@@ -88,7 +88,7 @@ def page(a: str) -> str:
 
 @pytest.fixture
 def library(recipes, tmp_path, monkeypatch):
-    """More prompts than a page holds, and two resources, in the current folder."""
+    """More prompts than fit on one page, and two resources, in the current folder."""
     recipes(
         docs=RESOURCES,
         many="from promptkit import prompt\nfor i in range(120): prompt(name=f'p{i}')(lambda: 'x')\n",
@@ -104,53 +104,50 @@ def faulty(recipes, tmp_path, monkeypatch):
 
 
 def run(capsys, *argv):
-    """Run a command; return its exit code and what it printed."""
+    """Run a command and return its exit code, standard output and standard error."""
     code = main(argv)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
 @pytest.mark.parametrize("name", ["check", "list", "serve"])
-def test_prompts_that_are_not_served_are_named(shelf, recipes, name):
+def test_unserved_prompts_are_reported(project, recipes, name):
     """
-    By each command, with the rename that serves them; this keeps no other from being served.
+    Each command warns about prompts in a file named like a test and suggests a new file name; it still
+    succeeds.
     """
     recipes(test_forgotten=REVIEW)
     command = [sys.executable, "-m", "promptkit", name, "recipes"]
 
-    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
 
-    said = "warning PK107: 'review' is not served: test_forgotten.py is pytest's by its name"
-    assert f"recipes/test_forgotten.py:7: {said}" in ran.stdout + ran.stderr
-    assert "rename the file to forgotten.py, or move its prompts to such a file" in ran.stdout + ran.stderr
+    message = "warning PK107: 'review' is not served: test_forgotten.py is pytest's by its name"
+    assert f"recipes/test_forgotten.py:7: {message}" in result.stdout + result.stderr
+    assert (
+        "rename the file to forgotten.py, or move its prompts to such a file" in result.stdout + result.stderr
+    )
 
 
 class TestCheck:
     def test_six_mistakes(self, faulty, capsys):
-        """
-        Every mistake is named with file, line and hint, and the exit code is 1.
-        """
+        """`check` reports every mistake with its file, line and hint, and exits with 1."""
         code, out, _ = run(capsys, "check", "recipes")
 
         assert code == 1
         assert out == f"{FOUND}\n1 prompt can be served, 6 errors\n"
 
-    def test_nothing_wrong(self, shelf, capsys):
-        """
-        Sound recipes are counted, and the exit code is 0; `recipes` is the default.
-        """
+    def test_valid_recipes(self, project, capsys):
+        """Valid recipes are counted and `check` exits with 0; `recipes` is the default target."""
         assert run(capsys, "check") == (0, "5 prompts can be served\n", "a recipe that prints\n")
 
-    def test_for_machines(self, faulty, capsys):
-        """
-        The JSON holds every fault, and the exit code is the same.
-        """
+    def test_json(self, faulty, capsys):
+        """`check --json` lists every diagnostic, with the same exit code."""
         code, out, _ = run(capsys, "check", "--json")
 
-        found = json.loads(out)
+        report = json.loads(out)
         assert code == 1
-        assert found["prompts"] == ["plan"]
-        assert [d["code"] for d in found["diagnostics"]] == [
+        assert report["prompts"] == ["plan"]
+        assert [d["code"] for d in report["diagnostics"]] == [
             "PK201",
             "PK301",
             "PK302",
@@ -159,9 +156,10 @@ class TestCheck:
             "PK202",
         ]
 
-    def test_what_is_probably_wrong(self, recipes, tmp_path, monkeypatch, capsys):
+    def test_lints_run_only_in_check(self, recipes, tmp_path, monkeypatch, capsys):
         """
-        It is shown, and the exit code tells errors from warnings; serving and listing do not look for it.
+        `check` also reports likely mistakes, and only errors make it exit with 1; `list` does not run these
+        lints.
         """
         recipes(
             silent="from promptkit import prompt\n\n@prompt\ndef silent():\n    'Only a docstring.'\n",
@@ -186,10 +184,10 @@ class TestCheck:
         assert run(capsys, "list")[2] == ""
 
 
-#: How a recipe begins.
+#: The head of a recipe.
 HEAD = "from promptkit import prompt\n\n@prompt\n"
 
-#: What a terminal is told by its colours.
+#: The escape sequences that set colours on a terminal.
 ESCAPES = re.compile("\x1b\\[[0-9;]*m")
 
 CHANGED = """
@@ -204,7 +202,7 @@ def greet(name: str):
     return "Hello {name}."
 """
 
-SHOWN = """\
+RENDERED_DIAGNOSTIC = """\
 recipes/changed.py:4: error PK301: prompt 'review': parameter 'diff' has no annotation
     4 | def review(diff, tone: str = "plain"):
       |            ^^^^
@@ -212,7 +210,7 @@ recipes/changed.py:4: error PK301: prompt 'review': parameter 'diff' has no anno
 """
 
 
-class TestDiagnosticsAreShown:
+class TestDiagnosticOutput:
     @pytest.fixture
     def changed(self, recipes, tmp_path):
         """Two prompts, one with an error and one with a warning."""
@@ -220,43 +218,35 @@ class TestDiagnosticsAreShown:
         return tmp_path
 
     def test_on_a_terminal(self, changed):
-        """
-        The line at fault is shown, marked, in the colour of the severity.
-        """
-        shown = on_terminal("check", cwd=changed)
+        """On a terminal the faulty line is shown and marked in the colour of the severity."""
+        output = on_terminal("check", cwd=changed)
 
-        assert ESCAPES.sub("", shown).startswith(SHOWN)
-        assert shown.startswith(
+        assert ESCAPES.sub("", output).startswith(RENDERED_DIAGNOSTIC)
+        assert output.startswith(
             "\x1b[1mrecipes/changed.py:4: \x1b[0m\x1b[1;31merror\x1b[0m\x1b[2m PK301\x1b[0m: "
         )
-        assert "\x1b[1;31m^^^^\x1b[0m\n    write its type" in shown
-        assert "\x1b[1;33mwarning\x1b[0m\x1b[2m PK207\x1b[0m: " in shown
-        assert shown.endswith("\n1 prompt can be served, 1 error, 1 warning\n")
+        assert "\x1b[1;31m^^^^\x1b[0m\n    write its type" in output
+        assert "\x1b[1;33mwarning\x1b[0m\x1b[2m PK207\x1b[0m: " in output
+        assert output.endswith("\n1 prompt can be served, 1 error, 1 warning\n")
 
     def test_without_colour(self, changed):
-        """
-        NO_COLOR leaves the lines and takes every escape away.
-        """
-        shown = on_terminal("check", cwd=changed, NO_COLOR="1")
+        """NO_COLOR removes every escape sequence and keeps the source lines."""
+        output = on_terminal("check", cwd=changed, NO_COLOR="1")
 
-        assert shown.startswith(SHOWN)
-        assert "\x1b" not in shown
+        assert output.startswith(RENDERED_DIAGNOSTIC)
+        assert "\x1b" not in output
 
     def test_in_a_pipe(self, changed, monkeypatch, capsys):
-        """
-        There, one fault is two lines, without colour, whatever the terminal could show.
-        """
+        """In a pipe, a diagnostic takes two lines without colour, whatever the terminal supports."""
         monkeypatch.chdir(changed)
 
         _, out, _ = run(capsys, "check")
 
-        assert out.startswith("".join(SHOWN.splitlines(keepends=True)[::3]))
+        assert out.startswith("".join(RENDERED_DIAGNOSTIC.splitlines(keepends=True)[::3]))
         assert "\x1b" not in out
 
-    def test_where_colour_is_demanded(self, changed, monkeypatch, capsys):
-        """
-        FORCE_COLOR is for logs that can show it.
-        """
+    def test_forced_colour(self, changed, monkeypatch, capsys):
+        """FORCE_COLOR enables colour in a pipe, for logs that can show it."""
         monkeypatch.chdir(changed)
         monkeypatch.delenv("NO_COLOR", raising=False)
         monkeypatch.setenv("FORCE_COLOR", "1")
@@ -265,77 +255,65 @@ class TestDiagnosticsAreShown:
         _, out, _ = run(capsys, "check")
 
         assert ESCAPES.search(out)
-        assert ESCAPES.sub("", out).startswith(SHOWN)
+        assert ESCAPES.sub("", out).startswith(RENDERED_DIAGNOSTIC)
 
     @pytest.mark.parametrize("command", [["list"], ["serve", "--grace", "50"]], ids=["list", "serve"])
-    def test_beside_what_is_done(self, command, changed):
-        """
-        Commands that do something else show errors on standard error, in the same form.
-        """
-        shown = on_terminal(*command, cwd=changed, stream="stderr")
+    def test_diagnostics_on_standard_error(self, command, changed):
+        """Commands with output of another kind print errors to standard error in the same form."""
+        output = on_terminal(*command, cwd=changed, stream="stderr")
 
-        assert ESCAPES.sub("", shown) == SHOWN
-        assert ESCAPES.search(shown)
+        assert ESCAPES.sub("", output) == RENDERED_DIAGNOSTIC
+        assert ESCAPES.search(output)
 
     def test_wide_characters(self, recipes, tmp_path):
-        """
-        What takes two columns is marked by two.
-        """
+        """Characters that take two columns are marked by two carets."""
         recipes(wide=f"{HEAD}def p(概要: str, 本, z: str = '') -> str:\n    return 本\n")
 
-        shown = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+        output = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
 
-        assert "    4 | def p(概要: str, 本, z: str = '') -> str:\n      |                  ^^\n" in shown
+        assert "    4 | def p(概要: str, 本, z: str = '') -> str:\n      |                  ^^\n" in output
 
     def test_a_long_line(self, recipes, tmp_path):
-        """
-        Of a line that the terminal is too narrow for, what is at fault is shown.
-        """
+        """If a line is wider than the terminal, its faulty part is shown."""
         names = ", ".join(f"argument_{n}: str" for n in range(9))
         recipes(long=f"{HEAD}def p({names}, diff, *, z: str = '', y: str = '') -> str:\n\treturn diff\n")
 
-        shown = on_terminal("check", cwd=tmp_path, NO_COLOR="1").splitlines()
+        output = on_terminal("check", cwd=tmp_path, NO_COLOR="1").splitlines()
 
-        column = shown[2].index("^")
-        assert shown[1][column:].startswith("diff, *")
-        assert [len(shown[1]) <= 80, shown[1][8], shown[2].count("^")] == [True, "…", 4]
+        column = output[2].index("^")
+        assert output[1][column:].startswith("diff, *")
+        assert [len(output[1]) <= 80, output[1][8], output[2].count("^")] == [True, "…", 4]
 
-    def test_what_has_no_source(self, recipes, tmp_path):
-        """
-        A folder has no lines to show.
-        """
+    def test_diagnostic_without_source(self, recipes, tmp_path):
+        """A diagnostic of a folder shows no source line."""
         recipes(nothing="")
 
-        shown = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+        output = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
 
-        assert shown.splitlines()[:2] == [
+        assert output.splitlines()[:2] == [
             "recipes: error PK102: there is no prompt here",
             "    decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'",
         ]
 
-    def test_square_brackets_are_no_markup(self, recipes, tmp_path):
-        """
-        Text that looks like rich's markup or an emoji is printed unchanged.
-        """
+    def test_square_brackets_are_not_markup(self, recipes, tmp_path):
+        """Text that looks like rich's markup or an emoji is printed unchanged."""
         head = HEAD.replace("@prompt", "@prompt(name='[red]:smile:')")
         recipes(markup=f"{head}def p() -> str:\n    return 'x'\n")
 
         assert "prompt '[red]:smile:': a name" in on_terminal("check", cwd=tmp_path, NO_COLOR="1")
 
-    def test_the_page_shows_it(self, recipes, tmp_path):
-        """
-        The first example on the page of diagnostics is what is printed on a terminal.
-        """
+    def test_example_in_the_docs(self, recipes, tmp_path):
+        """The first example in docs/diagnostics.md matches the output on a terminal."""
         page = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
-        first = next(token.content for token in MarkdownIt().parse(page) if token.type == "fence")
+        example = next(token.content for token in MarkdownIt().parse(page) if token.type == "fence")
         recipes("prompts", review=CHANGED)
 
-        shown = on_terminal("check", "prompts", cwd=tmp_path, NO_COLOR="1")
+        output = on_terminal("check", "prompts", cwd=tmp_path, NO_COLOR="1")
 
-        assert shown.startswith(first)
+        assert output.startswith(example)
 
 
-#: Parameters, and how they are listed.
+#: Parameters, and how `list` shows them.
 TYPES_HEAD = """
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
@@ -394,9 +372,9 @@ TYPES = [
 
 
 class TestList:
-    def test_for_people(self, shelf, capsys):
+    def test_text(self, project, capsys):
         """
-        One line a prompt, with what it is for; below it one for each argument, with what it takes.
+        `list` prints one line per prompt with its description, then one line per argument with its type.
         """
         code, out, err = run(capsys, "list")
 
@@ -407,15 +385,13 @@ class TestList:
             "    tone: Literal['plain', 'strict'], default plain",
         ]
 
-    def test_for_machines(self, shelf, capsys):
-        """
-        The JSON is what a client receives.
-        """
+    def test_json(self, project, capsys):
+        """`list --json` prints what a client receives."""
         _, out, _ = run(capsys, "list", "recipes", "--json")
 
-        shown = json.loads(out)["prompts"][-1]
-        assert list(shown.pop("_meta")) == ["promptkit/arguments"]
-        assert shown == {
+        listed = json.loads(out)["prompts"][-1]
+        assert list(listed.pop("_meta")) == ["promptkit/arguments"]
+        assert listed == {
             "name": "review",
             "description": "Review a [diff].",
             "arguments": [
@@ -425,9 +401,7 @@ class TestList:
         }
 
     def test_resources(self, library, capsys):
-        """
-        Documents and templates are listed, with the variables of these.
-        """
+        """`list` prints resources and templates, with the variables of the templates."""
         code, out, _ = run(capsys, "list")
 
         assert code == 0
@@ -438,10 +412,8 @@ class TestList:
             "    page: int, required",
         ]
 
-    def test_resources_for_machines(self, library, capsys):
-        """
-        Each list is what a client receives, on one page.
-        """
+    def test_resources_as_json(self, library, capsys):
+        """`list --json` prints each list as a client receives it, on one page."""
         lists = json.loads(run(capsys, "list", "--json")[1])
 
         assert {name: len(items) for name, items in lists.items()} == {
@@ -450,10 +422,8 @@ class TestList:
             "resourceTemplates": 1,
         }
 
-    def test_resources_alone(self, recipes, tmp_path, monkeypatch, capsys):
-        """
-        A folder without a prompt is no fault if it has resources; they are counted.
-        """
+    def test_resources_without_prompts(self, recipes, tmp_path, monkeypatch, capsys):
+        """A folder with resources but no prompts is valid, and its resources are counted."""
         recipes(docs=RESOURCES)
         monkeypatch.chdir(tmp_path)
 
@@ -469,17 +439,17 @@ class TestList:
         assert out.startswith("resource guide (docs://guide): How we write.\n")
 
     @pytest.mark.parametrize("columns", [20, 40, 80, 200])
-    def test_nothing_is_cut(self, columns, recipes, tmp_path):
+    def test_text_wraps_on_a_terminal(self, columns, recipes, tmp_path):
         """
-        On a terminal of any width, text goes on below, of wide characters and without blanks, too.
+        On a terminal of any width, text wraps and is not cut, even if it has wide characters or no spaces.
         """
         recipes(wide=WIDE)
 
-        shown = on_terminal("list", cwd=tmp_path, columns=columns, NO_COLOR="1")
+        output = on_terminal("list", cwd=tmp_path, columns=columns, NO_COLOR="1")
 
-        lines = shown.splitlines()
+        lines = output.splitlines()
         assert max(map(cell_len, lines)) <= columns
-        joined = "".join(shown.split())
+        joined = "".join(output.split())
         for text in (
             NAME,
             SENTENCE,
@@ -489,12 +459,10 @@ class TestList:
             "docs://{a}/" + "y" * 50,
         ):
             assert text.replace(" ", "") in joined
-        assert "…" not in shown
+        assert "…" not in output
 
-    def test_nothing_is_cut_in_a_pipe(self, recipes, tmp_path, monkeypatch, capsys):
-        """
-        There, one thing is one line, whatever the terminal's width.
-        """
+    def test_text_does_not_wrap_in_a_pipe(self, recipes, tmp_path, monkeypatch, capsys):
+        """In a pipe each item takes one line, whatever the width of the terminal."""
         recipes(wide=WIDE)
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("COLUMNS", "10")
@@ -508,7 +476,8 @@ class TestList:
 
     def test_types(self, recipes, tmp_path):
         """
-        An argument is shown as its author writes it, with its default; a secret's default is not.
+        An argument is listed with its type and default as its author wrote them; a secret's default is
+        hidden.
         """
         prompts = "".join(
             f"\n@prompt\ndef p{i:02}({parameter}) -> str:\n    return str(x)\n"
@@ -519,12 +488,10 @@ class TestList:
         code, out, err = command("list", cwd=tmp_path)
 
         assert (code, err) == (0, b"")
-        assert out.decode().splitlines()[1::2] == [f"    x: {shown}" for _, shown in TYPES]
+        assert out.decode().splitlines()[1::2] == [f"    x: {listed}" for _, listed in TYPES]
 
-    def test_faults_are_said_beside(self, faulty, capsys):
-        """
-        What can be served is listed on standard output, what cannot on standard error.
-        """
+    def test_errors_are_printed_to_stderr(self, faulty, capsys):
+        """`list` prints the served prompts to standard output and the errors to standard error."""
         code, out, err = run(capsys, "list", "--json")
 
         assert (code, err) == (1, f"{FOUND}\n")
@@ -532,19 +499,17 @@ class TestList:
 
 
 class TestRender:
-    def test_as_a_transcript(self, shelf, capsys):
+    def test_transcript(self, project, capsys):
         """
-        Arguments are read as a client would send them; what prompts print stays out of it.
+        Arguments are parsed as if a client had sent them; output of prompts does not reach standard output.
         """
         code, out, err = run(capsys, "render", "recipes", "review", "diff=a = b", "tone=STRICT")
 
         assert (code, out) == (0, "[user]\nReview, strict:\n\na = b\n")
         assert "a prompt that prints" in err
 
-    def test_for_machines(self, shelf, capsys):
-        """
-        The JSON is the result that a client receives.
-        """
+    def test_json(self, project, capsys):
+        """`render --json` prints the result that a client receives."""
         _, out, _ = run(capsys, "render", "recipes", "review", "diff=x", "--json")
 
         assert json.loads(out) == {
@@ -552,10 +517,8 @@ class TestRender:
             "messages": [{"role": "user", "content": {"type": "text", "text": "Review, plain:\n\nx"}}],
         }
 
-    def test_what_children_print_stays_out_of_it(self, recipes, tmp_path):
-        """
-        What a prompt writes past Python's own standard output does not garble the JSON.
-        """
+    def test_child_processes_do_not_garble_stdout(self, recipes, tmp_path):
+        """Output that bypasses `sys.stdout` does not garble the JSON."""
         noisy = """
             import os, subprocess
             from promptkit import prompt
@@ -569,19 +532,17 @@ class TestRender:
         """
         folder = recipes(noisy=noisy)
 
-        ran = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "promptkit", "render", folder, "noisy", "--json"],
             capture_output=True,
             check=True,
         )
 
-        assert json.loads(ran.stdout)["messages"]
-        assert ran.stderr.split() == [b"raw", b"child"]
+        assert json.loads(result.stdout)["messages"]
+        assert result.stderr.split() == [b"raw", b"child"]
 
-    def test_half_a_pair(self, recipes, tmp_path, monkeypatch, capsys):
-        """
-        Half a surrogate pair is printed as its escape, and refused in JSON.
-        """
+    def test_lone_surrogate(self, recipes, tmp_path, monkeypatch, capsys):
+        """A lone surrogate is escaped in text and rejected in JSON."""
         recipes(half="from promptkit import prompt\nprompt(name='half')(lambda: 'a\\ud800b')\n")
         monkeypatch.chdir(tmp_path)
 
@@ -590,16 +551,12 @@ class TestRender:
         assert (code, out) == (1, "")
         assert err.startswith("promptkit: prompt 'half' has text that cannot be sent: ")
 
-    def test_a_text_that_begins_with_an_at(self, shelf, capsys):
-        """
-        ``key=@@name`` sends ``@name``.
-        """
+    def test_escaped_at_sign(self, project, capsys):
+        """``key=@@name`` sends ``@name``."""
         assert "@alice" in run(capsys, "render", "recipes", "review", "diff=@@alice did it")[1]
 
-    def test_a_file_as_an_argument(self, shelf, capsys, tmp_path, png):
-        """
-        ``key=@file`` sends a file's text, or its bytes where the parameter takes bytes, or an image.
-        """
+    def test_file_argument(self, project, capsys, tmp_path, png):
+        """`key=@file` sends the text of a file, or its bytes or image, depending on the parameter's type."""
         (tmp_path / "change.diff").write_text("+ ü", encoding="utf-8")
         (tmp_path / "dot.png").write_bytes(png)
         show = "@prompt\ndef show(picture: Image):\n    return picture\n"
@@ -608,11 +565,11 @@ class TestRender:
         assert "+ ü" in run(capsys, "render", "recipes", "review", "diff=@change.diff")[1]
         assert "<image/png " in run(capsys, "render", "recipes", "look", "picture=@dot.png")[1]
         assert "<image/png " in run(capsys, "render", "recipes", "show", "picture=@dot.png")[1]
-        said = run(capsys, "render", "recipes", "show", "picture=@dto.png")[2]
-        assert said.endswith("from 'dto.png': No such file or directory; did you mean 'dot.png'?\n")
+        message = run(capsys, "render", "recipes", "show", "picture=@dto.png")[2]
+        assert message.endswith("from 'dto.png': No such file or directory; did you mean 'dot.png'?\n")
 
     @pytest.mark.parametrize(
-        ("word", "refused"),
+        ("words", "suggestion"),
         [
             ("look picture=dot.png", "picture=@dot.png"),
             ("look picture=no/such/dot.png", "picture=@no/such/dot.png"),
@@ -623,21 +580,23 @@ class TestRender:
             ("record point=logo", "point=@logo"),
         ],
     )
-    def test_the_name_of_a_file_for_what_is_in_it(self, shelf, capsys, tmp_path, word, refused):
+    def test_file_name_without_at_sign(self, project, capsys, tmp_path, words, suggestion):
         """
-        Wherever a file is meant to be read, a name without ``@`` is refused, and the word is written in full.
+        Where a file's content is expected, a file name without `@` is rejected with the corrected argument.
         """
         (tmp_path / "logo").write_bytes(b"")
         (tmp_path / "recipes" / "files.py").write_text(FILES)
-        argument = refused.partition("=")[0]
+        argument = suggestion.partition("=")[0]
 
-        said = f"{argument!r} is the name of a file, not its content: write @ before it, as in {refused}"
-        code, out, err = run(capsys, "render", "recipes", *word.split())
+        message = (
+            f"{argument!r} is the name of a file, not its content: write @ before it, as in {suggestion}"
+        )
+        code, out, err = run(capsys, "render", "recipes", *words.split())
 
-        assert (code, out, err.splitlines()[-1]) == (2, "", f"promptkit: {said}")
+        assert (code, out, err.splitlines()[-1]) == (2, "", f"promptkit: {message}")
 
     @pytest.mark.parametrize(
-        ("word", "shown"),
+        ("words", "expected"),
         [
             ("either text=logo.png", "'logo.png'"),
             ("place path=logo.png", "'logo.png'"),
@@ -646,28 +605,26 @@ class TestRender:
             ("raw data=data:text/x.html,hi", "b'hi'"),
         ],
     )
-    def test_what_may_be_meant(self, shelf, capsys, tmp_path, word, shown):
+    def test_values_that_look_like_file_names(self, project, capsys, tmp_path, words, expected):
         """
-        Where text is taken, or a path, a file's name may be that; and what is no file's name is read.
+        A file name is accepted where the parameter takes text or a path, and so is any other valid value.
         """
         (tmp_path / "logo").write_bytes(b"")
         (tmp_path / "recipes" / "files.py").write_text(FILES)
 
-        code, out, _ = run(capsys, "render", "recipes", *word.split())
+        code, out, _ = run(capsys, "render", "recipes", *words.split())
 
         assert code == 0
-        assert shown in out
+        assert expected in out
 
-    def test_the_name_of_a_secret_file_is_not_repeated(self, shelf, capsys, tmp_path):
-        """
-        The value of a secret is in no error.
-        """
+    def test_secret_file_name_is_not_repeated(self, project, capsys, tmp_path):
+        """An error never contains the value of a secret."""
         (tmp_path / "recipes" / "files.py").write_text(FILES)
 
-        said = "'key' is the name of a file, not its content: write @ before it"
+        message = "'key' is the name of a file, not its content: write @ before it"
         code, _, err = run(capsys, "render", "recipes", "hides", "key=hunter2.pem")
 
-        assert (code, err.splitlines()[-1]) == (2, f"promptkit: {said}")
+        assert (code, err.splitlines()[-1]) == (2, f"promptkit: {message}")
 
     @pytest.mark.parametrize(
         ("words", "code", "message"),
@@ -703,17 +660,15 @@ class TestRender:
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
-    def test_what_goes_wrong(self, shelf, capsys, words, code, message):
-        """
-        A prompt that fails gives 1 and says why; wrong usage gives 2; nothing is on standard output.
-        """
+    def test_errors(self, project, capsys, words, code, message):
+        """A failing prompt exits with 1 and wrong usage with 2; the reason goes to standard error."""
         ended, out, err = run(capsys, "render", "recipes", *words)
 
         assert (ended, out) == (code, "")
         assert err.splitlines()[-1] == message
 
 
-#: Prompts that take what is in files, and some that take text.
+#: Prompts with parameters that take file content, and some that take text.
 FILES = """
 from dataclasses import dataclass
 from pathlib import Path
@@ -772,10 +727,10 @@ def twice(text: str) -> str:
 """
 
 
-class TestRenderABrokenPrompt:
+class TestRenderBrokenPrompt:
     @pytest.fixture(autouse=True)
-    def shelf(self, recipes, tmp_path, monkeypatch):
-        """Sound prompts among broken ones, and files that cannot be imported."""
+    def project(self, recipes, tmp_path, monkeypatch):
+        """Valid prompts among broken ones, and files that cannot be imported."""
         recipes(
             broken=BROKEN,
             syntax="from promptkit import prompt\n\n@prompt\ndef unclosed(text: str) -> str:\n    return (\n",
@@ -795,10 +750,8 @@ class TestRenderABrokenPrompt:
             ("stem", ["stem.py:1: error PK101"]),
         ],
     )
-    def test_its_own_faults_are_shown(self, name, codes, capsys):
-        """
-        And no other: neither those of its neighbours, nor that there was no such prompt.
-        """
+    def test_own_diagnostics_are_shown(self, name, codes, capsys):
+        """Only the diagnostics of the requested prompt are printed."""
         code, out, err = run(capsys, "render", name, "text=x")
 
         *faults, last = err.splitlines()
@@ -806,40 +759,34 @@ class TestRenderABrokenPrompt:
         assert [fault[: fault.index(" PK") + 6] for fault in faults[::2]] == [f"recipes/{c}" for c in codes]
 
     @pytest.mark.parametrize("name", ["sound"])
-    def test_a_sound_one_is_rendered(self, name, capsys):
-        """
-        What is wrong with others is not its concern.
-        """
+    def test_valid_prompt_is_rendered(self, name, capsys):
+        """A valid prompt is rendered even if other prompts are broken."""
         assert run(capsys, "render", name) == (0, "[user]\nx\n", "")
 
     @pytest.mark.parametrize(
         ("name", "hint"),
         [("untypd", "; did you mean 'untyped'?"), ("Sound", "; did you mean 'sound'?"), ("zzz", "")],
     )
-    def test_a_misspelt_name(self, name, hint, capsys):
+    def test_misspelled_name(self, name, hint, capsys):
         """
-        The nearest name is offered, also of a broken prompt; what could not be loaded is named.
+        The nearest name is suggested, even a broken prompt's; files that cannot be imported are mentioned.
         """
         code, out, err = run(capsys, "render", name)
 
-        rest = "3 recipes cannot be imported: see promptkit check"
+        note = "3 recipes cannot be imported: see promptkit check"
         assert (code, out) == (2, "")
-        assert err == f"promptkit: unknown prompt {name!r}{hint} ({rest})\n"
+        assert err == f"promptkit: unknown prompt {name!r}{hint} ({note})\n"
 
-    def test_a_target_without_a_prompt(self, tmp_path, capsys):
-        """
-        The error says that the target has no prompt.
-        """
+    def test_target_without_prompts(self, tmp_path, capsys):
+        """The error reports that the target has no prompts."""
         (tmp_path / "empty").mkdir()
 
         code, _, err = run(capsys, "render", "empty", "x")
 
         assert (code, err) == (2, "promptkit: unknown prompt 'x': there is no prompt in 'empty'\n")
 
-    def test_a_prompt_is_no_target(self, capsys):
-        """
-        Of two words the first is the target, which the error says.
-        """
+    def test_prompt_name_as_target(self, capsys):
+        """The error explains that the first of two words is the target."""
         code, _, err = run(capsys, "render", "sound", "text")
 
         assert code == 2
@@ -847,21 +794,21 @@ class TestRenderABrokenPrompt:
         assert "(the first of two words is TARGET; arguments are written KEY=VALUE)" in err
 
     @pytest.mark.parametrize("target", ["recipes", "recipes/broken.py", "recipes/broken.py:sound"])
-    def test_a_target_is_no_prompt(self, target, capsys):
+    def test_target_without_a_name(self, target, capsys):
         """
-        Of one word, it is the name; if it is a folder, a file or an object, a prompt in it is asked for.
+        If the only word is a folder, a file or an object, the error asks for the name of a prompt in it.
         """
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit:
             main(["render", target])
 
-        assert ended.value.code == 2
+        assert exit.value.code == 2
         hint = f"name a prompt in it, as in: promptkit render {target} NAME\n"
         assert capsys.readouterr().err.endswith(hint)
 
 
 class TestStandardInput:
     @pytest.fixture(autouse=True)
-    def shelf(self, recipes, tmp_path):
+    def project(self, recipes, tmp_path):
         """A prompt that takes text and bytes, and one that moves to another folder."""
         recipes(
             takes="""
@@ -877,7 +824,7 @@ class TestStandardInput:
         self.folder = tmp_path
 
     @pytest.mark.parametrize(
-        ("words", "sent", "said"),
+        ("words", "stdin", "expected"),
         [
             (["text=@-"], "é\n日".encode(), "'é\\n日' None"),
             (["text=@-"], b"a\r\nb", "'a\\nb' None"),
@@ -890,21 +837,19 @@ class TestStandardInput:
         ],
         ids=str,
     )
-    def test_what_is_sent(self, words, sent, said):
+    def test_standard_input_as_argument(self, words, stdin, expected):
         """
-        ``key=@-`` takes standard input, as text or as bytes, wherever recipes have gone.
+        `key=@-` reads standard input as text or as bytes, even if a recipe changes the working directory.
         """
         (self.folder / "file.txt").write_text("in a file")
 
-        code, out, _ = command("render", "takes", *words, cwd=self.folder, input=sent)
+        code, out, _ = command("render", "takes", *words, cwd=self.folder, input=stdin)
 
-        assert (code, out.decode()) == (0, f"[user]\n{said}\n")
+        assert (code, out.decode()) == (0, f"[user]\n{expected}\n")
 
     @pytest.mark.parametrize("name", ["bounded", "several", "named", "one_of", "either"])
-    def test_a_file_of_any_bytes(self, name, recipes):
-        """
-        A file is sent as bytes wherever a type takes bytes, however that is written.
-        """
+    def test_bytes_argument(self, name, recipes):
+        """A file is sent as bytes wherever the type accepts bytes, however the type is written."""
         recipes(
             many="""
                 from typing import Annotated, NewType
@@ -924,14 +869,14 @@ class TestStandardInput:
                     return repr(bounded or several or named or one_of or either)
                 """
         )
-        shown = "[b'\\xff']" if name == "several" else "b'\\xff'"
+        expected = "[b'\\xff']" if name == "several" else "b'\\xff'"
 
         code, out, err = command("render", "many", f"{name}=@-", cwd=self.folder, input=b"\xff")
 
-        assert (code, out.decode(), err) == (0, f"[user]\n{shown}\n", b"")
+        assert (code, out.decode(), err) == (0, f"[user]\n{expected}\n", b"")
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "message"),
         [
             (
                 ["text=@-", "data=@-"],
@@ -950,51 +895,45 @@ class TestStandardInput:
         ],
         ids=ascii,
     )
-    def test_what_cannot_be_read(self, words, said):
-        """
-        The error names the argument, the file and the reason.
-        """
+    def test_unreadable_arguments(self, words, message):
+        """The error names the argument, the file and the reason."""
         if os.name == "nt":
             pytest.skip("it has words of its own")
         (self.folder / "blob").write_bytes(b"\xff")
-        said = said or "'text' is not an argument: write KEY=VALUE, or KEY=@FILE"
+        message = message or "'text' is not an argument: write KEY=VALUE, or KEY=@FILE"
 
         code, out, err = command("render", "recipes", "takes", *words, cwd=self.folder, input=b"\xff")
 
-        assert (code, out, err.decode()) == (2, b"", f"promptkit: {said}\n")
+        assert (code, out, err.decode()) == (2, b"", f"promptkit: {message}\n")
 
-    def test_a_file_without_end(self):
-        """
-        What is more than a request may have is not read.
-        """
+    def test_endless_file(self):
+        """Reading a file stops at the size limit of a request."""
         if not os.path.exists("/dev/zero"):  # noqa: PTH110
             pytest.skip("there is no such file here")
 
         code, _, err = command("render", "takes", "data=@/dev/zero", cwd=self.folder)
 
-        said = b"promptkit: 'data' cannot be read from '/dev/zero': it holds more than 67,108,864 bytes\n"
-        assert (code, err) == (2, said)
+        message = b"promptkit: 'data' cannot be read from '/dev/zero': it holds more than 67,108,864 bytes\n"
+        assert (code, err) == (2, message)
 
 
-def test_strict_says_that_it_refuses(faulty, tmp_path):
-    """
-    ``serve --strict`` says why nothing is served, and what to do.
-    """
+def test_strict_reports_why_nothing_is_served(faulty, tmp_path):
+    """`serve --strict` reports why nothing is served and how to fix it."""
     code, out, err = command("serve", "--strict", cwd=tmp_path)
 
-    said = "promptkit: nothing is served because of --strict: fix the faults above, or leave out the option"
+    message = (
+        "promptkit: nothing is served because of --strict: fix the faults above, or leave out the option"
+    )
     assert (code, out) == (1, b"")
-    assert err.decode() == f"{FOUND}\n{said}\n"
+    assert err.decode() == f"{FOUND}\n{message}\n"
 
 
 SLOW = "import time\nfrom promptkit import prompt\n\ntime.sleep({})\n\n@prompt\ndef slow({}): return 'x'\n"
 
 
 @pytest.mark.parametrize(("parameters", "expected"), [("", 0), ("a", 1)], ids=["fine", "faulty"])
-def test_strict_tells_of_slow_imports_too(parameters, expected, recipes):
-    """
-    The end of the input does not keep ``serve --strict`` from finding out whether there are faults.
-    """
+def test_strict_waits_for_slow_imports(parameters, expected, recipes):
+    """`serve --strict` waits for a slow import and reports its errors, even after the end of the input."""
     folder = recipes(slow=SLOW.format(1.5, parameters))
 
     code, _, err = command("serve", str(folder), "--strict", "--grace=0", cwd=folder)
@@ -1002,10 +941,8 @@ def test_strict_tells_of_slow_imports_too(parameters, expected, recipes):
     assert (code, b"nothing is served because of --strict" in err) == (expected, expected == 1)
 
 
-def test_strict_does_not_wait_for_an_import_without_a_client(recipes):
-    """
-    An import that does not end within the grace, after the client has hung up, is no success.
-    """
+def test_strict_fails_on_an_endless_import(recipes):
+    """An import that does not finish within the grace period after the client disconnects is a failure."""
     folder = recipes(slow=SLOW.format(40, ""))
     command = [sys.executable, "-m", "promptkit", "serve", str(folder), "--strict", "--grace=0"]
 
@@ -1016,11 +953,9 @@ class TestUsage:
     @pytest.mark.parametrize(
         "command", [["check"], ["list"], ["serve", "--grace", "50"]], ids=["check", "list", "serve"]
     )
-    def test_nothing_at_the_target(self, command, tmp_path):
-        """
-        A target that is not there is wrong usage.
-        """
-        ran = subprocess.run(
+    def test_missing_target(self, command, tmp_path):
+        """A missing target is a usage error."""
+        result = subprocess.run(
             [sys.executable, "-m", "promptkit", *command, "nowhere"],
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
@@ -1029,24 +964,20 @@ class TestUsage:
             check=False,
         )
 
-        assert (ran.returncode, ran.stdout) == (2, "")
-        assert ran.stderr == "promptkit: cannot load 'nowhere': there is no such folder, file or module\n"
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr == "promptkit: cannot load 'nowhere': there is no such folder, file or module\n"
 
     @pytest.mark.parametrize("argv", [[], ["nope"], ["list", "--nope"], ["render", "recipes"]], ids=str)
-    def test_a_command_line_that_is_not_understood(self, argv, capsys):
-        """
-        It is wrong usage too.
-        """
-        with pytest.raises(SystemExit) as ended:
+    def test_invalid_command_line(self, argv, capsys):
+        """An invalid command line is a usage error."""
+        with pytest.raises(SystemExit) as exit:
             main(argv)
 
-        assert ended.value.code == 2
+        assert exit.value.code == 2
         assert "usage: promptkit" in capsys.readouterr().err
 
-    def test_a_reader_that_has_seen_enough(self, faulty):
-        """
-        ``promptkit check | head`` ends without a message about the closed pipe.
-        """
+    def test_closed_pipe(self, faulty):
+        """`promptkit check | head` ends without a message about the closed pipe."""
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", "promptkit", "check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -1056,14 +987,12 @@ class TestUsage:
         assert process.stderr.read() == b""
         process.stderr.close()
 
-    def test_the_console_script_is_the_module(self):
-        """
-        ``promptkit`` and ``python -m promptkit`` are one program.
-        """
+    def test_console_script(self):
+        """`promptkit` and `python -m promptkit` are the same program."""
         script = Path(sys.executable).with_name("promptkit")
-        said = [
+        outputs = [
             subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
             for command in ([script], [sys.executable, "-m", "promptkit"])
         ]
 
-        assert said == [f"promptkit {VERSION}\n"] * 2
+        assert outputs == [f"promptkit {VERSION}\n"] * 2

@@ -1,4 +1,4 @@
-"""`promptkit check --cache`: what all renderings of a prompt begin with."""
+"""`promptkit check --cache`: the common prefix of all renderings of a prompt."""
 
 import json
 import os
@@ -17,8 +17,8 @@ HEAD = "import random, time\nfrom typing import Annotated, Literal\nfrom promptk
 
 
 @pytest.fixture
-def measured(recipes, tmp_path, monkeypatch, capsys):
-    """A function that writes one recipe and checks it; it returns what its prompt `p` begins with."""
+def measure(recipes, tmp_path, monkeypatch, capsys):
+    """A function that writes a recipe, checks it, and returns the common prefix of its prompt `p`."""
     monkeypatch.chdir(tmp_path)
 
     def check(body, *argv):
@@ -34,7 +34,7 @@ def measured(recipes, tmp_path, monkeypatch, capsys):
 
 class TestPrefix:
     @pytest.mark.parametrize(
-        ("body", "same"),
+        ("body", "prefix"),
         [
             (
                 '@prompt\ndef p(more: bool, unused: int):\n    return "Hello." + " Bye." * more',
@@ -88,37 +88,29 @@ class TestPrefix:
             "media",
         ],
     )
-    def test_it_is_what_all_renderings_begin_with(self, body, same, measured):
-        """
-        As `render` shows them.
-        """
-        assert measured(body)["length"] == len(same)
+    def test_common_prefix(self, body, prefix, measure):
+        """The prefix is that of the renderings as `render` shows them."""
+        assert measure(body)["length"] == len(prefix)
 
-    def test_all_of_it(self, measured, capsys):
-        """
-        Without arguments, or where they change nothing.
-        """
+    def test_constant_text(self, measure, capsys):
+        """Without arguments, or if they change nothing, the whole text is common."""
         body = '@prompt\ndef p(unused: str):\n    return "Always this."'
 
-        assert measured(body) == {"length": 19, "shortest": 19, "renderings": 1}
+        assert measure(body) == {"length": 19, "shortest": 19, "renderings": 1}
         assert main(["check", "--cache"]) == 0
-        told = capsys.readouterr().out.splitlines()[1]
-        assert told == "p: all renderings that were tried are the same 19 characters"
+        output = capsys.readouterr().out.splitlines()[1]
+        assert output == "p: all renderings that were tried are the same 19 characters"
 
-    def test_what_differs_for_the_same_arguments(self, measured):
-        """
-        Nothing is called the same because it was rendered once: what differs by itself is found.
-        """
+    def test_nondeterministic_text(self, measure):
+        """A text that differs for equal arguments ends the prefix, because each is rendered repeatedly."""
         body = '@prompt\ndef p():\n    return f"At {time.perf_counter_ns()}."'
 
-        found = measured(body)
+        prefix = measure(body)
 
-        assert len("[user]\nAt ") <= found["length"] < found["shortest"]
+        assert len("[user]\nAt ") <= prefix["length"] < prefix["shortest"]
 
-    def test_cases_and_examples_count(self, measured):
-        """
-        What only they show is found: no text that is made up is this one.
-        """
+    def test_cases_and_examples_are_rendered(self, measure):
+        """Cases and examples reach branches that generated values do not."""
         body = """
 @prompt
 def p(text: Annotated[str, Arg(examples=["open sesame"])]):
@@ -126,29 +118,25 @@ def p(text: Annotated[str, Arg(examples=["open sesame"])]):
 
 p.case("closing", "close")
 """
-        assert measured(body)["length"] == len("[user]\nIt ")
+        assert measure(body)["length"] == len("[user]\nIt ")
 
-    def test_it_is_the_same_each_time(self, recipes, tmp_path):
-        """
-        In another process, too; and nothing is written.
-        """
+    def test_result_is_reproducible(self, recipes, tmp_path):
+        """The result is the same in another process, and no files are written."""
         recipes(measured=f'{HEAD}@prompt\ndef p(a: str, b: dict[str, float]):\n    return f"{{a}} {{b}} ."\n')
         command = [sys.executable, "-m", "promptkit", "check", "--cache", "--json"]
-        faster = {"HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".hypothesis")}
+        variables = {"HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".hypothesis")}
 
         first, second = (
             subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=True)
-            for env in ({**os.environ}, {**os.environ, **faster})
+            for env in ({**os.environ}, {**os.environ, **variables})
         )
 
         assert first.stdout == second.stdout
         assert [path.name for path in tmp_path.iterdir()] == ["recipes"]
 
-    def test_it_is_told(self, measured, capsys):
-        """
-        In one line.
-        """
-        measured('@prompt\ndef p(n: bool):\n    return f"Say {n}."')
+    def test_text_output(self, measure, capsys):
+        """The text output takes one line per prompt."""
+        measure('@prompt\ndef p(n: bool):\n    return f"Say {n}."')
 
         assert main(["check", "--cache"]) == 0
         assert capsys.readouterr().out.splitlines() == [
@@ -180,20 +168,16 @@ def p(key: Annotated[str, Arg(secret=True, examples=["hunter2"])]):
         ],
         ids=["sample", "refuses", "fails", "hangs"],
     )
-    def test_the_reason_is_said(self, body, reason, measured, capsys):
-        """
-        Of what is not to be called unasked, refuses everything, fails or hangs; in each format.
-        """
-        assert measured(body) == reason
+    def test_reason(self, body, reason, measure, capsys):
+        """The reason is reported in each format if a prompt is not sampled, always fails, or hangs."""
+        assert measure(body) == reason
         assert main(["check", "--cache"]) == 0
         assert capsys.readouterr().out == f"1 prompt can be served\nnot measured: p: {reason}\n"
         assert main(["check", "--cache", "--format", "github"]) == 0
         assert f"::notice title=promptkit::not measured: p: {reason}\n" == capsys.readouterr().out
 
-    def test_what_cannot_be_made_up(self, measured):
-        """
-        What hypothesis says is shown.
-        """
+    def test_unsupported_type(self, measure):
+        """The error of hypothesis is shown."""
         body = """
 class Colour:
     def __init__(self, shade, tone):
@@ -205,12 +189,10 @@ register_type(Colour, lambda text: Colour(text, 1), expected="a colour", write=l
 def p(colour: Colour):
     return colour.shade
 """
-        assert measured(body).startswith("no values can be made up for its arguments: ")
+        assert measure(body).startswith("no values can be made up for its arguments: ")
 
-    def test_arguments_that_are_refused_are_left_out(self, measured):
-        """
-        A prompt that refuses some is measured by the others.
-        """
+    def test_rejected_arguments_are_ignored(self, measure):
+        """A prompt that rejects some arguments is measured by the others."""
         body = """
 @prompt
 def p(n: int, m: int):
@@ -218,12 +200,10 @@ def p(n: int, m: int):
         raise PromptError("even ones, please")
     return f"An even {n}."
 """
-        assert measured(body)["length"] == len("[user]\nAn even ")
+        assert measure(body)["length"] == len("[user]\nAn even ")
 
-    def test_without_hypothesis(self, recipes, tmp_path, monkeypatch, capsys):
-        """
-        The command ends, and says what to install.
-        """
+    def test_missing_hypothesis(self, recipes, tmp_path, monkeypatch, capsys):
+        """The error names the command that installs hypothesis."""
         recipes(measured=f'{HEAD}@prompt\ndef p():\n    return "x"\n')
         monkeypatch.chdir(tmp_path)
         for name in ("promptkit.cli.common_prefix", "promptkit.testing.strategies"):
@@ -231,6 +211,6 @@ def p(n: int, m: int):
         monkeypatch.setitem(sys.modules, "hypothesis", None)
 
         assert main(["check", "--cache"]) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert said.err == f"promptkit: check --cache needs hypothesis: {install_command('testing')}\n"
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err == f"promptkit: check --cache needs hypothesis: {install_command('testing')}\n"

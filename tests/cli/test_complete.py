@@ -1,4 +1,4 @@
-"""`promptkit complete`: what a client would be offered."""
+"""`promptkit complete`: the values that a client would be offered."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from promptkit.cli import main
 from tests.terminal import command, on_terminal
 
-SHELF = """
+RECIPE = """
 import time
 from enum import Enum
 from typing import Annotated, Literal
@@ -71,9 +71,9 @@ def page(section: Annotated[str, Arg(complete=["intro", "end"])]) -> str:
 
 
 @pytest.fixture(autouse=True)
-def shelf(recipes, tmp_path, monkeypatch):
+def project(recipes, tmp_path, monkeypatch):
     """Prompts with completers of each kind, in the current folder."""
-    recipes(shelf=SHELF)
+    recipes(shelf=RECIPE)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -90,34 +90,28 @@ def shelf(recipes, tmp_path, monkeypatch):
     ],
     ids=" ".join,
 )
-def test_values_are_lines(argv, values, capsys):
-    """
-    Best first, one on a line, and nothing where nothing matches.
-    """
+def test_values(argv, values, capsys):
+    """The values are printed one per line, best match first."""
     assert main(["complete", *argv]) == 0
     assert capsys.readouterr().out.splitlines() == values
 
 
-def test_for_machines(capsys):
-    """
-    The JSON is what a client receives: at most a hundred values, and how many there are.
-    """
+def test_json(capsys):
+    """`--json` prints what a client receives: at most 100 values, and their total number."""
     assert main(["complete", "review", "branch", "x", "--json"]) == 0
 
-    offered = json.loads(capsys.readouterr().out)["completion"]
-    assert (len(offered["values"]), offered["total"], offered["hasMore"]) == (100, 150, True)
+    completion = json.loads(capsys.readouterr().out)["completion"]
+    assert (len(completion["values"]), completion["total"], completion["hasMore"]) == (100, 150, True)
 
 
-def test_control_characters_are_shown_and_not_obeyed(shelf):
-    """
-    A terminal is sent their escapes; a pipe gets the value as it is.
-    """
-    assert on_terminal("complete", "review", "shown", cwd=shelf) == "a\\x1b[31mb\n"
-    assert command("complete", "review", "shown", cwd=shelf) == (0, b"a\x1b[31mb\n", b"")
+def test_control_characters(project):
+    """Control characters are escaped on a terminal and unchanged in a pipe."""
+    assert on_terminal("complete", "review", "shown", cwd=project) == "a\\x1b[31mb\n"
+    assert command("complete", "review", "shown", cwd=project) == (0, b"a\x1b[31mb\n", b"")
 
 
 @pytest.mark.parametrize(
-    ("argv", "code", "said"),
+    ("argv", "code", "message"),
     [
         (["revew", "x"], 2, "unknown prompt 'revew'; did you mean 'review'?"),
         (
@@ -138,18 +132,16 @@ def test_control_characters_are_shown_and_not_obeyed(shelf):
     ],
     ids=str,
 )
-def test_what_goes_wrong(argv, code, said, capsys):
-    """
-    What does not exist is wrong usage; a completer that fails is the author's fault.
-    """
-    ended = main(["complete", *argv])
+def test_errors(argv, code, message, capsys):
+    """An unknown name is a usage error, and a failing completer is not."""
+    exit_code = main(["complete", *argv])
 
-    printed = capsys.readouterr()
-    assert (ended, printed.out) == (code, "")
-    assert printed.err.splitlines()[-1].removeprefix("promptkit: ") == said
+    captured = capsys.readouterr()
+    assert (exit_code, captured.out) == (code, "")
+    assert captured.err.splitlines()[-1].removeprefix("promptkit: ") == message
 
 
-class TestChosen:
+class TestOtherArguments:
     @pytest.mark.parametrize(
         ("argv", "values"),
         [
@@ -166,27 +158,25 @@ class TestChosen:
         ],
         ids=" ".join,
     )
-    def test_a_function_is_given_what_was_chosen(self, argv, values, shelf, capsys):
-        """
-        Other arguments are written as for `render`, wherever they stand. The argument's own was typed.
-        """
-        (shelf / "file.txt").write_text("in a file")
+    def test_arguments_are_passed_to_the_completer(self, argv, values, project, capsys):
+        """Other arguments use the syntax of `render` in any position; the completed one is not passed."""
+        (project / "file.txt").write_text("in a file")
 
         assert main(["complete", *argv]) == 0
-        printed = capsys.readouterr().out
-        offered = json.loads(printed)["completion"]["values"] if "--json" in argv else printed.splitlines()
-        assert offered == values
+        captured = capsys.readouterr().out
+        completion = (
+            json.loads(captured)["completion"]["values"] if "--json" in argv else captured.splitlines()
+        )
+        assert completion == values
 
-    def test_from_standard_input(self, shelf):
-        """
-        ``@-`` is read, too.
-        """
+    def test_argument_from_standard_input(self, project):
+        """`@-` reads standard input."""
         argv = ["complete", "chooses", "seen", "slow=@-"]
 
-        assert command(*argv, cwd=shelf, input=b"piped") == (0, b"slow is piped\n", b"")
+        assert command(*argv, cwd=project, input=b"piped") == (0, b"slow is piped\n", b"")
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "message"),
         [
             (["slw=1"], "prompt 'chooses': 'slw' is not an argument of this prompt (did you mean 'slow'?)"),
             (["slow=1", "slow=2"], "'slow' is given twice"),
@@ -196,31 +186,25 @@ class TestChosen:
         ],
         ids=" ".join,
     )
-    def test_wrong_usage(self, words, said, capsys):
-        """
-        It is told as `render` tells it.
-        """
+    def test_usage_errors(self, words, message, capsys):
+        """Errors are the same as those of `render`."""
         assert main(["complete", "chooses", "seen", *words]) == 2
-        assert capsys.readouterr() == ("", f"promptkit: {said}\n")
+        assert capsys.readouterr() == ("", f"promptkit: {message}\n")
 
-    def test_two_words_that_may_have_been_typed(self, capsys):
-        """
-        One of them was meant to be something else.
-        """
-        with pytest.raises(SystemExit) as ended:
+    def test_two_values(self, capsys):
+        """A second value to complete is an error."""
+        with pytest.raises(SystemExit) as exit:
             main(["complete", "chooses", "seen", "a", "b"])
 
-        assert ended.value.code == 2
-        told = capsys.readouterr().err.splitlines()[-1]
-        assert told == (
+        assert exit.value.code == 2
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error == (
             "promptkit complete: error: unexpected argument 'b': other arguments are written KEY=VALUE"
         )
 
     @pytest.mark.parametrize("argv", [[], ["--json"], ["fail"]], ids=str)
-    def test_a_secret_is_hidden(self, argv, capsys):
-        """
-        In what is offered, and in what an author's function says of it.
-        """
+    def test_secret_is_hidden(self, argv, capsys):
+        """A secret is hidden in values and in errors of a completer."""
         main(["complete", "chooses", "leaked", *argv, "key=hunter2hunter2"])
 
         out, err = capsys.readouterr()
@@ -228,26 +212,22 @@ class TestChosen:
         assert "hunter2" not in out + err
 
 
-def test_text_that_cannot_be_sent(capsys):
-    """
-    A client would be told of an error; text shows what is wrong.
-    """
+def test_invalid_unicode(capsys):
+    """A value with a lone surrogate is an error in JSON and escaped in text."""
     assert main(["complete", "chooses", "half", "--json"]) == 1
     assert capsys.readouterr().err.startswith("promptkit: a value cannot be sent: ")
     assert main(["complete", "chooses", "half"]) == 0
     assert capsys.readouterr().out == "a\\ud800\n"
 
 
-def test_the_time_limit(monkeypatch, capsys):
-    """
-    A function has the time that a server gives to it.
-    """
+def test_time_limit(monkeypatch, capsys):
+    """A completer has the time limit of a server."""
     monkeypatch.setattr("promptkit.server.user_code.Limits", lambda: SimpleNamespace(timeout=0.05))
 
-    place = Path("recipes", "shelf.py")
+    location = Path("recipes", "shelf.py")
 
     assert main(["complete", "chooses", "slow"]) == 1
     assert capsys.readouterr() == (
         "",
-        f"promptkit: completing 'slow' took longer than its limit of 0.05 s, and was at {place}:21\n",
+        f"promptkit: completing 'slow' took longer than its limit of 0.05 s, and was at {location}:21\n",
     )

@@ -1,4 +1,4 @@
-"""Commands where the configuration of the project says what the command line does not."""
+"""Commands with settings in `[tool.promptkit]`."""
 
 import json
 import subprocess
@@ -22,13 +22,13 @@ def greet(name: str = "you") -> str:
 """
 SILENT = "from promptkit import prompt\n\n@prompt\ndef silent():\n    pass\n"
 
-#: Commands that take a target, and what each needs next to it.
+#: Commands that take a target, with their required words.
 COMMANDS = [["list"], ["render", "greet"], ["check"], ["complete", "greet", "name"], ["serve"]]
 
 
 @pytest.fixture
 def project(recipes, tmp_path, monkeypatch):
-    """A function that writes a configuration into the current folder; its recipes are in `mine`."""
+    """A function that writes a configuration into the current folder; the recipes are in `mine`."""
     recipes("mine", greet=GREET)
     monkeypatch.chdir(tmp_path)
 
@@ -41,22 +41,20 @@ def project(recipes, tmp_path, monkeypatch):
 
 class TestTarget:
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_every_command_finds_it(self, argv, project):
+    def test_configured_target(self, argv, project):
         """
-        From the folder of the configuration, and from any below, each command takes the same recipes.
+        Each command finds the configured recipes from the configuration's folder and from any folder below.
         """
         folder = project('[tool.promptkit]\ntarget = "mine"\n')
         (folder / "below").mkdir()
 
-        ended = [command(*argv, cwd=place)[0] for place in (folder, folder / "below")]
+        exit_codes = [command(*argv, cwd=current)[0] for current in (folder, folder / "below")]
 
-        assert ended == [0, 0]
+        assert exit_codes == [0, 0]
 
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_it_may_be_a_list(self, argv, project, recipes):
-        """
-        Every command takes all of them together.
-        """
+    def test_list_of_targets(self, argv, project, recipes):
+        """Every command loads all configured targets."""
         recipes("shared/mine", part=GREET.replace("greet", "part"))
         folder = project('[tool.promptkit]\ntarget = ["mine", "shared/mine"]\n')
 
@@ -69,29 +67,25 @@ class TestTarget:
                 "part",
             ]
 
-    def test_the_command_line_comes_first(self, project, recipes, capsys):
-        """
-        A target that is named is taken.
-        """
+    def test_command_line_overrides_the_configuration(self, project, recipes, capsys):
+        """A target on the command line overrides the configured one."""
         recipes("other", other=GREET.replace("greet", "other"))
         project('[tool.promptkit]\ntarget = "mine"\n')
 
         assert main(["list", "other"]) == 0
         assert capsys.readouterr().out.startswith("prompt other\n")
 
-    def test_without_one_it_is_the_folder_as_before(self, project, recipes, capsys):
-        """
-        A configuration that names no target leaves the folder `recipes`.
-        """
+    def test_default_target(self, project, recipes, capsys):
+        """Without a configured target, the default is the folder `recipes`."""
         recipes(greet=GREET)
         project("[tool.promptkit]\n")
 
         assert main(["list"]) == 0
 
     @pytest.mark.parametrize("argv", COMMANDS[:-1], ids=lambda argv: argv[0])
-    def test_there_is_none(self, argv, tmp_path, monkeypatch, capsys):
+    def test_missing_default(self, argv, tmp_path, monkeypatch, capsys):
         """
-        Where nothing is named and neither folder is there, it is said what to do. No module is taken instead.
+        Without a target and without a default folder, the error explains the options; no module is imported.
         """
         monkeypatch.chdir(tmp_path)
         (tmp_path / "elsewhere" / "recipes").mkdir(parents=True)
@@ -104,26 +98,22 @@ class TestTarget:
         )
 
     @pytest.mark.parametrize("argv", [["serve"], ["serve", "--http", "0"]], ids=" ".join)
-    def test_there_is_none_to_serve(self, argv, tmp_path):
-        """
-        A server looks for itself, among modules too. If it finds none, it says what other commands do.
-        """
+    def test_missing_default_of_a_server(self, argv, tmp_path):
+        """A server reports a missing default like other commands."""
         start = "import sys; sys.modules['recipes'] = None; from promptkit.cli import main; sys.exit(main())"
-        ran = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", start, *argv], cwd=tmp_path, input=b"", capture_output=True, check=False
         )
 
-        assert (ran.returncode, ran.stdout) == (2, b"")
-        assert ran.stderr.decode() == (
+        assert (result.returncode, result.stdout) == (2, b"")
+        assert result.stderr.decode() == (
             "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: name one, or set "
             "target in [tool.promptkit]\n"
         )
 
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_it_names_nothing(self, argv, project):
-        """
-        The error says which file has named it, as nobody typed it.
-        """
+    def test_invalid_configured_target(self, argv, project):
+        """The error names the configuration file, because the user has not typed the target."""
         folder = project('[tool.promptkit]\ntarget = "mien"\n')
 
         code, out, err = command(*argv, cwd=folder)
@@ -136,25 +126,21 @@ class TestTarget:
 
 
 class TestIgnore:
-    def test_a_code_is_switched_off_everywhere(self, project, recipes, capsys):
-        """
-        With the code there is no finding left, without it there is one.
-        """
+    def test_ignored_code(self, project, recipes, capsys):
+        """`check` does not report an ignored code."""
         recipes("mine", silent=SILENT)
         project('[tool.promptkit]\ntarget = "mine"\n')
         assert main(["check", "--json"]) == 1
-        before = json.loads(capsys.readouterr().out)["diagnostics"]
+        reported = json.loads(capsys.readouterr().out)["diagnostics"]
         project('[tool.promptkit]\ntarget = "mine"\nignore = ["PK205"]\n')
         assert main(["check", "--json"]) == 0
 
-        assert [one["code"] for one in before] == ["PK205"]
+        assert [diagnostic["code"] for diagnostic in reported] == ["PK205"]
         assert json.loads(capsys.readouterr().out)["diagnostics"] == []
 
     @pytest.mark.parametrize("argv", [["list"], ["serve", "--grace=60"]], ids=str)
-    def test_other_commands_leave_it_out_too(self, argv, project, tmp_path):
-        """
-        What `list` and `serve` would report beside their work is not reported either.
-        """
+    def test_ignored_code_in_other_commands(self, argv, project, tmp_path):
+        """`list` and `serve` do not report an ignored code either."""
         (tmp_path / "empty").mkdir()
         project('[tool.promptkit]\ntarget = "empty"\n')
         assert b"PK102" in command(*argv, cwd=tmp_path)[2]
@@ -164,10 +150,8 @@ class TestIgnore:
 
 
 class TestServe:
-    def test_its_options(self, project):
-        """
-        They are written by their names, with the values that the command line takes.
-        """
+    def test_options(self, project):
+        """Options of `serve` are configured by their names, with the values of the command line."""
         settings = 'strict = true\ntimeout = 5\nname = "mine"\nno-watch = true\nmax-line = 9\n'
         project(f"[tool.promptkit.serve]\n{settings}")
         options = configure(parse(["serve", "--timeout", "7"]), ["serve", "--timeout", "7"])
@@ -175,10 +159,8 @@ class TestServe:
         assert (options.strict, options.name, options.watch, options.max_line) == (True, "mine", False, 9)
         assert options.timeout == 7
 
-    def test_they_hold(self, project, tmp_path):
-        """
-        A server that is told nothing obeys them; one that is told its target does not read them.
-        """
+    def test_options_apply_without_a_target(self, project, tmp_path):
+        """A server without arguments uses the configured options, and a server with a target ignores them."""
         (tmp_path / "mine" / "broken.py").write_text("1 / 0\n")
         project('[tool.promptkit]\ntarget = "mine"\n[tool.promptkit.serve]\nstrict = true\ngrace = 60\n')
 
@@ -195,32 +177,26 @@ class TestServe:
         ],
     )
     def test_tools(self, settings, tools, project):
-        """
-        There are two flags for tools, and what is false takes nothing back.
-        """
+        """`tools` and `tools-search` are separate flags, and `false` does not disable the other one."""
         project(f"[tool.promptkit.serve]\n{settings}\n")
 
         assert configure(parse(["serve"]), ["serve"]).tools == tools
         assert configure(parse(["serve", "--tools-search"]), ["serve", "--tools-search"]).tools == "search"
 
-    def test_the_workspace(self, project):
-        """
-        It is a folder as seen from the current one, and known by its absolute path from then on.
-        """
+    def test_workspace(self, project):
+        """A relative workspace is resolved to an absolute path."""
         folder = project('[tool.promptkit.serve]\nworkspace = "mine"\n')
 
         assert configure(parse(["serve"]), ["serve"]).workspace == str(folder / "mine")
 
-    def test_false_is_as_if_it_were_not_there(self, project):
-        """
-        A flag that is false leaves what is usual.
-        """
+    def test_false_means_default(self, project):
+        """A flag that is `false` has no effect."""
         project("[tool.promptkit.serve]\nno-watch = false\n")
 
         assert configure(parse(["serve"]), ["serve"]).watch is True
 
 
-#: What is wrong with a configuration, and what is said.
+#: Invalid configurations, and the error messages.
 MISTAKES = [
     ("[tool.promptkit]\ntarge = 'x'", "[tool.promptkit] has no setting 'targe': did you mean 'target'?"),
     (
@@ -248,23 +224,21 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("table", "said"), MISTAKES, ids=[said[:40] for _, said in MISTAKES])
+@pytest.mark.parametrize(("table", "message"), MISTAKES, ids=[message[:40] for _, message in MISTAKES])
 @pytest.mark.parametrize("argv", [["check"], ["serve"]], ids=" ".join)
-def test_a_mistake_is_wrong_usage(table, said, argv, project):
-    """
-    The file is named, what is wrong with it, and what was probably meant; the exit code is 2.
-    """
+def test_invalid_configuration(table, message, argv, project):
+    """An invalid configuration is a usage error with the file, the problem and a suggestion."""
     folder = project(f"{table}\n")
 
     code, out, err = command(*argv, cwd=folder)
 
     assert (code, out) == (2, b"")
-    assert err.decode() == f"promptkit: {folder / 'pyproject.toml'}: {said}\n"
+    assert err.decode() == f"promptkit: {folder / 'pyproject.toml'}: {message}\n"
 
 
 @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "message"),
     [
         ("clients = ['zedd']", "clients: there is no client 'zedd': did you mean 'zed'?"),
         ("ignore = ['PK2077']", "ignore: there is no code 'PK2077'; did you mean 'PK207'?"),
@@ -273,22 +247,18 @@ def test_a_mistake_is_wrong_usage(table, said, argv, project):
     ],
     ids=["clients", "ignore", "serve", "setting"],
 )
-def test_every_command_refuses_it(argv, table, said, project, capsys):
-    """
-    A mistake is told by whatever command reads the configuration, not only by the one that it concerns.
-    """
+def test_every_command_validates_the_configuration(argv, table, message, project, capsys):
+    """Every command reports invalid settings, even those of another command."""
     project(f"[tool.promptkit]\n{table}\n")
 
     assert main(argv) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.endswith(f"{said}\n")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.endswith(f"{message}\n")
 
 
-def test_rules_are_what_is_ignored(project):
-    """
-    Commands are given rules, not texts.
-    """
+def test_ignored_codes_become_rules(project):
+    """Ignored codes are converted to rules."""
     project('[tool.promptkit]\ntarget = "mine"\nignore = ["PK207", "PK205"]\n')
 
     assert configure(parse(["check"]), ["check"]).ignore == {Rule.FORGOTTEN_F, Rule.SAYS_NOTHING}

@@ -1,4 +1,4 @@
-"""`promptkit dev`: a real process, its address, and how it ends."""
+"""`promptkit dev`: a real process, its address, and its end."""
 
 import re
 import signal
@@ -20,8 +20,8 @@ pytest.importorskip("starlette")
 GREET = "from promptkit import prompt\n@prompt\ndef greet(name: str = 'you'):\n    return f'Hello, {name}.'\n"
 
 
-#: The command line, with a server that does not wait long for a head.
-IMPATIENT = [
+#: The command line with a short timeout for request heads.
+SHORT_TIMEOUT = [
     sys.executable,
     "-c",
     """
@@ -36,30 +36,30 @@ sys.exit(main())
 
 
 class Page:
-    """A browser at the address that a preview has printed."""
+    """A browser at the printed address of a preview."""
 
     def __init__(self, address):
         self.host, path = re.fullmatch(r"http://(127\.0\.0\.1:\d+)(/\?access-token=\S+)\n", address).groups()
-        answer = self.ask(path)
-        assert answer.status == 303
-        self.cookie = answer.headers["set-cookie"].partition(";")[0]
+        response = self.get(path)
+        assert response.status == 303
+        self.cookie = response.headers["set-cookie"].partition(";")[0]
 
     cookie = ""
 
-    def ask(self, path):
-        """The response to a request, of which the body is not read yet."""
+    def get(self, path):
+        """Send a request and return the response, whose body is not read yet."""
         connection = HTTPConnection(self.host, timeout=20)
         connection.request("GET", path, headers={"Cookie": self.cookie, "Connection": "close"})
         return connection.getresponse()
 
 
 @contextmanager
-def running(folder, *words, program=COMMAND, **more):
-    """A preview that is served, and its page."""
+def running(folder, *words, program=COMMAND, **variables):
+    """Run a preview; yield its process and its page."""
     process = subprocess.Popen(
         [*program, "dev", *words, "--no-open"],
         cwd=folder.parent,
-        env=environment(**more),
+        env=environment(**variables),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -72,33 +72,29 @@ def running(folder, *words, program=COMMAND, **more):
         process.communicate()
 
 
-def ended(process):
-    """The exit code after Ctrl-C, and what was said on standard error."""
+def interrupt(process):
+    """Press Ctrl-C; return the exit code and standard error."""
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
-    return process.returncode, said
+    _, stderr = process.communicate(timeout=20)
+    return process.returncode, stderr
 
 
-def test_the_address_shows_the_page_until_ctrl_c(recipes):
-    """
-    A save is told to a page that is open, and does not hold up the end.
-    """
+def test_page_and_reload(recipes):
+    """The page is served until Ctrl-C; a save notifies open pages, which do not delay the end."""
     folder = recipes(greet=GREET)
     with running(folder, "--port", "0") as (process, page):
-        assert b"Hello, you." in page.ask("/prompts/greet").read()
-        events = page.ask("/events?version=0")
+        assert b"Hello, you." in page.get("/prompts/greet").read()
+        events = page.get("/events?version=0")
         (folder / "more.py").write_text(GREET.replace("greet", "more"))
         lines = iter(events.readline, b"event: reload\n")
         assert all(lines)
         assert b"added more" in events.readline()
-        assert b"Hello, you." in page.ask("/prompts/more").read()
-        assert ended(process) == (130, "")
+        assert b"Hello, you." in page.get("/prompts/more").read()
+        assert interrupt(process) == (130, "")
 
 
-def test_a_signal_right_after_the_address(recipes):
-    """
-    The address is printed once a signal ends the preview properly.
-    """
+def test_signal_after_the_address(recipes):
+    """A signal ends the preview cleanly as soon as the address is printed."""
     folder = recipes(greet=GREET)
     for _ in range(5):
         with running(folder, "--port", "0") as (process, _):
@@ -106,38 +102,34 @@ def test_a_signal_right_after_the_address(recipes):
             assert (process.communicate(timeout=20)[1], process.returncode) == ("", 0)
 
 
-def test_half_a_head(recipes):
+def test_incomplete_head(recipes):
     """
-    A connection on which a head does not go on ends with 408: the pages have the server that prompts have.
+    A connection with an incomplete head ends with 408, because the preview uses the HTTP server of `serve`.
     """
     folder = recipes(greet=GREET)
-    with running(folder, "--port", "0", program=IMPATIENT) as (process, page):
+    with running(folder, "--port", "0", program=SHORT_TIMEOUT) as (process, page):
         host, _, port = page.host.partition(":")
-        with socket.create_connection((host, int(port)), timeout=20) as half:
-            half.sendall(b"GET / HTTP/1.1\r\nhost:")
-            assert half.makefile("rb").read().startswith(b"HTTP/1.1 408 ")
-        assert ended(process) == (130, "")
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nhost:")
+            assert connection.makefile("rb").read().startswith(b"HTTP/1.1 408 ")
+        assert interrupt(process) == (130, "")
 
 
-def test_a_recipe_that_prints_and_hangs(recipes):
-    """
-    What it prints goes to standard error, and what it hangs in does not hold up the end.
-    """
+def test_recipe_that_prints_and_hangs(recipes):
+    """Output of recipes goes to standard error, and a hanging recipe does not delay the end."""
     folder = recipes(
         noisy="import os, time\nfrom promptkit import prompt\nprint('imported')\n"
         "@prompt\ndef noisy():\n    print('rendered'); os.system('echo child')\n    return 'Done.'\n"
         "@prompt(timeout=0.05)\ndef hangs():\n    time.sleep(50)\n    return 'Late.'\n"
     )
     with running(folder, "--port", "0") as (process, page):
-        assert b"<p>Done.</p>" in page.ask("/prompts/noisy").read()
-        assert b"took longer than its limit of 0.05 s" in page.ask("/prompts/hangs").read()
-        assert ended(process) == (130, "imported\nrendered\nchild\n")
+        assert b"<p>Done.</p>" in page.get("/prompts/noisy").read()
+        assert b"took longer than its limit of 0.05 s" in page.get("/prompts/hangs").read()
+        assert interrupt(process) == (130, "imported\nrendered\nchild\n")
 
 
-def test_the_usual_port_and_another(recipes):
-    """
-    If the usual port is taken, there is another; one that was named is not replaced.
-    """
+def test_ports(recipes):
+    """If the default port is in use, another one is chosen; a requested port is not replaced."""
     folder = recipes(greet=GREET)
     with running(folder) as (_, first), running(folder) as (_, second):
         assert first.host != second.host
@@ -149,7 +141,7 @@ def test_the_usual_port_and_another(recipes):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (
             ["x/y"],
@@ -166,19 +158,15 @@ def test_the_usual_port_and_another(recipes):
     ],
     ids=["target", "word", "number"],
 )
-def test_wrong_usage(words, said, recipes):
-    """
-    The last line says what is wrong.
-    """
+def test_usage_errors(words, message, recipes):
+    """The last line explains the error."""
     code, out, err = command("dev", *words, "--no-open", cwd=recipes(greet=GREET).parent)
 
-    assert (code, out, err.decode().splitlines()[-1]) == (2, b"", said)
+    assert (code, out, err.decode().splitlines()[-1]) == (2, b"", message)
 
 
-def test_the_extra_is_missing(recipes, tmp_path):
-    """
-    Without the libraries, the error says what to install.
-    """
+def test_missing_extra(recipes, tmp_path):
+    """The error names the command that installs the missing library."""
     (tmp_path / "missing").mkdir()
     (tmp_path / "missing" / "jinja2.py").write_text("raise ModuleNotFoundError(name='jinja2')\n")
 
@@ -190,15 +178,15 @@ def test_the_extra_is_missing(recipes, tmp_path):
     assert err.decode() == f"promptkit: dev needs jinja2: {install_command('preview')}\n"
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_a_browser_is_opened(end, recipes, tmp_path):
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_browser(signal_number, recipes, tmp_path):
     """
-    It is given a file that only its owner can read: arguments are seen by everybody. The file leads to the
-    address that is printed, and is gone in the end.
+    The browser opens a private file that redirects to the address and is deleted at the end; command-line
+    arguments would be visible to other users.
     """
-    opened = tmp_path / "opened"
+    url_file = tmp_path / "opened"
     browser = tmp_path / "browser"
-    browser.write_text(f"#!/bin/sh\nprintf '%s' \"$1\" > {opened}.part; mv {opened}.part {opened}\n")
+    browser.write_text(f"#!/bin/sh\nprintf '%s' \"$1\" > {url_file}.part; mv {url_file}.part {url_file}\n")
     browser.chmod(0o755)
     process = subprocess.Popen(
         [*COMMAND, "dev", "--port", "0"],
@@ -210,12 +198,12 @@ def test_a_browser_is_opened(end, recipes, tmp_path):
     )
     try:
         address = process.stdout.readline().strip()
-        while not opened.exists():
+        while not url_file.exists():
             assert process.poll() is None
-        file = Path(unquote(urlsplit(opened.read_text()).path))
+        file = Path(unquote(urlsplit(url_file.read_text()).path))
         assert f'content="0;url={address}"' in file.read_text()
         assert file.stat().st_mode & 0o777 == 0o600
-        process.send_signal(end)
+        process.send_signal(signal_number)
         assert process.communicate(timeout=20)[1] == ""
         assert not file.exists()
     finally:
@@ -223,17 +211,15 @@ def test_a_browser_is_opened(end, recipes, tmp_path):
         process.communicate()
 
 
-def test_no_place_for_the_file_that_a_browser_opens(monkeypatch, capsys):
-    """
-    The page is served, and the error says why no browser opens.
-    """
+def test_browser_file_cannot_be_written(monkeypatch, capsys):
+    """The page is still served, and the error explains why no browser opens."""
     from promptkit.cli import preview_server
 
-    def full(**_options):
+    def fail(**_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("promptkit.files.scratch.mkstemp", full)
-    with ExitStack() as ends:
-        preview_server._open("http://127.0.0.1:1/", ends)
+    monkeypatch.setattr("promptkit.files.scratch.mkstemp", fail)
+    with ExitStack() as stack:
+        preview_server._open("http://127.0.0.1:1/", stack)
 
     assert capsys.readouterr().err.startswith("promptkit: no browser is opened, as no temporary file can be")

@@ -1,4 +1,4 @@
-"""`promptkit diff` in repositories of git, and the action that runs it for pull requests."""
+"""`promptkit diff` in git repositories, and the GitHub actions that run it for pull requests."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def review(code: Annotated[str, Arg(examples=["x = 1"])], language: Literal["pyt
 HARMLESS = BEFORE.replace("Review this", "Please review this")
 BREAKING = BEFORE.replace('"python", "rust"', '"python"')
 
-#: What is printed for a change that breaks callers.
+#: The output for a change that breaks callers.
 BROKEN = """\
 breaking: prompt 'review': argument 'language' no longer takes all that it took
     -Literal['python', 'rust']
@@ -50,7 +50,7 @@ harmless: prompt 'review': renders another text for code='x = 1'
 1 harmless change since HEAD
 """
 
-#: A user's own settings have no say, and none of git's.
+#: Ignore the user's and the system's git configuration.
 GIT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -62,20 +62,20 @@ GIT = {
 
 
 def git(folder, *arguments):
-    """Run git; return what it says."""
-    ran = subprocess.run(
+    """Run git and return its standard output."""
+    result = subprocess.run(
         ["git", "-C", folder, *arguments],  # noqa: S607 (wherever it is)
         env=environment(**GIT),
         capture_output=True,
         encoding="utf-8",
         check=True,
     )
-    return ran.stdout.strip()
+    return result.stdout.strip()
 
 
 @pytest.fixture
 def repository(tmp_path):
-    """A repository with one commit, in a folder whose name has a blank."""
+    """A repository with one commit, in a folder with a space in its name."""
     folder = tmp_path / "my project"
     (folder / "recipes").mkdir(parents=True)
     (folder / "recipes" / "review.py").write_text(BEFORE, encoding="utf-8")
@@ -86,20 +86,18 @@ def repository(tmp_path):
 
 
 def edit(repository, source):
-    """Write the prompt anew."""
+    """Rewrite the prompt."""
     (repository / "recipes" / "review.py").write_text(source, encoding="utf-8")
 
 
 def diff(repository, *arguments, within="."):
-    """Run the command; return its code and what it wrote."""
+    """Run `promptkit diff` and return its exit code, standard output and standard error."""
     code, out, err = command("diff", *arguments, cwd=repository / within, env=GIT)
     return code, out.decode(), err.decode()
 
 
 def test_several_targets_are_compared_together(repository):
-    """
-    On either side all of them are loaded.
-    """
+    """All targets are loaded on both sides."""
     more = repository / "more"
     more.mkdir()
     (more / "plan.py").write_text(BEFORE.replace("def review", "def plan"), encoding="utf-8")
@@ -108,16 +106,16 @@ def test_several_targets_are_compared_together(repository):
     edit(repository, BREAKING)
     (more / "plan.py").unlink()
 
-    code, shown, err = diff(repository, "--target", "recipes", "--target", "more")
+    code, out, err = diff(repository, "--target", "recipes", "--target", "more")
 
     assert (code, err) == (1, "")
-    assert "breaking: prompt 'plan'" in shown
-    assert "2 breaking changes since HEAD\n" in shown
+    assert "breaking: prompt 'plan'" in out
+    assert "2 breaking changes since HEAD\n" in out
 
 
 class TestOutcomes:
     @pytest.mark.parametrize(
-        ("source", "code", "shown"),
+        ("source", "code", "expected"),
         [
             (BEFORE, 0, "nothing that clients see has changed since HEAD\n"),
             (HARMLESS, 0, NEUTRAL),
@@ -125,30 +123,24 @@ class TestOutcomes:
         ],
         ids=["nothing", "harmless", "breaking"],
     )
-    def test_text(self, repository, source, code, shown):
-        """
-        What has changed, and how it ends.
-        """
+    def test_text(self, repository, source, code, expected):
+        """The text output lists the changes, and the exit code is 1 if one is breaking."""
         edit(repository, source)
 
-        assert diff(repository) == (code, shown, "")
+        assert diff(repository) == (code, expected, "")
 
     def test_on_a_terminal(self, repository):
-        """
-        The same, in colour.
-        """
+        """The output on a terminal is the same text in colour."""
         edit(repository, BREAKING)
 
-        code, shown = ended_on_terminal("diff", cwd=repository, columns=200, FORCE_COLOR="1")
+        code, output = ended_on_terminal("diff", cwd=repository, columns=200, FORCE_COLOR="1")
 
         assert code == 1
-        assert "\x1b[1;31mbreaking\x1b[0m" in shown
-        assert re.sub(r"\x1b\[[0-9;]*m", "", shown) == BROKEN
+        assert "\x1b[1;31mbreaking\x1b[0m" in output
+        assert re.sub(r"\x1b\[[0-9;]*m", "", output) == BROKEN
 
     def test_json(self, repository):
-        """
-        One document with each change.
-        """
+        """`--json` prints one document with all changes."""
         edit(repository, BREAKING)
 
         code, out, _ = diff(repository, "--json")
@@ -170,9 +162,7 @@ class TestOutcomes:
         }
 
     def test_github_and_a_summary(self, repository, tmp_path):
-        """
-        Annotations beside the prompt, and a page of Markdown behind what the file held.
-        """
+        """`--format github` prints annotations, and `--summary` appends Markdown to a file."""
         edit(repository, BREAKING)
         summary = tmp_path / "summary.md"
         summary.write_text("# Before\n")
@@ -191,9 +181,7 @@ class TestOutcomes:
         )
 
     def test_a_revision_and_a_target(self, repository):
-        """
-        Any revision, from any folder, and a target that lies anywhere in the repository.
-        """
+        """Any revision can be compared from any folder, with a target anywhere in the repository."""
         (repository / "deep").mkdir()
         edit(repository, HARMLESS)
         git(repository, "commit", "--all", "--quiet", "--message=Two")
@@ -207,7 +195,7 @@ class TestOutcomes:
 class TestTwoRevisions:
     @pytest.fixture
     def history(self, repository):
-        """Two commits on ``main``, of which the tagged one is the base of a branch, too."""
+        """A tagged commit, followed by one commit on `main` and another on the branch `topic`."""
         git(repository, "tag", "v1")
         git(repository, "switch", "--quiet", "--create", "topic")
         edit(repository, HARMLESS)
@@ -215,11 +203,11 @@ class TestTwoRevisions:
         git(repository, "switch", "--quiet", "main")
         edit(repository, BREAKING)
         git(repository, "commit", "--all", "--quiet", "--message=Narrowed")
-        edit(repository, "import nowhere_at_all\n")  # nothing of the files as they are counts
+        edit(repository, "import nowhere_at_all\n")  # the working tree does not matter
         return repository
 
     @pytest.mark.parametrize(
-        ("named", "code", "last"),
+        ("revisions", "code", "last"),
         [
             ("v1..topic", 0, "1 harmless change since v1, up to topic"),
             ("topic..v1", 0, "1 harmless change since topic, up to v1"),
@@ -229,29 +217,23 @@ class TestTwoRevisions:
             ("main..topic", 0, "2 harmless changes since main, up to topic"),
         ],
     )
-    def test_one_is_compared_with_the_other(self, history, named, code, last):
-        """
-        As git has it: what the second served, with what the first did; ``HEAD`` may be left out.
-        """
-        ended, out, err = diff(history, named)
+    def test_range_compares_both_ends(self, history, revisions, code, last):
+        """`A..B` compares B with A; either end defaults to `HEAD`, as in git."""
+        exit_code, out, err = diff(history, revisions)
 
-        assert (ended, out.splitlines()[-1], err) == (code, last, "")
+        assert (exit_code, out.splitlines()[-1], err) == (code, last, "")
 
-    def test_since_it_left(self, history):
-        """
-        With three dots, what has changed on the other branch since then is no change of this one.
-        """
+    def test_three_dots_compare_with_the_merge_base(self, history):
+        """With three dots, changes on the other branch since the merge base are ignored."""
         base = git(history, "rev-parse", "v1")[:12]
         code, out, err = diff(history, "main...topic", "--json")
 
         assert (code, err) == (0, "")
-        assert [one["kind"] for one in json.loads(out)["changes"]] == ["rendering"]
+        assert [change["kind"] for change in json.loads(out)["changes"]] == ["rendering"]
         assert diff(history, "main...topic")[1].endswith(f"1 harmless change since {base}, up to topic\n")
 
-    def test_what_cases_say(self, history):
-        """
-        Texts are compared alike.
-        """
+    def test_text_of_cases(self, history):
+        """`--text` compares the rendered cases of two revisions."""
         code, out, err = diff(history, "v1..topic", "--text")
 
         assert code == 0
@@ -260,7 +242,7 @@ class TestTwoRevisions:
         assert err == "promptkit: renders the cases of v1 and topic too: the code of that revision runs\n"
 
     @pytest.mark.parametrize(
-        ("named", "said"),
+        ("revisions", "message"),
         [
             ("v1..nope", "there is no revision 'nope' here: name a commit, a branch or a tag"),
             ("nope..v1", "there is no revision 'nope' here: name a commit, a branch or a tag"),
@@ -268,21 +250,17 @@ class TestTwoRevisions:
             ("main...other", "'main' and 'other' have no commit in common: write main..other"),
         ],
     )
-    def test_what_is_not_there(self, history, named, said):
-        """
-        The end that is wrong is named.
-        """
+    def test_unknown_revisions(self, history, revisions, message):
+        """The error names the unknown end of the range."""
         tree = git(history, "hash-object", "-t", "tree", "-w", os.devnull)
         git(history, "branch", "other", git(history, "commit-tree", tree, "-m", "Other"))
 
-        assert diff(history, named) == (2, "", f"promptkit: {said}\n")
+        assert diff(history, revisions) == (2, "", f"promptkit: {message}\n")
 
 
-class TestCare:
-    def test_the_repository_stays_as_it_is(self, repository):
-        """
-        Not a file of it changes, staged or not, and no hook runs.
-        """
+class TestIsolation:
+    def test_repository_is_unchanged(self, repository):
+        """`diff` changes no file, staged or not, and runs no hook."""
         edit(repository, BREAKING)
         (repository / "new.txt").write_text("new")
         git(repository, "add", "new.txt")
@@ -292,18 +270,16 @@ class TestCare:
         hook.chmod(0o755)
 
         def files():
-            found = sorted(path for path in repository.rglob("*") if path.is_file())
-            return {path: path.read_bytes() for path in found if "__pycache__" not in path.parts}
+            paths = sorted(path for path in repository.rglob("*") if path.is_file())
+            return {path: path.read_bytes() for path in paths if "__pycache__" not in path.parts}
 
         before = files()
         assert diff(repository)[0] == 1
 
         assert files() == before
 
-    def test_both_sides_see_their_own_project(self, repository):
-        """
-        Modules beside the recipes and files that are read are those of the revision, which lay nowhere else.
-        """
+    def test_each_side_imports_its_own_modules(self, repository):
+        """Modules and files next to the recipes are read from the respective revision."""
         for revision in ("one", "two"):
             (repository / "lib.py").write_text(f"WORD = {revision!r}\n")
             (repository / "recipes" / "word.txt").write_text(revision)
@@ -321,10 +297,8 @@ class TestCare:
         assert change["before"] == f"[user]\noneone{repository}/recipes/review.py"
         assert change["after"] == f"[user]\ntwotwo{repository}/recipes/review.py"
 
-    def test_what_recipes_print(self, repository):
-        """
-        It goes to standard error, and garbles nothing.
-        """
+    def test_output_of_recipes(self, repository):
+        """Output of recipes goes to standard error and does not garble the JSON."""
         edit(repository, f"print('noise')\nimport os; os.write(1, b'more')\n{BEFORE}")
 
         code, out, err = diff(repository, "--json")
@@ -333,23 +307,19 @@ class TestCare:
         assert "noise" in err
         assert "more" in err
 
-    def test_within_a_hook(self, repository):
-        """
-        Git's own variables, which it sets for hooks, lead nowhere else.
-        """
+    def test_in_a_git_hook(self, repository):
+        """The environment variables that git sets for hooks are ignored."""
         edit(repository, HARMLESS)
-        own = {**GIT, "GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/index"}
+        env = {**GIT, "GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/index"}
 
-        code, out, err = command("diff", cwd=repository, env=own)
+        code, out, err = command("diff", cwd=repository, env=env)
 
         assert (code, out.decode(), err) == (0, NEUTRAL, b"")
 
 
 class TestErrors:
-    def test_faults_of_either_side(self, repository):
-        """
-        What is not served is said, then and now, and the rest is compared.
-        """
+    def test_errors_on_either_side(self, repository):
+        """Errors on either side are reported, and the remaining prompts are compared."""
         edit(repository, BEFORE + "\n@prompt\ndef bare(x): return x\n")
         git(repository, "commit", "--all", "--quiet", "--message=Bare")
         edit(repository, "import nowhere_at_all\n")
@@ -358,12 +328,12 @@ class TestErrors:
 
         assert code == 1
         assert out == "breaking: prompt 'review': is gone\n1 breaking change since HEAD\n"
-        then, now = err.splitlines()
-        assert then.startswith("promptkit: not served at HEAD: recipes/review.py:")
-        assert now.startswith("promptkit: not served: recipes/review.py:")
+        before, after = err.splitlines()
+        assert before.startswith("promptkit: not served at HEAD: recipes/review.py:")
+        assert after.startswith("promptkit: not served: recipes/review.py:")
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             (["nope"], "there is no revision 'nope' here: name a commit, a branch or a tag"),
             (["HEAD", "--target", "nope"], "cannot load 'nope': at HEAD, there is no such folder, file or"),
@@ -372,23 +342,19 @@ class TestErrors:
             (["--summary", "no/where"], "cannot write to 'no/where': No such file or directory"),
         ],
     )
-    def test_wrong_usage(self, repository, arguments, said):
-        """
-        The error says what is wrong, nothing is on standard output but what was found, and it ends with 2.
-        """
+    def test_wrong_usage(self, repository, arguments, message):
+        """Wrong usage is explained on standard error and exits with 2."""
         (repository / "new").mkdir()
         (repository / "new" / "a.py").write_text(BEFORE)
 
         code, out, err = diff(repository, *arguments)
 
         assert code == 2
-        assert err.startswith(f"promptkit: {said}")
+        assert err.startswith(f"promptkit: {message}")
         assert out == "" or "--summary" in arguments
 
     def test_no_repository(self, tmp_path):
-        """
-        It is said that one is needed, and what git says.
-        """
+        """Outside a git repository, the error quotes git."""
         (tmp_path / "recipes").mkdir()
         (tmp_path / "recipes" / "review.py").write_text(BEFORE)
 
@@ -402,9 +368,7 @@ class TestErrors:
         )
 
     def test_no_commit(self, tmp_path):
-        """
-        A repository in which nothing was committed yet has nothing to compare with.
-        """
+        """A repository without commits has nothing to compare with."""
         (tmp_path / "recipes").mkdir()
         git(tmp_path, "init", "--quiet")
 
@@ -414,18 +378,14 @@ class TestErrors:
         assert err == "promptkit: there is no revision 'HEAD' here: commit something first\n"
 
     def test_no_git(self, repository):
-        """
-        It is said that git is missing.
-        """
+        """A missing git is reported."""
         code, _, err = command("diff", cwd=repository, env={"PATH": str(repository)})
 
         assert code == 2
         assert err == b"promptkit: diff needs git, which is not installed, or not on the PATH\n"
 
-    def test_a_side_that_ends_early(self, repository):
-        """
-        A recipe that ends its process is named, and not taken for a prompt that is gone.
-        """
+    def test_recipe_that_exits(self, repository):
+        """A recipe that exits its process is an error, not a removed prompt."""
         edit(repository, "import os; os._exit(7)\n")
 
         code, out, err = diff(repository)
@@ -436,7 +396,7 @@ class TestErrors:
 
 @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
 @pytest.mark.parametrize(
-    ("option", "obstacle", "said"),
+    ("option", "obstacle", "message"),
     [
         ("--summary", "link", "it is a link: put a file in its place"),
         ("--comment", "link", "it is a link: put a file in its place"),
@@ -448,10 +408,8 @@ class TestErrors:
         ("--comment", None, "No such file or directory"),
     ],
 )
-def test_files_are_not_written_through_a_repository(option, obstacle, said, repository):
-    """
-    A link, a pipe or a hard link in the place of a file is refused in one line.
-    """
+def test_files_are_not_written_through_a_repository(option, obstacle, message, repository):
+    """A link, pipe or hard link in place of an output file is rejected."""
     outside, out = repository.parent / "outside", repository / "out"
     outside.mkdir()
     (outside / "x.md").write_text("mine")
@@ -469,16 +427,16 @@ def test_files_are_not_written_through_a_repository(option, obstacle, said, repo
     code, _, err = diff(repository, option, "out/x.md")
 
     assert code == 2
-    assert err.splitlines()[-1] == f"promptkit: cannot write to 'out/x.md': {said}"
+    assert err.splitlines()[-1] == f"promptkit: cannot write to 'out/x.md': {message}"
     assert (outside / "x.md").read_text() == "mine"
 
 
 class TestPrograms:
-    """What a repository configures runs nowhere, and the code of the other revision not for ever."""
+    """Programs in the repository's configuration are not run, and recipes of another revision time out."""
 
     @pytest.fixture
     def program(self, tmp_path):
-        """A program that says that it ran."""
+        """A program that records its runs."""
         program = tmp_path / "program"
         program.write_text(f"#!/bin/sh\necho ran >> '{tmp_path}/ran'\nexec cat\n")
         program.chmod(0o755)
@@ -487,9 +445,7 @@ class TestPrograms:
     @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
     @pytest.mark.parametrize("name", ["post-index-change", "post-checkout", "reference-transaction"])
     def test_hooks(self, name, repository, program, tmp_path):
-        """
-        Neither from their usual place nor from one that is configured.
-        """
+        """Hooks run neither from the default folder nor from a configured one."""
         hooks = repository / ".git" / "hooks"
         hooks.mkdir(exist_ok=True)
         (hooks / name).symlink_to(program)
@@ -503,9 +459,7 @@ class TestPrograms:
     @pytest.mark.parametrize("name", ["plain", "with.dots and blanks"])
     @pytest.mark.parametrize("kind", ["smudge", "process"])
     def test_filters(self, kind, name, repository, program, tmp_path):
-        """
-        Files are those that were committed, also where a filter is required.
-        """
+        """Files are read as committed, without running filters, even required ones."""
         git(repository, "config", f"filter.{name}.{kind}", str(program))
         git(repository, "config", f"filter.{name}.required", "true")
         attribute = f"*.py filter={name.partition(' ')[0]}\n"
@@ -522,18 +476,14 @@ class TestPrograms:
         "setting", ["core.fsmonitor", "core.pager", "diff.external", "core.sshCommand", "core.gitProxy"]
     )
     def test_other_programs(self, setting, repository, program, tmp_path):
-        """
-        Whatever may be named.
-        """
+        """No other configured program runs."""
         git(repository, "config", setting, str(program))
 
         assert diff(repository)[0] == 0
         assert not (tmp_path / "ran").exists()
 
-    def test_a_filter_that_cannot_be_switched_off(self, repository):
-        """
-        It is refused, as git takes what is in front of the first = for the name.
-        """
+    def test_filter_that_cannot_be_disabled(self, repository):
+        """A filter with `=` in its name cannot be disabled on git's command line, so it is rejected."""
         git(repository, "config", "filter.a=b.smudge", "cat")
 
         code, _, err = diff(repository)
@@ -544,9 +494,7 @@ class TestPrograms:
         )
 
     def test_a_recipe_that_hangs(self, repository, monkeypatch, capsys):
-        """
-        The revision is named, and the time that it had.
-        """
+        """A recipe that hangs times out, and the error names the limit."""
         edit(repository, "import time\ntime.sleep(60)\n" + BEFORE)
         git(repository, "commit", "--all", "--quiet", "--message=Hangs")
         monkeypatch.setattr("promptkit.cli.differences.sides._MAX_S", 1)
@@ -558,9 +506,7 @@ class TestPrograms:
 
     @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
     def test_a_partial_clone(self, repository, program, tmp_path):
-        """
-        It is named, and what its configuration names fetches nothing.
-        """
+        """A partial clone is rejected, and nothing is fetched through its configuration."""
         edit(repository, HARMLESS)
         git(repository, "commit", "--all", "--quiet", "--message=Two")
         git(repository, "config", "uploadpack.allowFilter", "true")
@@ -574,16 +520,14 @@ class TestPrograms:
         assert err.count("\n") == 1
         assert not (tmp_path / "ran").exists()
 
-    @pytest.mark.parametrize("named", ["HEAD~1", "HEAD~1..HEAD", "HEAD~1...HEAD"])
-    def test_a_shallow_clone(self, named, repository, tmp_path):
-        """
-        It is named, and how to get the commits that it lacks.
-        """
+    @pytest.mark.parametrize("revisions", ["HEAD~1", "HEAD~1..HEAD", "HEAD~1...HEAD"])
+    def test_a_shallow_clone(self, revisions, repository, tmp_path):
+        """A shallow clone is reported, with the command that fetches the missing commits."""
         edit(repository, HARMLESS)
         git(repository, "commit", "--all", "--quiet", "--message=Two")
         git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repository}", "shallow")
 
-        code, out, err = diff(tmp_path / "shallow", named)
+        code, out, err = diff(tmp_path / "shallow", revisions)
 
         assert (code, out) == (2, "")
         assert err == (
@@ -593,9 +537,7 @@ class TestPrograms:
 
     @pytest.mark.skipif(os.name == "nt", reason="there are no pipes of this kind")
     def test_git_that_hangs(self, repository, monkeypatch, capsys):
-        """
-        A pipe in the place of a file of git keeps nobody waiting.
-        """
+        """`diff` does not hang if a git file is a pipe."""
         os.mkfifo(repository / "pipe")
         git(repository, "config", "include.path", str(repository / "pipe"))
         monkeypatch.setattr("promptkit.cli.differences.revisions._MAX_S", 0.5)
@@ -606,24 +548,20 @@ class TestPrograms:
             "git rev-parse did not end within 0.5 s: a file of git may be a pipe\n"
         )
 
-    def test_a_worktree_elsewhere(self, repository, tmp_path):
-        """
-        A configuration that names another folder is an error of one line.
-        """
+    def test_foreign_worktree(self, repository, tmp_path):
+        """A configuration with another worktree causes a one-line error."""
         git(repository, "config", "core.worktree", str(tmp_path))
 
         code, _, err = diff(repository)
 
         assert code == 2
         assert err.count("\n") == 1
-        environ = {**GIT, "GIT_DIR": str(repository / ".git"), "GIT_WORK_TREE": str(tmp_path / "my project")}
-        assert command("diff", "--target", "json", cwd=tmp_path, env=environ)[0] == 0
+        env = {**GIT, "GIT_DIR": str(repository / ".git"), "GIT_WORK_TREE": str(tmp_path / "my project")}
+        assert command("diff", "--target", "json", cwd=tmp_path, env=env)[0] == 0
 
     @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
     def test_links_of_a_revision(self, repository, tmp_path):
-        """
-        Those within the repository are followed, and those that lead out of it are left out.
-        """
+        """Links within the repository are followed, and links that lead out of it are skipped."""
         (tmp_path / "secret.py").write_text(BEFORE.replace("def review", "def stolen"))
         (repository / "recipes" / "stolen.py").symlink_to(tmp_path / "secret.py")
         (repository / "lib.py").write_text(BEFORE.replace("def review", "def shared"))
@@ -638,10 +576,8 @@ class TestPrograms:
         assert (code, err) == (1, "")
         assert out == "breaking: prompt 'shared': is gone\n1 breaking change since HEAD\n"
 
-    def test_paths_that_leave_the_folder(self, repository, tmp_path):
-        """
-        Git refuses to write a tree with them, in one line.
-        """
+    def test_paths_outside_the_folder(self, repository, tmp_path):
+        """A tree with paths such as `..` is rejected with a one-line error."""
         blob = git(repository, "hash-object", "-w", os.devnull)
         for name in ("..", ".git"):
             data = b"100644 " + name.encode() + b"\0" + bytes.fromhex(blob)
@@ -655,10 +591,8 @@ class TestPrograms:
             assert err.count("\n") == 1
             assert name in err
 
-    def test_folders_without_end(self, repository):
-        """
-        A path of 1,500 folders is refused, before any of them is made.
-        """
+    def test_deeply_nested_path(self, repository):
+        """A path of 1,500 folders is rejected before any of them is created."""
         blob = git(repository, "hash-object", "-w", str(repository / "recipes" / "review.py"))
         git(repository, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'a/' * 1500}a")
         tag = git(repository, "commit-tree", git(repository, "write-tree"), "-m", "Deep")
@@ -669,25 +603,26 @@ class TestPrograms:
         assert err.endswith(" is in 1,500 folders, and at most 200 are written\n")
 
 
-def evaluated(value, inputs, context):
-    """What GitHub makes of a value: of the expressions that the action has, and no others."""
+def evaluate(value, inputs, context):
+    """Evaluate the GitHub expressions that the action uses."""
 
-    def of(found):
-        expression = found[1].strip()
+    def replace(match):
+        expression = match[1].strip()
         if expression.startswith("inputs."):
             return inputs[expression.removeprefix("inputs.")]
         return context[expression]
 
-    return re.sub(r"\$\{\{(.*?)\}\}", of, value)
+    return re.sub(r"\$\{\{(.*?)\}\}", replace, value)
 
 
 class TestAction:
     event = "pull_request"
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
 
-    def test_it_is_whole(self):
+    def test_action_is_complete(self):
         """
-        It has what GitHub requires, each input is described and used, and each step that runs has a shell.
+        The action has GitHub's required keys, describes and uses each input, and sets a shell for each
+        script.
         """
         steps = self.action["runs"]["steps"]
         used = set(re.findall(r"inputs\.([\w-]+)", ACTION.read_text(encoding="utf-8")))
@@ -696,34 +631,36 @@ class TestAction:
         assert self.action["runs"]["using"] == "composite"
         assert used == set(self.action["inputs"])
         assert all(
-            one["description"] and ("default" in one) != one.get("required", False)
-            for one in self.action["inputs"].values()
+            definition["description"] and ("default" in definition) != definition.get("required", False)
+            for definition in self.action["inputs"].values()
         )
-        own = [step for step in steps if "run" in step]
+        scripts = [step for step in steps if "run" in step]
         assert all(step["name"] for step in steps)
-        assert all(step["shell"] == "bash" for step in own)
-        # What a pull request names may hold anything: it reaches the shell as a variable alone.
-        assert not any("${{" in step["run"] for step in own)
+        assert all(step["shell"] == "bash" for step in scripts)
+        # Values of a pull request can contain anything: they reach the shell only as variables.
+        assert not any("${{" in step["run"] for step in scripts)
 
-    def steps(self, checkout, home, **given):
-        """Run the action as GitHub does; return its code, what was printed, outputs and summary."""
+    def run_action(self, checkout, home, **arguments):
+        """Run the action as GitHub does; return its exit code, output, step outputs and summary."""
         context = {"github.base_ref || github.event.repository.default_branch": "main"}
         inputs = {
-            name: evaluated(given.get(name.replace("-", "_"), one.get("default", "")), {}, context)
-            for name, one in self.action["inputs"].items()
+            name: evaluate(arguments.get(name.replace("-", "_"), definition.get("default", "")), {}, context)
+            for name, definition in self.action["inputs"].items()
         }
         files = {name: home / name for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
         code, printed = 0, ""
         for file in files.values():
             file.write_text("")
-        for step in (one for one in self.action["runs"]["steps"] if "run" in one):
-            own = {name: evaluated(value, inputs, context) for name, value in step.get("env", {}).items()}
-            ran = subprocess.run(
+        for step in (definition for definition in self.action["runs"]["steps"] if "run" in definition):
+            variables = {
+                name: evaluate(value, inputs, context) for name, value in step.get("env", {}).items()
+            }
+            result = subprocess.run(
                 ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],  # noqa: S607
                 cwd=checkout,
                 env=environment(
                     **GIT,
-                    **own,
+                    **variables,
                     **{name: str(file) for name, file in files.items()},
                     RUNNER_TEMP=str(home),
                     GITHUB_EVENT_NAME=self.event,
@@ -732,26 +669,29 @@ class TestAction:
                 encoding="utf-8",
                 check=False,
             )
-            code, printed = ran.returncode, printed + ran.stdout + ran.stderr
+            code, printed = result.returncode, printed + result.stdout + result.stderr
             if code:
                 break
         return code, printed, files["GITHUB_OUTPUT"].read_text(), files["GITHUB_STEP_SUMMARY"].read_text()
 
     @pytest.fixture
     def checkout(self, repository, tmp_path):
-        """What a job checks out: the last commit of a branch, and nothing else."""
+        """A shallow checkout of a branch with a breaking change."""
         edit(repository, BREAKING)
         git(repository, "checkout", "--quiet", "-b", "topic")
         git(repository, "commit", "--all", "--quiet", "--message=Narrow")
         git(tmp_path, "clone", "--quiet", "--depth=1", "--branch=topic", f"file://{repository}", "checkout")
         return tmp_path / "checkout"
 
-    def test_it_fails_on_what_breaks_callers(self, checkout, tmp_path):
+    def test_breaking_change_fails(self, checkout, tmp_path):
         """
-        With annotations, an output and a summary; unless it is told not to.
+        A breaking change fails the job, with annotations, an output and a summary, unless configured
+        otherwise.
         """
-        code, printed, outputs, summary = self.steps(checkout, tmp_path, install="", python=sys.executable)
-        lenient = self.steps(
+        code, printed, outputs, summary = self.run_action(
+            checkout, tmp_path, install="", python=sys.executable
+        )
+        lenient = self.run_action(
             checkout, tmp_path, install="", python=sys.executable, fail_on_breaking="false", target="recipes"
         )
 
@@ -761,51 +701,56 @@ class TestAction:
         assert lenient[0] == 0
         assert lenient[2] == outputs
 
-    def test_it_passes_what_is_harmless(self, checkout, tmp_path):
-        """
-        As it is of the base.
-        """
+    def test_unchanged_branch_passes(self, checkout, tmp_path):
+        """A branch that matches its base passes."""
         git(checkout, "fetch", "--quiet", "--depth=1", "origin", "main")
         git(checkout, "checkout", "--quiet", "FETCH_HEAD")
 
-        code, printed, outputs, summary = self.steps(checkout, tmp_path, install="", python=sys.executable)
+        code, printed, outputs, summary = self.run_action(
+            checkout, tmp_path, install="", python=sys.executable
+        )
 
         assert (code, outputs) == (0, "breaking=false\n"), printed
         assert "nothing that clients see has changed since " in summary
 
-    def test_a_checkout_that_is_whole_stays_so(self, repository, tmp_path):
-        """
-        Steps that come later find the commits that they found before.
-        """
+    def test_full_checkout_stays_complete(self, repository, tmp_path):
+        """A full checkout does not become shallow, so later steps still have its history."""
         edit(repository, HARMLESS)
         git(repository, "commit", "--all", "--quiet", "--message=Two")
         git(tmp_path, "clone", "--quiet", f"file://{repository}", "checkout")
 
-        code, printed, _, _ = self.steps(tmp_path / "checkout", tmp_path, install="", python=sys.executable)
+        code, printed, _, _ = self.run_action(
+            tmp_path / "checkout", tmp_path, install="", python=sys.executable
+        )
 
         assert code == 0, printed
         assert git(tmp_path / "checkout", "rev-list", "--count", "HEAD") == "2"
 
-    def test_it_fails_if_it_cannot_compare(self, checkout, tmp_path):
+    def test_failed_comparison_fails(self, checkout, tmp_path):
         """
-        Also where breaking changes are allowed; and the installation is what pip says it is.
+        The action fails if the comparison or the installation fails, even if breaking changes are allowed.
         """
-        told = {"install": "", "python": sys.executable, "fail_on_breaking": "false"}
+        arguments = {"install": "", "python": sys.executable, "fail_on_breaking": "false"}
 
-        assert self.steps(checkout, tmp_path, **told, target="nowhere")[0] == 2
-        assert self.steps(checkout, tmp_path, **told, base="nowhere")[0] == 128
-        assert self.steps(checkout, tmp_path, **{**told, "install": "x.whl", "python": "false"})[0] == 1
+        assert self.run_action(checkout, tmp_path, **arguments, target="nowhere")[0] == 2
+        assert self.run_action(checkout, tmp_path, **arguments, base="nowhere")[0] == 128
+        assert (
+            self.run_action(checkout, tmp_path, **{**arguments, "install": "x.whl", "python": "false"})[0]
+            == 1
+        )
 
-    def test_it_fails_where_promptkit_is_missing(self, checkout, tmp_path):
+    def test_missing_promptkit_fails(self, checkout, tmp_path):
         """
-        A Python without it is no change that breaks callers, which may be allowed. What installs it has no
-        default, as the name on PyPI is another project's.
+        Without promptkit the action fails, even if breaking changes are allowed. The input `install` has no
+        default because the name on PyPI belongs to another project.
         """
         bare = tmp_path / "python"
         bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
         bare.chmod(0o755)
 
-        code, printed, outputs, _ = self.steps(checkout, tmp_path, python=str(bare), fail_on_breaking="false")
+        code, printed, outputs, _ = self.run_action(
+            checkout, tmp_path, python=str(bare), fail_on_breaking="false"
+        )
 
         assert (code, outputs) == (1, "")
         assert "No module named promptkit" in printed
@@ -814,13 +759,11 @@ class TestAction:
             "required": True,
         }
 
-    def test_what_cases_say(self, checkout, tmp_path):
-        """
-        It is in the summary, and left for the comment.
-        """
+    def test_text_of_cases(self, checkout, tmp_path):
+        """Changed texts of cases are in the summary and in the file for the comment."""
         edit(checkout, HARMLESS)
 
-        code, printed, _, summary = self.steps(
+        code, printed, _, summary = self.run_action(
             checkout, tmp_path, install="", python=sys.executable, text="true"
         )
 
@@ -830,20 +773,21 @@ class TestAction:
         (change,) = json.loads((tmp_path / "texts.json").read_text())["changes"]
         assert change["diff"] == [" [user]", "-Review this python.", "+Please review this python."]
 
-    def test_where_a_stranger_would_have_the_rights_of_the_repository(self, checkout, tmp_path, monkeypatch):
+    def test_pull_request_target_is_rejected(self, checkout, tmp_path, monkeypatch):
         """
-        It refuses to run.
+        The action refuses to run on `pull_request_target`, where a fork's code would get the repository's
+        rights.
         """
         monkeypatch.setattr(self, "event", "pull_request_target")
 
-        code, printed, *_ = self.steps(checkout, tmp_path, install="", python=sys.executable)
+        code, printed, *_ = self.run_action(checkout, tmp_path, install="", python=sys.executable)
 
         assert code == 1
         assert printed.startswith("::error::promptkit diff runs the code of the pull request")
 
 
-def left_by(*changes):
-    """What a job leaves of changes."""
+def as_artifact(*changes):
+    """Return the artifact that a job uploads for the changes."""
     return json.dumps({"changes": [change.as_data() for change in changes]})
 
 
@@ -853,12 +797,12 @@ FORK = {"owner": {"login": "ann"}}
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 class TestComment:
-    """What the second workflow does with what the first has left, in Node as GitHub runs it."""
+    """The second workflow: it posts a comment from the artifact of the first, in Node as on GitHub."""
 
-    def write(self, tmp_path, left, comments=(), pulls=PULLS, repository=FORK):
-        """The calls of GitHub's interface for what a job has left."""
-        if left is not None:
-            (tmp_path / "texts.json").write_text(left, encoding="utf-8")
+    def write(self, tmp_path, artifact, comments=(), pulls=PULLS, repository=FORK):
+        """Run the script and return its calls of GitHub's API."""
+        if artifact is not None:
+            (tmp_path / "texts.json").write_text(artifact, encoding="utf-8")
         script = """
             const { write } = require(process.argv[1]);
             const { pulls, comments, file, repository } = JSON.parse(process.argv[2]);
@@ -885,29 +829,27 @@ class TestComment:
             write({ github, context, core, file }).then(() => console.log(JSON.stringify(calls)));
         """
         file = str(tmp_path / "texts.json")
-        asked = {"pulls": list(pulls), "comments": list(comments), "file": file, "repository": repository}
+        payload = {"pulls": list(pulls), "comments": list(comments), "file": file, "repository": repository}
         if repository is None:
-            asked["pulls"] = []  # as GitHub answers for an owner that it does not know
+            payload["pulls"] = []  # as GitHub answers for an unknown owner
         module = ACTION.parents[1] / "promptkit-comment/comment.cjs"
-        ran = subprocess.run(
-            ["node", "-e", script, str(module), json.dumps(asked)],  # noqa: S607
+        result = subprocess.run(
+            ["node", "-e", script, str(module), json.dumps(payload)],  # noqa: S607
             capture_output=True,
             text=True,
             check=True,
             timeout=20,
         )
-        return json.loads(ran.stdout)
+        return json.loads(result.stdout)
 
-    NOTHING = json.dumps({"changes": []})
-    LEFT = left_by(TextChange("prompt 'a'", "x", "Old.", "New."), TextChange("p", "y", "", None))
+    EMPTY_ARTIFACT = json.dumps({"changes": []})
+    ARTIFACT = as_artifact(TextChange("prompt 'a'", "x", "Old.", "New."), TextChange("p", "y", "", None))
 
     def test_a_new_comment(self, tmp_path):
-        """
-        It has all cases; the request is the one whose head the run was of.
-        """
-        asked, _, (kind, sent) = self.write(tmp_path, self.LEFT)
+        """A comment with all cases is created on the pull request whose head the workflow ran on."""
+        query, _, (kind, sent) = self.write(tmp_path, self.ARTIFACT)
 
-        assert asked == ["pulls", {"owner": "o", "repo": "r", "state": "open", "head": "ann:topic"}]
+        assert query == ["pulls", {"owner": "o", "repo": "r", "state": "open", "head": "ann:topic"}]
         assert (kind, sent["issue_number"]) == ("create", 7)
         assert sent["body"].startswith(
             "<!-- promptkit diff -->\n\n## What prompts say\n\n<details><summary><code>"
@@ -915,32 +857,29 @@ class TestComment:
         assert "\n-Old.\n+New.\n" in sent["body"]
         assert sent["body"].endswith("<code>p&#58; &#39;y&#39; is gone</code></summary></details>")
 
-    def test_one_that_is_there(self, tmp_path):
+    def test_existing_comment(self, tmp_path):
         """
-        It is edited, also if nothing differs any more; what others have written is left alone.
+        The script edits its own comment, even if no text differs any more, and ignores comments of other
+        users.
         """
         mark = "<!-- promptkit diff --> x"
-        other = {"id": 1, "user": {"type": "User"}, "body": mark}
-        own = {"id": 2, "user": {"type": "Bot"}, "body": mark}
+        foreign = {"id": 1, "user": {"type": "User"}, "body": mark}
+        existing = {"id": 2, "user": {"type": "Bot"}, "body": mark}
 
-        for left, ends in ((self.LEFT, "</details>"), (self.NOTHING, "The same as before.")):
-            kind, sent = self.write(tmp_path, left, [other, own])[-1]
+        for artifact, ending in ((self.ARTIFACT, "</details>"), (self.EMPTY_ARTIFACT, "The same as before.")):
+            kind, sent = self.write(tmp_path, artifact, [foreign, existing])[-1]
             assert (kind, sent["comment_id"]) == ("update", 2)
-            assert sent["body"].endswith(ends)
+            assert sent["body"].endswith(ending)
 
-    def test_nothing_to_say(self, tmp_path):
-        """
-        No comment is written where nothing differs, nor where no request has this head.
-        """
-        assert [kind for kind, _ in self.write(tmp_path, self.NOTHING)] == ["pulls", "comments"]
+    def test_no_comment(self, tmp_path):
+        """No comment is written if nothing differs or no pull request has this head."""
+        assert [kind for kind, _ in self.write(tmp_path, self.EMPTY_ARTIFACT)] == ["pulls", "comments"]
         foreign = [{"number": 8, "head": {"sha": "other"}}]
-        assert [kind for kind, _ in self.write(tmp_path, self.LEFT, pulls=foreign)] == ["pulls", "notice"]
+        assert [kind for kind, _ in self.write(tmp_path, self.ARTIFACT, pulls=foreign)] == ["pulls", "notice"]
 
     @pytest.mark.parametrize("text", FOREIGN)
     def test_foreign_text_is_code(self, text, tmp_path):
-        """
-        Titles and differences hold no Markdown and no HTML, whatever the job has left.
-        """
+        """Titles and diffs contain no Markdown or HTML, whatever the artifact holds."""
         changes = [
             {"message": text, "diff": []},
             {"message": text, "diff": [text, f"+{text}"]},
@@ -951,24 +890,20 @@ class TestComment:
 
         assert_foreign_text_is_code(calls[-1][1]["body"])
 
-    def test_many_foreign_texts_take_time_in_proportion(self, tmp_path):
-        """
-        Neither opened tags nor fences nor backticks make the script slow.
-        """
+    def test_foreign_texts_take_linear_time(self, tmp_path):
+        """Repeated tags, fences and backticks do not slow the script down."""
         texts = ["<" * 190_000, "`" * 190_000, "` " * 95_000, "<details><summary>" * 10_000, "\n" * 190_000]
         changes = [{"message": text, "diff": [text]} for text in texts]
         seconds = []
         for times in (4, 8):
-            begun = time.perf_counter()
+            start = time.perf_counter()
             self.write(tmp_path, json.dumps({"changes": changes * times}))
-            seconds.append(time.perf_counter() - begun)
+            seconds.append(time.perf_counter() - start)
 
         assert seconds[1] < 3 * seconds[0] + 3
 
-    def test_it_is_short_enough(self, tmp_path):
-        """
-        GitHub takes at most 65,536 characters; cuts are marked.
-        """
+    def test_comment_is_truncated(self, tmp_path):
+        """A comment stays below GitHub's limit of 65,536 characters, and cuts are marked."""
         changes = [{"message": "\u2603" * 1000, "diff": ["`x" * 50_000]}] * 100
 
         body = self.write(tmp_path, json.dumps({"changes": changes}))[-1][1]["body"]
@@ -978,7 +913,7 @@ class TestComment:
         assert re.search(r"\d+ more are not shown: `promptkit diff --text` shows them\.$", body)
 
     @pytest.mark.parametrize(
-        "left",
+        "artifact",
         [
             "",
             "::error::x",
@@ -992,24 +927,20 @@ class TestComment:
             "[" * 100_000,
         ],
     )
-    def test_other_data_is_refused(self, left, tmp_path):
-        """
-        The job fails with a reason that quotes nothing of it, and no comment is written.
-        """
-        calls = self.write(tmp_path, left)
+    def test_invalid_artifact_is_rejected(self, artifact, tmp_path):
+        """The job fails without quoting the artifact, and no comment is written."""
+        calls = self.write(tmp_path, artifact)
 
         assert [kind for kind, _ in calls] == ["pulls", "failed"]
         assert calls[-1][1].startswith("what the job has left is not ")
 
     @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
     @pytest.mark.parametrize("kind", ["link", "pipe", "large"])
-    def test_other_files_are_refused(self, kind, tmp_path):
-        """
-        A link leads to files of the job with rights, and a pipe never ends.
-        """
+    def test_invalid_files_are_rejected(self, kind, tmp_path):
+        """A link, a pipe or a huge file in place of the artifact is rejected."""
         file = tmp_path / "texts.json"
         if kind == "link":
-            (tmp_path / "secrets.json").write_text(self.LEFT)
+            (tmp_path / "secrets.json").write_text(self.ARTIFACT)
             file.symlink_to(tmp_path / "secrets.json")
         elif kind == "pipe":
             os.mkfifo(file)
@@ -1019,10 +950,8 @@ class TestComment:
 
         assert [kind for kind, _ in self.write(tmp_path, None)] == ["pulls", "failed"]
 
-    def test_a_fork_that_is_gone(self, tmp_path):
-        """
-        It has no open pull request.
-        """
-        calls = self.write(tmp_path, self.LEFT, repository=None)
+    def test_deleted_fork(self, tmp_path):
+        """A deleted fork has no open pull request."""
+        calls = self.write(tmp_path, self.ARTIFACT, repository=None)
 
         assert [kind for kind, _ in calls] == ["pulls", "notice"]

@@ -1,4 +1,4 @@
-"""`promptkit diff --text`: what cases say now, and said at a revision."""
+"""`promptkit diff --text`: the texts of cases now and at a revision."""
 
 import json
 import os
@@ -35,7 +35,7 @@ BEFORE = """
 
 @pytest.fixture
 def folder(recipes, tmp_path, monkeypatch):
-    """A repository with recipes, which are committed."""
+    """A repository with committed recipes."""
     monkeypatch.chdir(tmp_path)
     for name in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{name}_NAME", "A")
@@ -46,45 +46,39 @@ def folder(recipes, tmp_path, monkeypatch):
     return recipes
 
 
-def compared(capfd, *options):
-    """The code, and what is printed."""
+def diff(capfd, *options):
+    """Run `diff --text`; return the exit code and the output."""
     code = main(["diff", "--target", "shelf", "--text", *options])
     return code, capfd.readouterr().out
 
 
-def test_nothing_differs_where_the_clock_and_chance_do(folder, capfd):
-    """
-    Both sides have one clock and one seed.
-    """
-    assert compared(capfd) == (0, "no case says anything else than at HEAD\n")
+def test_time_and_randomness_are_fixed(folder, capfd):
+    """Both sides have the same clock and the same random seed."""
+    assert diff(capfd) == (0, "no case says anything else than at HEAD\n")
 
 
-def test_no_bytecode_is_written_where_none_is_wanted(folder, capfd, tmp_path, monkeypatch):
-    """
-    What says so, a variable or ``python -B``, holds for the processes, too; and where it is kept otherwise.
-    """
+def test_bytecode_settings_are_respected(folder, capfd, tmp_path, monkeypatch):
+    """Neither side writes bytecode if it is disabled, and both use a configured cache folder."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    compared(capfd)
+    diff(capfd)
     assert not (tmp_path / "shelf" / "__pycache__").exists()
 
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "kept"))
-    compared(capfd)
+    diff(capfd)
     assert not (tmp_path / "shelf" / "__pycache__").exists()
     assert [file.name for file in (tmp_path / "kept").rglob("review.*.pyc")]
 
 
-def test_what_has_changed(folder, capfd, tmp_path):
-    """
-    Today's cases are given to both sides. Each change stands in its line, and in the comment.
-    """
+def test_changed_text(folder, capfd, tmp_path):
+    """The current cases are rendered on both sides, and a change is marked in its line and in the comment."""
     folder("shelf", review=BEFORE.replace("Review this", "Please review this").replace("x = 1", "y = 2"))
 
-    code, printed = compared(capfd, "--comment", "comment.md")
+    code, output = diff(capfd, "--comment", "comment.md")
 
     assert code == 0
-    assert printed == (
+    assert output == (
         "prompt 'review': 'short' renders another text\n"
         "    [user]\n"
         "    [-Review-]{+Please review+} this.\n"
@@ -94,16 +88,14 @@ def test_what_has_changed(folder, capfd, tmp_path):
     assert "\n-Review this.\n+Please review this.\n y = 2\n" in (tmp_path / "comment.md").read_text()
 
 
-def test_data(folder, capfd):
-    """
-    With --json, all of both texts, and the lines that differ.
-    """
+def test_json(folder, capfd):
+    """`--json` prints both complete texts and the differing lines."""
     folder("shelf", review=BEFORE.replace("Review this", "1 / 0"))
 
-    code, printed = compared(capfd, "--json")
+    code, output = diff(capfd, "--json")
 
     assert code == 0
-    assert json.loads(printed) == {
+    assert json.loads(output) == {
         "revision": "HEAD",
         "breaking": False,
         "changes": [
@@ -121,32 +113,26 @@ def test_data(folder, capfd):
     }
 
 
-def test_a_recipe_that_reads_standard_input(folder, capfd):
-    """
-    Both sides have an empty one.
-    """
+def test_standard_input_is_empty(folder, capfd):
+    """Both sides have an empty standard input."""
     folder("shelf", review=f"import sys\nassert not sys.stdin.read()\n{dedent(BEFORE)}")
 
-    assert compared(capfd) == (0, "no case says anything else than at HEAD\n")
+    assert diff(capfd) == (0, "no case says anything else than at HEAD\n")
 
 
-def test_what_fails_now(folder, capfd):
-    """
-    It ends with 1, as what breaks callers does.
-    """
+def test_new_failure(folder, capfd):
+    """A case that fails now exits with 1, like a breaking change."""
     folder("shelf", review=BEFORE.replace('return f"Review', '1 / 0; return f"Review'))
 
-    code, printed = compared(capfd)
+    code, output = diff(capfd)
 
     assert code == 1
-    assert "{+[fails] ZeroDivisionError: division by zero+}" in printed
-    assert printed.endswith("1 case changed since HEAD, of which 1 fail\n")
+    assert "{+[fails] ZeroDivisionError: division by zero+}" in output
+    assert output.endswith("1 case changed since HEAD, of which 1 fail\n")
 
 
-def test_what_cannot_be_served_is_said(folder, capfd):
-    """
-    Else it would seem that its cases were taken away.
-    """
+def test_import_error_is_reported(folder, capfd):
+    """An import error is reported, so that its cases do not seem to be removed."""
     folder("shelf", review="import nothing_of_that_name\n")
 
     main(["diff", "--target", "shelf", "--text"])
@@ -157,7 +143,7 @@ def test_what_cannot_be_served_is_said(folder, capfd):
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         (("--text", "--format", "github"), "--text has no annotations"),
         (("--comment", "x", "--summary", "y"), "--text has no annotations, and no summary"),
@@ -165,57 +151,49 @@ def test_what_cannot_be_served_is_said(folder, capfd):
         (("--env", "TOKEN"), "--repeat and --env are for --text"),
     ],
 )
-def test_options_without_an_effect_are_refused(options, says, folder, capfd):
-    """
-    Nobody takes them for what they do not do.
-    """
-    with pytest.raises(SystemExit) as end:
+def test_options_without_effect(options, message, folder, capfd):
+    """Options that have no effect are rejected."""
+    with pytest.raises(SystemExit) as exit:
         main(["diff", "--target", "shelf", *options])
 
-    assert end.value.code == 2
-    assert says in capfd.readouterr().err
+    assert exit.value.code == 2
+    assert message in capfd.readouterr().err
 
 
-def test_what_differs_by_itself(folder, capfd):
-    """
-    With --repeat it is marked, and does not count.
-    """
+def test_unstable_text(folder, capfd):
+    """With `--repeat`, a text that differs each time is marked and not counted."""
     folder("shelf", review=BEFORE + "\n    @prompt\n    def other():\n        return os.urandom(4).hex()\n")
 
-    _, printed = compared(capfd, "--repeat")
+    _, output = diff(capfd, "--repeat")
 
-    assert "prompt 'other': 'its defaults' is new, each time\n" in printed
-    assert printed.endswith("no case says anything else than at HEAD\n")
+    assert "prompt 'other': 'its defaults' is new, each time\n" in output
+    assert output.endswith("no case says anything else than at HEAD\n")
 
 
-def test_the_environment_is_not_known(folder, capfd, monkeypatch):
-    """
-    Cases do not differ by its variables, but for those that are named.
-    """
+def test_environment_is_hidden(folder, capfd, monkeypatch):
+    """Cases do not see environment variables, except those named by `--env`."""
     monkeypatch.setenv("TOKEN", "hunter2")
-    show = BEFORE.replace("{os.environ.get('TOKEN')}", "token {os.environ.get('TOKEN')}")
-    folder("shelf", review=show)
+    source = BEFORE.replace("{os.environ.get('TOKEN')}", "token {os.environ.get('TOKEN')}")
+    folder("shelf", review=source)
 
-    assert "hunter2" not in compared(capfd)[1]
-    assert "hunter2" in compared(capfd, "--env", "TOKEN")[1]
+    assert "hunter2" not in diff(capfd)[1]
+    assert "hunter2" in diff(capfd, "--env", "TOKEN")[1]
 
 
-@pytest.mark.parametrize("where", ["HEAD", "now"])
-def test_what_cannot_be_loaded(where, folder, capfd, tmp_path):
-    """
-    The message says on which side.
-    """
-    if where == "now":
+@pytest.mark.parametrize("side", ["HEAD", "now"])
+def test_load_errors(side, folder, capfd, tmp_path):
+    """The error names the side that cannot be loaded."""
+    if side == "now":
         shutil.rmtree(tmp_path / "shelf")
     else:
         os.rename(tmp_path / "shelf", tmp_path / "other")  # noqa: PTH104
 
-    target = "shelf" if where == "now" else "other"
+    target = "shelf" if side == "now" else "other"
     code = main(["diff", "--target", target, "--text"])
 
-    said = capfd.readouterr().err
+    error = capfd.readouterr().err
     assert code == 2
-    assert ("at HEAD, " in said) == (where == "HEAD")
+    assert ("at HEAD, " in error) == (side == "HEAD")
 
 
 STAGED = """
@@ -229,29 +207,27 @@ STAGED = """
 
 
 @pytest.fixture(params=[None, "PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"])
-def work(request, tmp_path, monkeypatch):
-    """The workspace: a repository of its own if a variable names it."""
+def workspace(request, tmp_path, monkeypatch):
+    """The workspace: a separate repository if a variable names it."""
     for name in ("PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"):
         monkeypatch.delenv(name, raising=False)
     if request.param is None:
         return tmp_path
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.setenv(request.param, str(work))
-    subprocess.run(["git", "init", "-q", work], check=True)  # noqa: S607 (whichever there is)
-    return work
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    monkeypatch.setenv(request.param, str(workspace))
+    subprocess.run(["git", "init", "-q", workspace], check=True)  # noqa: S607 (whichever there is)
+    return workspace
 
 
 @pytest.mark.parametrize("text", [[], ["--text"]], ids=["examples", "text"])
-def test_both_sides_have_the_workspace_of_the_command(text, folder, work, capfd):
-    """
-    What a prompt says of the workspace is no change of the prompt, nor is it where the old one lies.
-    """
+def test_both_sides_share_the_workspace(text, folder, workspace, capfd):
+    """Both sides see the command's workspace, so that its state is not a change of the prompt."""
     folder("shelf", review=STAGED)
     subprocess.run(["git", "add", "shelf"], check=True)  # noqa: S607 (whichever there is)
     subprocess.run(["git", "commit", "-qm", "y"], check=True)  # noqa: S607 (whichever there is)
-    (work / "notes.txt").write_text("x", encoding="utf-8")
-    subprocess.run(["git", "-C", work, "add", "notes.txt"], check=True)  # noqa: S607 (whichever there is)
+    (workspace / "notes.txt").write_text("x", encoding="utf-8")
+    subprocess.run(["git", "-C", workspace, "add", "notes.txt"], check=True)  # noqa: S607 (whichever there is)
 
     assert main(["diff", "--target", "shelf", *text]) == 0
     unchanged = "no case says anything else than at" if text else "nothing that clients see has changed since"
@@ -259,6 +235,6 @@ def test_both_sides_have_the_workspace_of_the_command(text, folder, work, capfd)
 
     folder("shelf", review=STAGED.replace('f"{run', 'f"Staged: {run'))
     assert main(["diff", "--target", "shelf", *text]) == 0
-    shown = capfd.readouterr().out
-    assert "Staged:" in shown
-    assert "notes.txt" in shown
+    output = capfd.readouterr().out
+    assert "Staged:" in output
+    assert "notes.txt" in output

@@ -1,4 +1,4 @@
-"""Each command in each of its forms: what it prints and how it ends, on a terminal and in a pipe."""
+"""Each command in each of its formats: output and exit code on a terminal and in a pipe."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from tests.terminal import command, ended_on_terminal, in_shell
 
 pytestmark = [pytest.mark.sampled, pytest.mark.slow]
 
-SHELF = """
+RECIPE = """
 from typing import Annotated, Literal
 from promptkit import Arg, PromptError, prompt, resource
 
@@ -58,8 +58,8 @@ BARE = "prompt 'bare': parameter 'text' has no annotation"
 FAILS = "prompt 'fails': it fails for its defaults: IndexError: string index out of range"
 ABSENT = "nofile: cannot be read: No such file or directory"
 
-#: Command lines, how they end, what they print as text, and the data that they print with ``--json``.
-SOUND = [
+#: Command lines, their exit codes, their text output, and the data of `--json`.
+VALID = [
     (["list"], 0, LISTED, None),
     (["render", "review", "code=x", "language=rust"], 0, "[user]\nReview this rust: x\n", MESSAGES),
     (["render", "style://go"], 0, "[style://go]\nWrite plain go.\n", CONTENTS),
@@ -87,7 +87,7 @@ SOUND = [
     ),
 ]
 
-#: Command lines that fail, how they end, and the last line on standard error.
+#: Invalid command lines, their exit codes, and the last line on standard error.
 WRONG = [
     (["list", "nowhere"], 2, "promptkit: cannot load 'nowhere': there is no such folder, file or module"),
     (["render", "revew"], 2, "promptkit: unknown prompt 'revew'; did you mean 'review'?"),
@@ -113,9 +113,9 @@ WRONG = [
 
 
 @pytest.fixture
-def shelf(recipes, tmp_path, request):
-    """A prompt and a resource, in the current folder; in a repository where a revision is needed."""
-    recipes(shelf=SHELF)
+def project(recipes, tmp_path, request):
+    """A prompt and a resource in the current folder, which is a git repository if a revision is needed."""
+    recipes(shelf=RECIPE)
     if request.getfixturevalue("argv")[0] == "diff":
         author = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
         for words in (["init"], ["add", "--all"], [*author, "commit", "--message=One"]):
@@ -124,10 +124,10 @@ def shelf(recipes, tmp_path, request):
 
 
 @pytest.fixture
-def begins(recipes, tmp_path, monkeypatch):
-    """A function that makes a home without clients, and a project; it returns the folder of that."""
+def new_project(recipes, tmp_path, monkeypatch):
+    """A function that creates a home without clients and a project, and returns the project's folder."""
     home, project = tmp_path / "home", tmp_path / "shelf"
-    recipes(folder="kept/recipes", shelf=SHELF)
+    recipes(folder="kept/recipes", shelf=RECIPE)
     for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(home))
@@ -149,54 +149,48 @@ def faulty(recipes, tmp_path):
     return tmp_path
 
 
-def name(value):
-    """How a case is called: by its command line."""
+def case_id(value):
+    """Return the id of a case."""
     return " ".join(map(str, value)) if isinstance(value, list) else ""
 
 
-@pytest.mark.parametrize(("argv", "code", "text", "data"), SOUND, ids=name)
-class TestSound:
-    def test_text(self, argv, code, text, data, shelf):
-        """
-        A pipe and a terminal are shown the same, and nothing is on standard error.
-        """
-        assert command(*argv, cwd=shelf) == (code, text.encode(), b"")
-        assert ended_on_terminal(*argv, cwd=shelf, columns=200, NO_COLOR="1") == (code, text)
-        assert ended_on_terminal(*argv, cwd=shelf, stream="stderr") == (code, "")
+@pytest.mark.parametrize(("argv", "code", "text", "data"), VALID, ids=case_id)
+class TestValid:
+    def test_text(self, argv, code, text, data, project):
+        """A pipe and a terminal get the same text, and standard error is empty."""
+        assert command(*argv, cwd=project) == (code, text.encode(), b"")
+        assert ended_on_terminal(*argv, cwd=project, columns=200, NO_COLOR="1") == (code, text)
+        assert ended_on_terminal(*argv, cwd=project, stream="stderr") == (code, "")
 
-    def test_json(self, argv, code, text, data, shelf):
-        """
-        ``--json`` prints one document of JSON, the same in a pipe and on a terminal.
-        """
-        ended, out, err = command(*argv, "--json", cwd=shelf)
+    def test_json(self, argv, code, text, data, project):
+        """`--json` prints one JSON document, the same in a pipe and on a terminal."""
+        exit_code, out, err = command(*argv, "--json", cwd=project)
 
-        assert (ended, err) == (code, b"")
-        assert ended_on_terminal(*argv, "--json", cwd=shelf) == (code, out.decode())
-        printed = json.loads(out)
-        if data is None:  # of a list, names are enough: what a client receives is tested where it is made
-            assert [one["name"] for key in ("prompts", "resourceTemplates") for one in printed[key]] == [
+        assert (exit_code, err) == (code, b"")
+        assert ended_on_terminal(*argv, "--json", cwd=project) == (code, out.decode())
+        document = json.loads(out)
+        if data is None:  # names are enough for `list`, whose items are tested elsewhere
+            assert [item["name"] for key in ("prompts", "resourceTemplates") for item in document[key]] == [
                 "review",
                 "style",
             ]
         else:
-            assert printed == data
+            assert document == data
 
 
-@pytest.mark.parametrize(("argv", "code", "said"), WRONG, ids=name)
-def test_wrong_usage(argv, code, said, shelf):
-    """
-    Standard output stays empty, as text and as JSON, and a terminal is told the same as a pipe.
-    """
-    for more in ([], ["--json"]):
-        ended, out, err = command(*argv, *more, cwd=shelf)
-        assert (ended, out) == (code, b"")
-        assert err.decode().splitlines()[-1].startswith(said)
-    ended, shown = ended_on_terminal(*argv, cwd=shelf, stream="stderr", columns=80, NO_COLOR="1")
-    assert ended == code
-    assert shown.splitlines()[-1].startswith(said)
+@pytest.mark.parametrize(("argv", "code", "message"), WRONG, ids=case_id)
+def test_wrong_usage(argv, code, message, project):
+    """Standard output stays empty in both formats, and a terminal shows the same error as a pipe."""
+    for option in ([], ["--json"]):
+        exit_code, out, err = command(*argv, *option, cwd=project)
+        assert (exit_code, out) == (code, b"")
+        assert err.decode().splitlines()[-1].startswith(message)
+    exit_code, output = ended_on_terminal(*argv, cwd=project, stream="stderr", columns=80, NO_COLOR="1")
+    assert exit_code == code
+    assert output.splitlines()[-1].startswith(message)
 
 
-#: Command lines that write, after others that come first; how they end, and the first line that they print.
+#: Previous commands, a command line that writes, its exit code, and the first line of its output.
 WRITING = [
     ([], ["new", "project"], 0, "wrote project/pyproject.toml"),
     ([["new", "project"]], ["new", "project"], 1, ""),
@@ -206,88 +200,76 @@ WRITING = [
 ]
 
 
-@pytest.mark.parametrize(("before", "argv", "code", "first"), WRITING, ids=name)
-def test_commands_that_write(before, argv, code, first, begins):
-    """
-    A pipe and a terminal are told the same, each time from the same beginning; ``--json`` is JSON on both.
-    """
+@pytest.mark.parametrize(("before", "argv", "code", "first"), WRITING, ids=case_id)
+def test_commands_that_write(before, argv, code, first, new_project):
+    """A pipe and a terminal get the same output from the same state, and `--json` prints JSON on both."""
 
-    def begin():
-        project = begins()
+    def prepare():
+        project = new_project()
         for command_line in before:
             assert command(*command_line, cwd=project)[0] == 0
         return project
 
-    ended, out, err = command(*argv, cwd=begin())
-    json_ended, json_out, _ = command(*argv, "--json", cwd=begin())
+    exit_code, out, err = command(*argv, cwd=prepare())
+    json_code, json_out, _ = command(*argv, "--json", cwd=prepare())
 
-    assert (ended, json_ended) == (code, code)
+    assert (exit_code, json_code) == (code, code)
     assert out.decode().splitlines()[:1] == ([first] if first else [])
     assert (err == b"") == (code == 0)
     assert json_out == b"" if code else json.loads(json_out)
-    assert ended_on_terminal(*argv, cwd=begin(), columns=500) == (code, out.decode())
-    assert ended_on_terminal(*argv, "--json", cwd=begin()) == (code, json_out.decode())
+    assert ended_on_terminal(*argv, cwd=prepare(), columns=500) == (code, out.decode())
+    assert ended_on_terminal(*argv, "--json", cwd=prepare()) == (code, json_out.decode())
 
 
-class TestFaults:
-    def test_of_a_check(self, faulty):
-        """
-        Each format tells each fault, and ends with 1, wherever it is printed.
-        """
+class TestErrors:
+    def test_check(self, faulty):
+        """Each format reports each diagnostic and exits with 1, on a terminal and in a pipe."""
         for form, terminal in [(f, t) for f in ("text", "json", "github") for t in (False, True)]:
             argv = ["check", "--render", "--format", form]
             if terminal:
-                code, shown = ended_on_terminal(*argv, cwd=faulty, columns=200, NO_COLOR="1")
+                code, output = ended_on_terminal(*argv, cwd=faulty, columns=200, NO_COLOR="1")
             else:
                 code, out, err = command(*argv, cwd=faulty)
-                shown = out.decode()
+                output = out.decode()
                 assert err == b""
             assert code == 1
-            assert BARE in shown
-            assert FAILS in shown
-            has_source = re.search(r"^ +\d+ \| def bare\(text\):$", shown, re.MULTILINE) is not None
+            assert BARE in output
+            assert FAILS in output
+            has_source = re.search(r"^ +\d+ \| def bare\(text\):$", output, re.MULTILINE) is not None
             assert has_source == (form == "text" and terminal)
 
-    def test_of_github(self, faulty):
-        """
-        A terminal and a pipe are given the same commands, one on a line.
-        """
+    def test_github_format(self, faulty):
+        """A terminal and a pipe get the same workflow commands, one per line."""
         argv = ["check", "--render", "--format", "github"]
         code, out, _ = command(*argv, cwd=faulty)
 
         assert ended_on_terminal(*argv, cwd=faulty) == (code, out.decode())
         assert [line.partition(" ")[0] for line in out.decode().splitlines()] == ["::error", "::error"]
 
-    def test_beside_a_list(self, faulty):
-        """
-        What can be served is listed, and the rest is told on standard error.
-        """
+    def test_list(self, faulty):
+        """Served prompts are listed, and errors go to standard error."""
         code, out, err = command("list", cwd=faulty)
-        ended, shown = ended_on_terminal("list", "--json", cwd=faulty)
+        exit_code, output = ended_on_terminal("list", "--json", cwd=faulty)
 
         assert (code, out) == (1, b"prompt fails\n    text: str, default x\n")
         assert BARE in err.decode()
-        assert (ended, [one["name"] for one in json.loads(shown)["prompts"]]) == (1, ["fails"])
+        assert (exit_code, [prompt["name"] for prompt in json.loads(output)["prompts"]]) == (1, ["fails"])
 
-    def test_of_a_rendering(self, faulty):
-        """
-        A prompt that fails is told with its traceback, on a terminal as in a pipe.
-        """
+    def test_render(self, faulty):
+        """A failing prompt prints its traceback, on a terminal and in a pipe."""
         code, out, err = command("render", "fails", "--json", cwd=faulty)
-        ended, shown = ended_on_terminal("render", "fails", cwd=faulty, stream="stderr")
+        exit_code, output = ended_on_terminal("render", "fails", cwd=faulty, stream="stderr")
 
-        assert (code, out, ended) == (1, b"", 1)
-        assert shown == err.decode()
-        assert shown.splitlines()[-1] == "IndexError: string index out of range"
+        assert (code, out, exit_code) == (1, b"", 1)
+        assert output == err.decode()
+        assert output.splitlines()[-1] == "IndexError: string index out of range"
 
 
-@pytest.mark.parametrize("argv", [argv for argv, *_ in SOUND], ids=name)
-def test_a_reader_that_has_seen_enough(argv, shelf):
-    """
-    Whatever closes the pipe early, as ``head -1`` does, no traceback is left behind.
-    """
+@pytest.mark.parametrize("argv", [argv for argv, *_ in VALID], ids=case_id)
+def test_closed_pipe(argv, project):
+    """A pipe that is closed early, as by `head -1`, causes no traceback."""
     line = f"promptkit {' '.join(map(repr, argv))} | true"
 
-    _, _, err = in_shell(line, cwd=shelf)
+    _, _, err = in_shell(line, cwd=project)
 
     assert err == b""

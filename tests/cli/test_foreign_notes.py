@@ -1,4 +1,4 @@
-"""A note of written files may come with a repository: it leads no command out of its folder."""
+"""A note of written files from an unknown repository: it leads no command out of its folder."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def review():
 SKILLS, EXPORT = ".promptkit-skills.json", ".promptkit-export.json"
 CLIENT = ["claude-code", "--skills", "--scope", "project"]
 
-#: Each command that reads a note: the folder, the name of the note, and the source that it removes.
+#: Each command that reads a note: its arguments, the folder, the note, and the source that it removes.
 COMMANDS = {
     "install": (["install", *CLIENT, "recipes"], ".claude/skills", SKILLS, "recipes"),
     "uninstall": (["uninstall", *CLIENT, "recipes"], ".claude/skills", SKILLS, "recipes"),
@@ -48,14 +48,14 @@ COMMANDS = {
         for is_removal in (False, True)
     },
 }
-COMMANDS |= {f"{name} --dry-run": ([*argv, "--dry-run"], *rest) for name, (argv, *rest) in COMMANDS.items()}
+COMMANDS |= {f"{name} --dry-run": ([*argv, "--dry-run"], *spec) for name, (argv, *spec) in COMMANDS.items()}
 
 CHANGING = [name for name in COMMANDS if not name.endswith("--dry-run")]
 WRITING = [name for name in CHANGING if "uninstall" not in name and not name.endswith("--remove")]
 
 DIGEST = sha256(b"precious").hexdigest()
 
-#: What a note may claim to have written, and where. `{up}` leads from a folder in the folder to the project's
+#: Entries of a note, as name and path. `{up}` leads from a folder in the folder to the project's
 #: parent.
 INVALID_FILES = {
     "parent": ("own", "{up}victim.txt"),
@@ -82,7 +82,7 @@ INVALID_FILES = {
     "name: hidden": (".git", "victim.txt"),
 }
 
-#: Notes that are not ours in their whole.
+#: Invalid notes.
 INVALID_NOTES = {
     "empty": b"",
     "not JSON": b"{",
@@ -131,8 +131,8 @@ def command(request, project, capsys):
 
         def __call__(self):
             code = main(list(self.argv))
-            printed = capsys.readouterr()
-            return code, printed.out, printed.err
+            captured = capsys.readouterr()
+            return code, captured.out, captured.err
 
         def write_note(self, name, files):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -141,8 +141,8 @@ def command(request, project, capsys):
     return Command()
 
 
-def state(folder):
-    """Return what is in a folder: links, files with their content, and folders."""
+def snapshot(folder):
+    """Return the content of a folder: links, files with their content, and folders."""
     return {
         path.relative_to(folder).as_posix(): path.readlink()
         if path.is_symlink()
@@ -155,33 +155,29 @@ def state(folder):
 
 
 class TestInvalidNotes:
-    def test_a_path_out_of_the_folder_is_refused(self, command, tmp_path):
-        """
-        Nothing is written or removed, even if the digest is right; one line names the note.
-        """
+    def test_path_out_of_the_folder_is_rejected(self, command, tmp_path):
+        """Nothing is written or removed, even if the digest is right, and one line names the note."""
         up = os.path.relpath(tmp_path, command.folder / "own") + "/"
-        for claim in INVALID_FILES.values():
-            name, path = (text.format(up=up, absolute=tmp_path / "victim.txt") for text in claim)
+        for entry in INVALID_FILES.values():
+            name, path = (text.format(up=up, absolute=tmp_path / "victim.txt") for text in entry)
             command.write_note(name, {path: DIGEST})
-            before = state(tmp_path)
+            before = snapshot(tmp_path)
 
             code, out, err = command()
 
-            assert (code, out) == (1, ""), claim
-            assert err.startswith("promptkit: nothing was "), claim
-            assert command.note_name in err, claim
-            assert err.endswith(": move it away, and run the command again\n"), claim
-            assert err.count("\n") == 1, claim
-            assert state(tmp_path) == before, claim
+            assert (code, out) == (1, ""), entry
+            assert err.startswith("promptkit: nothing was "), entry
+            assert command.note_name in err, entry
+            assert err.endswith(": move it away, and run the command again\n"), entry
+            assert err.count("\n") == 1, entry
+            assert snapshot(tmp_path) == before, entry
 
-    def test_a_note_of_another_structure_is_refused(self, command, tmp_path):
-        """
-        Digests, numbers and lengths are checked before anything is done.
-        """
+    def test_invalid_note_is_rejected(self, command, tmp_path):
+        """Digests, numbers and lengths are validated before anything is done."""
         command.folder.mkdir(parents=True)
         for label, data in INVALID_NOTES.items():
             command.note.write_bytes(data)
-            before = state(tmp_path)
+            before = snapshot(tmp_path)
 
             code, out, err = command()
 
@@ -189,14 +185,12 @@ class TestInvalidNotes:
             assert f"{command.note_name} is not a valid note of written files: " in err, label
             assert err.count("\n") == 1, label
             assert len(err) < 1000, label
-            assert state(tmp_path) == before, label
+            assert snapshot(tmp_path) == before, label
 
     @pytest.mark.timeout(20)
     @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "device", "folder", "large"])
-    def test_something_other_than_a_file_is_refused(self, kind, command, tmp_path):
-        """
-        A link is not followed, and nothing waits for a pipe.
-        """
+    def test_special_file_as_note_is_rejected(self, kind, command, tmp_path):
+        """A link is not followed, and a pipe is not waited for."""
         command.folder.mkdir(parents=True)
         if kind == "pipe":
             os.mkfifo(command.note)
@@ -206,9 +200,9 @@ class TestInvalidNotes:
             with command.note.open("wb") as file:
                 file.truncate(60 << 20)
         else:
-            places = {"link": tmp_path / "notes", "dangling link": tmp_path / "no", "device": "/dev/zero"}
+            targets = {"link": tmp_path / "notes", "dangling link": tmp_path / "no", "device": "/dev/zero"}
             (tmp_path / "notes").write_text("{}")
-            command.note.symlink_to(places[kind])
+            command.note.symlink_to(targets[kind])
 
         code, out, err = command()
 
@@ -222,68 +216,60 @@ class TestDigests:
     @pytest.mark.parametrize(
         "path", ["mine.txt", "deep/mine.txt", ".hidden/mine.txt", "__pycache__/mine.txt"]
     )
-    def test_a_file_with_another_digest_stays(self, path, command, tmp_path):
-        """
-        The file is named, and nothing is changed.
-        """
+    def test_file_with_another_digest_is_kept(self, path, command, tmp_path):
+        """The file is reported, and nothing is changed."""
         command.write_note("own", {path: DIGEST, "other.txt": DIGEST})
-        place = command.folder / "own" / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text("mine")
+        entry = command.folder / "own" / path
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        entry.write_text("mine")
         (command.folder / "own" / "other.txt").write_text("precious")
-        before = state(tmp_path)
+        before = snapshot(tmp_path)
 
         code, out, err = command()
 
         assert (code, out) == (1, "")
         assert f"own/{path} was changed since it was written: move it away" in err
         assert err.count("\n") == 1
-        assert place.read_text() == "mine"
-        assert state(tmp_path) == before
+        assert entry.read_text() == "mine"
+        assert snapshot(tmp_path) == before
 
     @pytest.mark.parametrize("is_hidden", [False, True])
-    def test_a_link_in_the_path_is_not_followed(self, is_hidden, command, tmp_path):
-        """
-        The digest of the file that it leads to does not count.
-        """
+    def test_link_in_the_path_is_not_followed(self, is_hidden, command, tmp_path):
+        """The digest of a link's target does not count."""
         link = ".own" if is_hidden else "link"
         command.write_note("own", {f"{link}/victim.txt": DIGEST})
         (command.folder / "own").mkdir()
         (command.folder / "own" / link).symlink_to(tmp_path)
-        before = state(tmp_path)
+        before = snapshot(tmp_path)
 
         code, out, err = command()
 
         assert (code, out) == (1, "")
         assert f"own/{link}" in err
         assert err.count("\n") == 1
-        assert state(tmp_path) == before
+        assert snapshot(tmp_path) == before
 
     @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
-    def test_something_other_than_a_file_stays(self, kind, command, tmp_path):
-        """
-        It cannot have the digest.
-        """
+    def test_special_file_is_kept(self, kind, command, tmp_path):
+        """An entry that is not a regular file is kept."""
         command.write_note("own", {"a": DIGEST})
-        place = command.folder / "own" / "a"
-        place.parent.mkdir()
+        entry = command.folder / "own" / "a"
+        entry.parent.mkdir()
         if kind == "link":
-            place.symlink_to(tmp_path / "victim.txt")
+            entry.symlink_to(tmp_path / "victim.txt")
         elif kind == "pipe":
-            os.mkfifo(place)
+            os.mkfifo(entry)
         else:
-            place.mkdir()
+            entry.mkdir()
 
         code, _, err = command()
 
         assert code == 1
         assert "own/a was changed since it was written" in err
-        assert place.exists()
+        assert entry.exists()
 
-    def test_files_that_are_gone_are_no_error(self, command, tmp_path):
-        """
-        The note no longer names them.
-        """
+    def test_missing_files_are_no_error(self, command, tmp_path):
+        """Missing files are removed from the note."""
         command.write_note("own", {"a": DIGEST, "b/c": DIGEST})
 
         assert command()[0] == 0
@@ -292,31 +278,27 @@ class TestDigests:
             assert not command.note.exists() or "own" not in json.loads(command.note.read_text())
         assert (tmp_path / "victim.txt").exists()
 
-    def test_exactly_what_was_written_is_removed(self, command):
-        """
-        Its digest is that of the note.
-        """
+    def test_unchanged_files_are_removed(self, command):
+        """A file with the digest of the note is removed."""
         command.write_note("own", {"b/c": DIGEST})
-        place = command.folder / "own" / "b" / "c"
-        place.parent.mkdir(parents=True)
-        place.write_text("precious")
+        entry = command.folder / "own" / "b" / "c"
+        entry.parent.mkdir(parents=True)
+        entry.write_text("precious")
 
         assert command()[0] == 0
         assert (command.folder / "own").exists() == ("--dry-run" in command.argv)
 
     @pytest.mark.parametrize("command", CHANGING, indirect=True)
-    def test_a_file_changed_meanwhile_stays(self, command, monkeypatch):
-        """
-        The digest is checked again right before the removal.
-        """
+    def test_concurrently_changed_file_is_kept(self, command, monkeypatch):
+        """The digest is checked again right before the removal."""
         command.write_note("own", {"a": DIGEST})
-        place = command.folder / "own" / "a"
-        place.parent.mkdir()
-        place.write_text("precious")
+        entry = command.folder / "own" / "a"
+        entry.parent.mkdir()
+        entry.write_text("precious")
         carry_out = folders.FolderChange.carry_out
 
         def late(change):
-            place.write_text("mine")
+            entry.write_text("mine")
             carry_out(change)
 
         monkeypatch.setattr(folders.FolderChange, "carry_out", late)
@@ -326,14 +308,12 @@ class TestDigests:
         assert "own/a" in err
         assert "meanwhile" in err
         assert err.count("\n") == 1
-        assert place.read_text() == "mine"
+        assert entry.read_text() == "mine"
 
     @pytest.mark.parametrize("command", WRITING, indirect=True)
     @pytest.mark.parametrize("kind", ["note", "file"])
-    def test_something_written_meanwhile_is_not_overwritten(self, kind, command, monkeypatch):
-        """
-        Another command may have finished in between.
-        """
+    def test_concurrently_written_file_is_kept(self, kind, command, monkeypatch):
+        """A note or file that another command has written meanwhile is not overwritten."""
         carry_out = folders.FolderChange.carry_out
         changed = []
 
@@ -354,9 +334,7 @@ class TestDigests:
 
 class TestSources:
     def test_control_characters_are_escaped(self, project, capsys):
-        """
-        A source in a note neither controls the terminal nor adds lines.
-        """
+        """A source in a note can neither control the terminal nor add lines."""
         (project / "out").mkdir()
         (project / "out" / EXPORT).write_text(
             json.dumps(
@@ -371,10 +349,8 @@ class TestSources:
         assert err.count("\n") == 1
 
     @pytest.mark.parametrize("source", ["/a\0b", "/" + "a" * 5000, "/\ud800", "/etc/passwd/a"])
-    def test_an_odd_source_counts_as_gone(self, source, project, capsys):
-        """
-        The skill is taken over, as that of a project that was moved.
-        """
+    def test_unusable_source_counts_as_missing(self, source, project, capsys):
+        """A skill of a missing source is taken over, as after moving a project."""
         (project / "out").mkdir()
         (project / "out" / EXPORT).write_text(
             json.dumps({"review": {"source": source, "files": {"SKILL.md": DIGEST}}})
@@ -386,9 +362,7 @@ class TestSources:
         assert (code, err) == (0, "") if "\ud800" not in source else (code, err.count("\n")) == (1, 1)
 
     def test_many_sources_are_removed_in_linear_time(self, project, monkeypatch):
-        """
-        `uninstall --all` reads and writes the note once.
-        """
+        """`uninstall --all` reads and writes the note once."""
         folder = project / ".claude" / "skills"
         folder.mkdir(parents=True)
         note = {f"n{i}": {"source": f"s{i}", "files": {"SKILL.md": DIGEST}} for i in range(3000)}
@@ -407,10 +381,8 @@ class TestSources:
 
 @pytest.mark.timeout(20)
 class TestDeepFolders:
-    def test_a_deep_folder_is_refused(self, command):
-        """
-        A walk through it would take quadratic time.
-        """
+    def test_deep_folder_is_rejected(self, command):
+        """A deeply nested folder is rejected, because walking it would take quadratic time."""
         command.write_note("own", {"a": DIGEST})
         (command.folder / "own").joinpath(*["d"] * 200).mkdir(parents=True)
 
@@ -426,10 +398,8 @@ class TestLinksToTheFolder:
     @pytest.mark.parametrize(
         "kind", ["folder above", "folder", "dangling", "dangling above", "pipe", "file", "loop"]
     )
-    def test_the_skills_of_a_project_stay_in_it(self, argv, kind, project, tmp_path, capsys):
-        """
-        Someone else may have made the link: its target is neither read nor written.
-        """
+    def test_linked_skills_folder_is_rejected(self, argv, kind, project, tmp_path, capsys):
+        """A link out of the project is rejected, and its target is neither read nor written."""
         outside = tmp_path / "outside"
         if not kind.startswith("dangling"):
             (outside / "skills" / "review").mkdir(parents=True)
@@ -441,27 +411,25 @@ class TestLinksToTheFolder:
             (project / ".claude").symlink_to(outside)
         else:
             (project / ".claude").mkdir()
-            place = project / ".claude" / "skills"
+            entry = project / ".claude" / "skills"
             if kind == "pipe":
-                os.mkfifo(place)
+                os.mkfifo(entry)
             elif kind == "file":
-                place.write_text("mine")
+                entry.write_text("mine")
             else:
-                place.symlink_to(place if kind == "loop" else outside / "skills")
-        before = state(tmp_path)
+                entry.symlink_to(entry if kind == "loop" else outside / "skills")
+        before = snapshot(tmp_path)
 
         code = main(argv)
 
-        printed = capsys.readouterr()
-        assert (code, printed.out) == (1, "")
-        assert printed.err.count("\n") == 1
-        assert ".claude" in printed.err
-        assert state(tmp_path) == before
+        captured = capsys.readouterr()
+        assert (code, captured.out) == (1, "")
+        assert captured.err.count("\n") == 1
+        assert ".claude" in captured.err
+        assert snapshot(tmp_path) == before
 
-    def test_a_link_within_the_project_is_followed(self, project, capsys):
-        """
-        Several agents can share one folder.
-        """
+    def test_link_within_the_project_is_followed(self, project, capsys):
+        """A link within the project is followed, so that several agents can share a folder."""
         (project / ".agents" / "skills").mkdir(parents=True)
         (project / ".claude").mkdir()
         (project / ".claude" / "skills").symlink_to("../.agents/skills")
@@ -472,10 +440,8 @@ class TestLinksToTheFolder:
         assert main(["uninstall", *CLIENT, "recipes"]) == 0
         assert list((project / ".agents" / "skills").iterdir()) == []
 
-    def test_the_folder_of_the_user_may_be_a_link(self, project, tmp_path):
-        """
-        People keep their dotfiles in a repository.
-        """
+    def test_link_in_the_home_folder_is_followed(self, project, tmp_path):
+        """A link in the home folder is followed, because it can lead to dotfiles in a repository."""
         (tmp_path / "dotfiles").mkdir()
         (tmp_path / "home").mkdir()
         (tmp_path / "home" / ".claude").symlink_to(tmp_path / "dotfiles")
@@ -488,37 +454,36 @@ class TestLinksToTheFolder:
         [["export", "skills"], ["export", "claude-commands", "--live"]],
     )
     @pytest.mark.parametrize("within", ["out", "out/deeper"])
-    def test_a_relative_folder_is_reached_without_links(self, argv, within, project, tmp_path, capsys):
+    def test_relative_folder_with_links_is_rejected(self, argv, within, project, tmp_path, capsys):
         """
-        The link may have come with the repository; an absolute path was typed by the user.
+        A link in a relative path is rejected, because it could have come with the repository; an absolute
+        path is trusted.
         """
         (tmp_path / "outside").mkdir()
         (project / "out").symlink_to(tmp_path / "outside")
-        before = state(tmp_path)
+        before = snapshot(tmp_path)
 
         assert main([*argv[:2], within, *argv[2:]]) == 1
 
         err = capsys.readouterr().err
         assert "it is a link" in err
         assert err.count("\n") == 1
-        assert state(tmp_path) == before
-        place = str(project / within)
-        assert main([*argv[:2], place, *argv[2:]]) == 0
+        assert snapshot(tmp_path) == before
+        entry = str(project / within)
+        assert main([*argv[:2], entry, *argv[2:]]) == 0
 
     @pytest.mark.timeout(20)
     @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
-    def test_the_end_of_a_live_command_is_not_read_through_a_link(self, kind, project, tmp_path, capsys):
-        """
-        Nor from a pipe or a device; it is refused like any file that was not written.
-        """
+    def test_marker_of_a_live_command_is_not_read_through_a_link(self, kind, project, tmp_path, capsys):
+        """A link, pipe or device in place of a live command is rejected without reading it."""
         (project / "out").mkdir()
-        place = project / "out" / "greet.md"
+        entry = project / "out" / "greet.md"
         end = "end-" + "0" * 32
         (tmp_path / "victim.txt").write_text(f"--typed {end}")
         if kind == "pipe":
-            os.mkfifo(place)
+            os.mkfifo(entry)
         else:
-            place.symlink_to(tmp_path / "victim.txt" if kind == "link" else Path("/dev/zero"))
+            entry.symlink_to(tmp_path / "victim.txt" if kind == "link" else Path("/dev/zero"))
 
         assert main(["export", "claude-commands", "out", "--live"]) == 1
         assert "out/greet.md was not written by promptkit" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The help of the command and of its subcommands, as snapshots: a change of words is one diff to review."""
+"""The help of the command and of its subcommands, as snapshots."""
 
 import sys
 
@@ -7,7 +7,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.command_options import COMMANDS
 
-#: Python 3.13 shows `-o, --out FOLDER` for `-o FOLDER, --out FOLDER`, and 3.14 has colours.
+#: Python 3.13 shows `-o, --out FOLDER` for `-o FOLDER, --out FOLDER`, and 3.14 uses colours.
 pytestmark = pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse lays help out differently")
 
 

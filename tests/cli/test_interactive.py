@@ -1,4 +1,4 @@
-"""Asking for missing arguments, on a real pseudo-terminal."""
+"""Questions for missing arguments, on a real pseudoterminal."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from tests.terminal import ESCAPES, Person, command
 
 pytest.importorskip("pty", reason="Windows has no pseudoterminals")
 
-SHELF = """
+RECIPE = """
 from typing import Annotated, Literal
 from promptkit import Arg, prompt
 
@@ -34,179 +34,157 @@ def look(data: bytes) -> str:
 
 
 @pytest.fixture(autouse=True)
-def shelf(recipes, tmp_path):
-    """Prompts that require something."""
-    recipes(shelf=SHELF)
+def project(recipes, tmp_path):
+    """Prompts with required arguments."""
+    recipes(shelf=RECIPE)
     (tmp_path / "file.txt").write_text("in a file")
     return tmp_path
 
 
 @pytest.fixture
-def person(shelf):
-    """A function that puts somebody at a terminal, in front of a command."""
-    seated = []
+def start(project):
+    """A function that starts a command on a terminal and returns its user."""
+    users = []
 
-    def sit(*argv, **env):
-        seated.append(Person(shelf, *argv, **env))
-        return seated[-1]
+    def start_command(*argv, **env):
+        users.append(Person(project, *argv, **env))
+        return users[-1]
 
-    yield sit
-    for one in seated:
-        one.leaves()
-
-
-def test_what_is_missing_is_asked_for(person):
-    """
-    Each required argument that was not given is asked for, with its hint; optional ones are not.
-    """
-    someone = person("render", "review", "depth=2")
-    someone.sees("code (The code to review):")
-    someone.types("x = 1\r")
-    someone.sees("language (one of python, rust, go):")
-    someone.types("GO\r")
-
-    assert someone.ends() == (0, "[user]\ngo 2 plain: x = 1\n")
+    yield start_command
+    for user in users:
+        user.leaves()
 
 
-def test_the_json_is_not_garbled(person):
-    """
-    Questions go to standard error, so that what is printed can be piped.
-    """
-    someone = person("render", "hides", "--json")
-    someone.sees("key (")
-    someone.types("x\r")
-    code, out = someone.ends()
+def test_missing_arguments_are_asked_for(start):
+    """Each missing required argument is asked for with its hint; optional ones are not."""
+    user = start("render", "review", "depth=2")
+    user.sees("code (The code to review):")
+    user.types("x = 1\r")
+    user.sees("language (one of python, rust, go):")
+    user.types("GO\r")
+
+    assert user.ends() == (0, "[user]\ngo 2 plain: x = 1\n")
+
+
+def test_questions_go_to_stderr(start):
+    """Questions go to standard error, so that the JSON can be piped."""
+    user = start("render", "hides", "--json")
+    user.sees("key (")
+    user.types("x\r")
+    code, out = user.ends()
 
     assert code == 0
     assert out.startswith("{\n")
     assert out.endswith("}\n")
 
 
-def test_an_answer_that_does_not_fit_is_asked_for_again(person):
+def test_invalid_answer_is_asked_for_again(start):
+    """The reason is shown while the answer can be corrected."""
+    user = start("render", "review", "code=x", "language=go")
+    user.sees("depth (")
+    user.types("many\r")
+    user.sees("'depth' is 'many', not a whole number")
+    user.types("\x153\r")  # Ctrl-U clears the line
+
+    assert user.ends() == (0, "[user]\ngo 3 plain: x\n")
+
+
+def test_completion(start):
+    """Completions are shown while typing, and Tab accepts one."""
+    user = start("render", "review", "code=x", "depth=1")
+    user.sees("language (one of python, rust, go):")
+    user.types("ru")
+    user.sees("rust")
+    user.types("\t\r")
+
+    assert user.ends() == (0, "[user]\nrust 1 plain: x\n")
+
+
+def test_secret_is_not_echoed(start):
+    """A typed secret is masked."""
+    user = start("render", "hides")
+    user.sees("key (")
+    user.types("hunter2\r")
+
+    assert user.ends() == (0, "[user]\n7 characters\n")
+    assert "hunter2" not in user.shown
+    assert "*******" in ESCAPES.sub("", user.shown)
+
+
+def test_file_as_answer(start):
     """
-    The reason is shown while the answer can be corrected.
+    `@FILE` is read like on the command line, its name alone is rejected, and standard input is the terminal.
     """
-    someone = person("render", "review", "code=x", "language=go")
-    someone.sees("depth (")
-    someone.types("many\r")
-    someone.sees("'depth' is 'many', not a whole number")
-    someone.types("\x153\r")  # Ctrl-U removes what was typed
+    user = start("render", "look")
+    user.sees("data (")
+    user.types("@-\r")
+    user.sees("standard input is this terminal")
+    user.types("\x15file.txt\r")
+    user.sees("is the name of a file")
+    user.types("\x15@file.txt\r")
 
-    assert someone.ends() == (0, "[user]\ngo 3 plain: x\n")
-
-
-def test_an_answer_is_completed(person):
-    """
-    While it is typed, what a client would be offered is shown, and Tab takes it.
-    """
-    someone = person("render", "review", "code=x", "depth=1")
-    someone.sees("language (one of python, rust, go):")
-    someone.types("ru")
-    someone.sees("rust")
-    someone.types("\t\r")
-
-    assert someone.ends() == (0, "[user]\nrust 1 plain: x\n")
+    assert user.ends() == (0, "[user]\nb'in a file'\n")
 
 
-def test_a_secret_is_not_shown(person):
-    """
-    What is typed for a secret stays out of the terminal.
-    """
-    someone = person("render", "hides")
-    someone.sees("key (")
-    someone.types("hunter2\r")
+def test_ctrl_c(start):
+    """Ctrl-C exits with 130 and prints nothing."""
+    user = start("render", "hides")
+    user.sees("key (")
+    user.types("\x03")
 
-    assert someone.ends() == (0, "[user]\n7 characters\n")
-    assert "hunter2" not in someone.shown
-    assert "*******" in ESCAPES.sub("", someone.shown)
+    assert user.ends() == (130, "")
 
 
-def test_an_answer_may_be_a_file(person):
-    """
-    ``@FILE`` is read as on the command line, and its name alone is refused; standard input is the terminal.
-    """
-    someone = person("render", "look")
-    someone.sees("data (")
-    someone.types("@-\r")
-    someone.sees("standard input is this terminal")
-    someone.types("\x15file.txt\r")
-    someone.sees("is the name of a file")
-    someone.types("\x15@file.txt\r")
+def test_ctrl_d(start):
+    """Ctrl-D ends the questions, and the missing argument is an error."""
+    user = start("render", "hides")
+    user.sees("key (")
+    user.types("\x04")
 
-    assert someone.ends() == (0, "[user]\nb'in a file'\n")
+    assert user.ends() == (1, "")
+    assert "promptkit: prompt 'hides': 'key' is missing" in user.shown
 
 
-def test_ctrl_c_ends_it(person):
-    """
-    The exit code is that of an interruption, and nothing is printed.
-    """
-    someone = person("render", "hides")
-    someone.sees("key (")
-    someone.types("\x03")
+def test_no_input(start):
+    """With `--no-input` a terminal gets the error that a pipe gets."""
+    user = start("render", "hides", "--no-input")
 
-    assert someone.ends() == (130, "")
+    assert user.ends() == (1, "")
+    assert user.shown == "promptkit: prompt 'hides': 'key' is missing\r\n"
 
 
-def test_the_end_of_input(person):
-    """
-    Ctrl-D stops asking: what is missing is told as ever.
-    """
-    someone = person("render", "hides")
-    someone.sees("key (")
-    someone.types("\x04")
-
-    assert someone.ends() == (1, "")
-    assert "promptkit: prompt 'hides': 'key' is missing" in someone.shown
-
-
-def test_nobody_is_asked_who_does_not_want_to_be(person):
-    """
-    With ``--no-input`` a terminal is told what a pipe is told.
-    """
-    someone = person("render", "hides", "--no-input")
-
-    assert someone.ends() == (1, "")
-    assert someone.shown == "promptkit: prompt 'hides': 'key' is missing\r\n"
-
-
-def test_a_pipe_is_not_asked(shelf):
-    """
-    Where nobody can answer, the error is there at once.
-    """
-    assert command("render", "hides", cwd=shelf, input=b"x\n") == (
+def test_pipe_is_not_asked(project):
+    """In a pipe, a missing argument is an error without a question."""
+    assert command("render", "hides", cwd=project, input=b"x\n") == (
         1,
         b"",
         b"promptkit: prompt 'hides': 'key' is missing\n",
     )
 
 
-def test_without_the_library(person, shelf):
-    """
-    What asks is an extra; where it is missing, the command that installs it is named.
-    """
-    (shelf / "lacking").mkdir()
-    (shelf / "lacking" / "prompt_toolkit.py").write_text("raise ModuleNotFoundError('prompt_toolkit')\n")
-    someone = person("render", "hides", PYTHONPATH=str(shelf / "lacking"))
+def test_missing_library(start, project):
+    """Questions need an extra; without it, the command that installs it is shown."""
+    (project / "lacking").mkdir()
+    (project / "lacking" / "prompt_toolkit.py").write_text("raise ModuleNotFoundError('prompt_toolkit')\n")
+    user = start("render", "hides", PYTHONPATH=str(project / "lacking"))
 
-    assert someone.ends() == (1, "")
-    assert someone.shown.splitlines() == [
+    assert user.ends() == (1, "")
+    assert user.shown.splitlines() == [
         f"promptkit: to be asked for missing arguments, run: {install_command('cli')}",
         "promptkit: prompt 'hides': 'key' is missing",
     ]
 
 
-def test_only_asking_imports_the_library(shelf):
-    """
-    A prompt that lacks nothing is rendered without it.
-    """
+def test_library_is_imported_lazily(project):
+    """A prompt without missing arguments is rendered without importing the library."""
     script = "import sys; from promptkit.cli import main; main(sys.argv[1:]); print(*sys.modules)"
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script, "render", "hides", "key=x"],
-        cwd=shelf,
+        cwd=project,
         capture_output=True,
         text=True,
         check=True,
     )
 
-    assert "promptkit.cli.render" in ran.stdout.split()
-    assert "prompt_toolkit" not in ran.stdout.split()
+    assert "promptkit.cli.render" in result.stdout.split()
+    assert "prompt_toolkit" not in result.stdout.split()

@@ -1,4 +1,4 @@
-"""Commands in a repository that someone else wrote: odd entries are reported in a line, or ignored."""
+"""Commands in a repository of an unknown author: odd entries are ignored or reported in one line."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ def greet(name: str = "you"):
     return f"Hello, {name}."
 '''
 
-#: Makes an odd entry in place of a file.
+#: Functions that create an odd entry in place of a file.
 KINDS = {
     "pipe": os.mkfifo,
     "device": lambda path: path.symlink_to("/dev/zero"),
@@ -36,8 +36,8 @@ KINDS = {
     "unknown encoding": lambda path: path.write_bytes(b"# -*- coding: nonsense -*-\n"),
 }
 
-#: Where.
-PLACES = (
+#: The paths of the odd entries.
+PATHS = (
     *("recipes/odd.py", "recipes/_helper.py", "recipes/__init__.py", "recipes/below/__init__.py"),
     *("recipes/cases_greet.py", "recipes/conftest.py", "recipes/test_greet.py", "recipes/skill/SKILL.md"),
     *("recipes/skill/data.txt", "recipes/pyvenv.cfg", "pyproject.toml", ".git"),
@@ -53,7 +53,7 @@ COMMANDS = (
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project with a recipe and a skill, which is the current folder."""
+    """A project with a recipe and a skill, as the current folder."""
     (tmp_path / "recipes" / "skill").mkdir(parents=True)
     (tmp_path / "recipes" / "below").mkdir()
     (tmp_path / "recipes" / "greet.py").write_text(GREET)
@@ -63,14 +63,12 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_odd_entry(kind, place, project, capsys):
-    """
-    No command hangs, and none ends in a traceback.
-    """
-    (project / place).unlink(missing_ok=True)
-    KINDS[kind](project / place)
+def test_odd_entry(kind, path, project, capsys):
+    """No command hangs or ends with a traceback."""
+    (project / path).unlink(missing_ok=True)
+    KINDS[kind](project / path)
 
     for words in COMMANDS:
         assert main(words) in (0, 1, 2)
@@ -79,10 +77,8 @@ def test_an_odd_entry(kind, place, project, capsys):
         assert max(map(len, (out + err).splitlines()), default=0) < 500
 
 
-def test_a_socket(project, capsys):
-    """
-    It is not a recipe.
-    """
+def test_socket(project, capsys):
+    """A socket is not a recipe."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("recipes/odd.py")
         assert main(["check", "recipes"]) == 1

@@ -1,37 +1,37 @@
-"""The command line: usage, what is refused, and the messages."""
+"""The command line: usage, rejected options and values, and the error messages."""
 
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.command_options import COMMANDS as ALL_COMMANDS
+from promptkit.cli.command_options import COMMANDS as OPTIONS_BY_COMMAND
 from promptkit.cli.options import options_of, parse
 
-ALL = (
+COMMAND_NAMES = (
     "serve, list, render, check, complete, dev, diff, package, batch, export, import, new, install, uninstall"
 )
 COMMANDS = ("serve", "list", "render", "check", "complete")
 
-#: The forms of `render`.
+#: The formats of `render`.
 FORMS = "transcript, markdown, json, openai-chat, openai-responses, anthropic, gemini"
 
-#: Those with an option that takes a value.
+#: Commands that have an option with a value.
 COMMANDS_WITH_VALUES = [
-    name for name in ALL_COMMANDS if any(action.nargs is None for action in options_of(name).values())
+    name for name in OPTIONS_BY_COMMAND if any(action.nargs is None for action in options_of(name).values())
 ]
 
-#: What each needs beside a target.
-NEEDED = {"render": ["greet"], "complete": ["greet", "name"]}
+#: The words that a command requires in addition to a target.
+REQUIRED_WORDS = {"render": ["greet"], "complete": ["greet", "name"]}
 
 
-def refused(capsys, *argv):
-    """The line that refuses a command line; the exit code is that of wrong usage."""
-    with pytest.raises(SystemExit) as ended:
+def usage_error(capsys, *argv):
+    """Run a command line with wrong usage and return the error message."""
+    with pytest.raises(SystemExit) as exit:
         main(argv)
-    said = capsys.readouterr()
-    assert (ended.value.code, said.out) == (2, "")
-    usage, why = said.err.splitlines()
+    captured = capsys.readouterr()
+    assert (exit.value.code, captured.out) == (2, "")
+    usage, error = captured.err.splitlines()
     assert usage.startswith("usage: promptkit")
-    return why
+    return error
 
 
 class TestCommands:
@@ -43,24 +43,20 @@ class TestCommands:
             ("chekc", "; did you mean 'check'?"),
             ("hlep", "; did you mean 'help'?"),
             ("version", "; did you mean '--version'?"),
-            ("frobnicate", f": there are {ALL}"),
-            ("\x1b[31mlist", f": there are {ALL}"),
+            ("frobnicate", f": there are {COMMAND_NAMES}"),
+            ("\x1b[31mlist", f": there are {COMMAND_NAMES}"),
         ],
     )
-    def test_an_unknown_command(self, typed, hint, capsys):
-        """
-        The nearest command is named, or all of them.
-        """
-        assert refused(capsys, typed) == f"promptkit: error: unknown command {typed!r}{hint}"
+    def test_unknown_command(self, typed, hint, capsys):
+        """The error suggests the nearest command, or lists all of them."""
+        assert usage_error(capsys, typed) == f"promptkit: error: unknown command {typed!r}{hint}"
 
-    def test_no_command(self, capsys):
-        """
-        All of them are named.
-        """
-        assert refused(capsys) == f"promptkit: error: name a command: {ALL}"
+    def test_missing_command(self, capsys):
+        """The error lists all commands."""
+        assert usage_error(capsys) == f"promptkit: error: name a command: {COMMAND_NAMES}"
 
     @pytest.mark.parametrize(
-        ("argv", "said"),
+        ("argv", "message"),
         [
             (["list", "--jsn"], "promptkit list: error: unknown option '--jsn'; did you mean '--json'?"),
             (["check", "-jsno"], "promptkit check: error: unknown option '-jsno'; did you mean '--json'?"),
@@ -69,7 +65,7 @@ class TestCommands:
                 "promptkit serve: error: unknown option '--max-rendrs'; did you mean '--max-renders'?",
             ),
             (
-                ["serve", "--worker=2"],  # the beginning of an option is none
+                ["serve", "--worker=2"],  # options cannot be abbreviated
                 "promptkit serve: error: unknown option '--worker'; did you mean '--workers'?",
             ),
             (
@@ -96,11 +92,9 @@ class TestCommands:
         ],
         ids=str,
     )
-    def test_an_unknown_option(self, argv, said, capsys):
-        """
-        The nearest option is named.
-        """
-        assert refused(capsys, *argv) == said
+    def test_unknown_option(self, argv, message, capsys):
+        """The error suggests the nearest option."""
+        assert usage_error(capsys, *argv) == message
 
     @pytest.mark.parametrize(
         ("argv", "usage"),
@@ -115,10 +109,8 @@ class TestCommands:
         ],
         ids=str,
     )
-    def test_the_usage_is_one_line(self, argv, usage, capsys):
-        """
-        It says what the words are; what is wrong is not lost behind all options.
-        """
+    def test_usage_is_one_line(self, argv, usage, capsys):
+        """An error shows only the usage line, so that the message is not lost among all options."""
         with pytest.raises(SystemExit):
             main(argv)
 
@@ -127,18 +119,16 @@ class TestCommands:
         assert second.startswith(f"{usage.partition(' [')[0]}: error: ")
 
     @pytest.mark.parametrize("name", COMMANDS_WITH_VALUES)
-    def test_an_option_without_its_value(self, name, capsys):
-        """
-        The error shows what stands behind it, for every option of every command that takes something.
-        """
+    def test_option_without_a_value(self, name, capsys):
+        """For every option with a value, the error shows the expected value."""
         for option, action in options_of(name).items():
             if action.nargs is None:
-                said = refused(capsys, name, f"--{option}")
+                message = usage_error(capsys, name, f"--{option}")
                 value = action.metavar or "|".join(action.choices or ()) or action.dest.upper()
-                assert said.endswith(f": it needs a value, as in --{option} {value}"), option
+                assert message.endswith(f": it needs a value, as in --{option} {value}"), option
 
     @pytest.mark.parametrize(
-        ("argv", "said"),
+        ("argv", "message"),
         [
             (
                 ["check", "--format", "jsn"],
@@ -163,34 +153,30 @@ class TestCommands:
         ],
         ids=str,
     )
-    def test_a_value_that_is_no_choice(self, argv, said, capsys):
-        """
-        All choices are listed, and the one that was meant is named if that can be told.
-        """
-        assert refused(capsys, *argv) == f"promptkit {argv[0]}: error: {said}"
+    def test_invalid_choice(self, argv, message, capsys):
+        """The error lists all choices and suggests the nearest one."""
+        assert usage_error(capsys, *argv) == f"promptkit {argv[0]}: error: {message}"
 
-    def test_too_many_words(self, capsys):
-        """
-        The first that has no meaning is named.
-        """
-        assert refused(capsys, "new", "a", "b") == "promptkit new: error: unexpected argument 'b'"
+    def test_too_many_arguments(self, capsys):
+        """The error names the first unexpected argument."""
+        assert usage_error(capsys, "new", "a", "b") == "promptkit new: error: unexpected argument 'b'"
 
     @pytest.mark.parametrize("name", COMMANDS)
-    def test_help_is_a_command(self, name, capsys):
+    def test_help_command(self, name, capsys):
         """
-        ``promptkit help list`` is ``promptkit list --help``, and ``promptkit help`` that of all.
+        `promptkit help list` equals `promptkit list --help`, and `promptkit help` equals `promptkit --help`.
         """
-        said = []
+        outputs = []
         for argv in (["help", name], [name, "--help"], ["help"], ["--help"], ["help", "help"]):
-            with pytest.raises(SystemExit) as ended:
+            with pytest.raises(SystemExit) as exit:
                 main(argv)
-            assert not ended.value.code
-            said.append(capsys.readouterr().out)
+            assert not exit.value.code
+            outputs.append(capsys.readouterr().out)
 
-        assert said[0] == said[1]
-        assert said[2] == said[3] == said[4]
-        assert "promptkit help COMMAND shows the options of one" in said[2]
-        assert all(f"    {command} " in said[2] for command in COMMANDS)
+        assert outputs[0] == outputs[1]
+        assert outputs[2] == outputs[3] == outputs[4]
+        assert "promptkit help COMMAND shows the options of one" in outputs[2]
+        assert all(f"    {command} " in outputs[2] for command in COMMANDS)
 
 
 class TestTarget:
@@ -205,37 +191,31 @@ class TestTarget:
         ids=str,
     )
     @pytest.mark.parametrize("name", COMMANDS)
-    def test_what_is_left_out(self, name, folders, expected, tmp_path, monkeypatch):
-        """
-        It is the folder `recipes`, else the folder `prompts`, for every command.
-        """
+    def test_default_target(self, name, folders, expected, tmp_path, monkeypatch):
+        """The default target of every command is `recipes` if that folder exists, otherwise `prompts`."""
         monkeypatch.chdir(tmp_path)
         for folder in folders:
             (tmp_path / folder).mkdir()
 
-        assert parse([name, *NEEDED.get(name, [])]).targets == [expected]
+        assert parse([name, *REQUIRED_WORDS.get(name, [])]).targets == [expected]
 
     @pytest.mark.parametrize("name", ["serve", "list", "check", "complete", "dev", "diff"])
-    def test_several(self, name):
-        """
-        Every command takes several, wherever options stand, but for `render`: a prompt is in one of them.
-        """
+    def test_several_targets(self, name):
+        """Every command except `render` takes several targets, wherever options appear."""
         words = ["one", "--json", "two"] if name in ("list", "check") else ["one", "two"]
         if name in ("complete", "diff"):
             words = ["--target", "one", "--target", "two"]
 
-        assert parse([name, *words, *NEEDED.get(name, [])]).targets == ["one", "two"]
+        assert parse([name, *words, *REQUIRED_WORDS.get(name, [])]).targets == ["one", "two"]
 
     @pytest.mark.parametrize("name", COMMANDS)
-    def test_an_empty_one(self, name, capsys):
-        """
-        It is what a script's unset variable gives, and names nothing.
-        """
+    def test_empty_target(self, name, capsys):
+        """An empty target, as from an unset variable of a script, is an error."""
         target = ["--target", ""] if name == "complete" else [""]
-        said = refused(capsys, name, *target, *NEEDED.get(name, []))
+        message = usage_error(capsys, name, *target, *REQUIRED_WORDS.get(name, []))
 
-        shown = target[0] or "TARGET"
-        assert said.endswith(f"argument {shown}: must not be empty: name a folder, a file or a module")
+        argument = target[0] or "TARGET"
+        assert message.endswith(f"argument {argument}: must not be empty: name a folder, a file or a module")
 
     @pytest.mark.parametrize(
         ("words", "targets", "name", "arguments"),
@@ -259,10 +239,8 @@ class TestTarget:
             ("recipes docs://page?lines=3", ["recipes"], "docs://page?lines=3", []),
         ],
     )
-    def test_words_of_render(self, words, targets, name, arguments):
-        """
-        Of the words before the first argument the last is the name, wherever options stand.
-        """
+    def test_arguments_of_render(self, words, targets, name, arguments):
+        """The last word before the first argument is the name, wherever options appear."""
         options = parse(["render", *words.split()])
 
         assert (options.targets if options.has_targets else []) == targets
@@ -270,13 +248,11 @@ class TestTarget:
         assert (options.format == "json") == ("--json" in words.split())
 
     @pytest.mark.parametrize("words", ["", "a=1", "a=1 b=2", "--json"])
-    def test_no_name(self, words, capsys):
-        """
-        A prompt has to be named.
-        """
-        said = refused(capsys, "render", *words.split())
+    def test_missing_name(self, words, capsys):
+        """`render` requires the name of a prompt."""
+        message = usage_error(capsys, "render", *words.split())
 
-        assert said == "promptkit render: error: the following arguments are required: NAME"
+        assert message == "promptkit render: error: the following arguments are required: NAME"
 
 
 SECONDS = ("--timeout", "--rate", "--completion-rate", "--grace")
@@ -299,12 +275,10 @@ class TestValues:
     @pytest.mark.parametrize("option", SECONDS)
     @pytest.mark.parametrize("text", ["inf", "-inf", "nan", "-1", "1e400", "1e300", "", "x", "1e9001", "1,5"])
     def test_seconds(self, option, text, capsys):
-        """
-        What no clock can count is refused in a sentence.
-        """
-        said = refused(capsys, "serve", f"{option}={text}")
+        """A value that is not a usable number of seconds is rejected."""
+        message = usage_error(capsys, "serve", f"{option}={text}")
 
-        assert f"argument {option}: {text!r} is not a number" in said
+        assert f"argument {option}: {text!r} is not a number" in message
 
     @pytest.mark.parametrize("option", NUMBERS)
     @pytest.mark.parametrize(
@@ -313,38 +287,30 @@ class TestValues:
         ids=lambda text: text[:10],
     )
     def test_whole_numbers(self, option, text, capsys):
-        """
-        Anything but a whole number is refused in a sentence, whatever its length.
-        """
-        said = refused(capsys, "serve", f"{option}={text}")
+        """Anything but a whole number within the limits is rejected, whatever its length."""
+        message = usage_error(capsys, "serve", f"{option}={text}")
 
-        assert f"argument {option}: {text!r} is not a whole number from 1 to 1,000,000,000,000" in said
+        assert f"argument {option}: {text!r} is not a whole number from 1 to 1,000,000,000,000" in message
 
     @pytest.mark.parametrize(
         "text",
         ["", " ", "a\x1b[31mb", "a\nb", "a\x00b", "\u202eabc", "a\u200b", "a\udcff", "a\x85"],
         ids=ascii,
     )
-    def test_a_name_that_cannot_be_shown(self, text, capsys):
-        """
-        Clients show the name, so that it shows something, and orders a terminal about nowhere.
-        """
-        said = refused(capsys, "serve", "--name", text)
+    def test_invalid_name(self, text, capsys):
+        """A name that is blank or has control characters is rejected, because clients show it."""
+        message = usage_error(capsys, "serve", "--name", text)
 
-        assert "argument --name: " in said
-        assert said.isprintable()
+        assert "argument --name: " in message
+        assert message.isprintable()
 
     @pytest.mark.parametrize("text", ["mine", "プロンプト 集", "日本語　名", "👩🏽‍💻", "Ünïcode", "می‌خواهم"])
-    def test_a_name_of_any_script(self, text):
-        """
-        Names are for people.
-        """
+    def test_name_in_any_script(self, text):
+        """Names can be written in any script."""
         assert parse(["serve", "--name", text]).name == text
 
-    def test_no_grace(self):
-        """
-        Nothing need be waited for; and what counts is what was meant.
-        """
+    def test_limits_of_values(self):
+        """A grace period of 0 is valid, and so are numbers in scientific notation."""
         options = parse(["serve", "--grace", "0", "--timeout", "1e-3", "--max-line", "1000000000000"])
 
         assert (options.grace, options.timeout, options.max_line) == (0, 0.001, 10**12)

@@ -1,4 +1,4 @@
-"""Commands in folders where somebody else has put something."""
+"""Commands in folders with files of other users."""
 
 import os
 
@@ -10,8 +10,8 @@ from tests.terminal import command
 
 pytestmark = pytest.mark.sampled
 
-MINE = "from promptkit import prompt\n\n@prompt\ndef mine():\n    return 'mine'\n"
-THEIRS = "from pathlib import Path\nPath({!r}).touch()\n" + MINE.replace("mine", "theirs")
+OWN = "from promptkit import prompt\n\n@prompt\ndef mine():\n    return 'mine'\n"
+FOREIGN = "from pathlib import Path\nPath({!r}).touch()\n" + OWN.replace("mine", "theirs")
 TABLE = '[tool.promptkit]\ntarget = "{}"\n'
 COMMANDS = [["list"], ["render", "mine"], ["check"], ["complete", "mine", "x"], ["serve"]]
 
@@ -23,12 +23,12 @@ posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files
 
 @pytest.fixture
 def shared(tmp_path):
-    """A folder with a configuration of someone else's, and one's own folder in it."""
+    """A folder with another user's configuration, and the user's own folder in it."""
     (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs" / "theirs.py").write_text(THEIRS.format(str(tmp_path / "ran")))
+    (tmp_path / "theirs" / "theirs.py").write_text(FOREIGN.format(str(tmp_path / "ran")))
     (tmp_path / "pyproject.toml").write_text(TABLE.format("theirs"))
     (tmp_path / "own" / "recipes").mkdir(parents=True)
-    (tmp_path / "own" / "recipes" / "mine.py").write_text(MINE)
+    (tmp_path / "own" / "recipes" / "mine.py").write_text(OWN)
     for path in ("theirs", "theirs/theirs.py", "pyproject.toml"):
         os.chown(tmp_path / path, 1234, 1234)
     return tmp_path
@@ -37,10 +37,8 @@ def shared(tmp_path):
 @as_root
 class TestOwners:
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_their_configuration_is_refused(self, argv, shared):
-        """
-        Nothing of theirs runs, and the error says what to do.
-        """
+    def test_foreign_configuration_is_rejected(self, argv, shared):
+        """No code of the other user runs, and the error suggests a fix."""
         code, out, err = command(*argv, cwd=shared / "own")
 
         assert not (shared / "ran").exists()
@@ -53,9 +51,10 @@ class TestOwners:
     @pytest.mark.parametrize(
         "argv", [["list", "recipes"], ["check", "recipes"], ["render", "recipes", "mine"]]
     )
-    def test_a_target_that_is_named(self, argv, shared):
+    def test_named_target(self, argv, shared):
         """
-        It does without their configuration, which may be wrong or a pipe.
+        A target on the command line makes the foreign configuration irrelevant, even if it is invalid or a
+        pipe.
         """
         (shared / "pyproject.toml").unlink()
         os.mkfifo(shared / "pyproject.toml")
@@ -64,19 +63,17 @@ class TestOwners:
         assert command(*argv, cwd=shared / "own")[0] == 0
 
     @pytest.mark.parametrize("mark", ["pyproject.toml", ".git"])
-    def test_it_is_not_looked_for_above_ones_own_project(self, mark, shared):
-        """
-        The search ends at the project's root, as that of git does, with a table of promptkit's or without.
-        """
+    def test_search_ends_at_the_project_root(self, mark, shared):
+        """The search for a configuration ends at the project's root, like that of git."""
         (shared / "own" / mark).touch()
 
         code, out, _ = command("list", cwd=shared / "own")
 
         assert (code, out.decode().partition("\n")[0]) == (0, "prompt mine")
 
-    def test_a_link_to_ones_own(self, shared):
+    def test_foreign_link_to_an_own_file(self, shared):
         """
-        A link of theirs to a file of mine would read my target as seen from their folder.
+        A foreign link to an own file is rejected, because the target would be resolved in the foreign folder.
         """
         (shared / "own" / "settings").write_text(TABLE.format("theirs"))
         (shared / "pyproject.toml").unlink()
@@ -86,10 +83,8 @@ class TestOwners:
         assert command("list", cwd=shared / "own")[0] == 2
         assert not (shared / "ran").exists()
 
-    def test_a_folder_of_theirs(self, shared):
-        """
-        Who owns the folder can change what a configuration in it leads to, whosever that is.
-        """
+    def test_foreign_folder(self, shared):
+        """A configuration in a foreign folder is rejected, even if the file is the user's own."""
         os.chown(shared, 1234, 1234)
         os.chown(shared / "pyproject.toml", 0, 0)
 
@@ -97,10 +92,8 @@ class TestOwners:
         assert not (shared / "ran").exists()
 
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_the_usual_folder_may_be_theirs(self, argv, shared):
-        """
-        It is served only if it is named.
-        """
+    def test_foreign_default_folder(self, argv, shared):
+        """A default folder of another user is only served if it is named."""
         (shared / "pyproject.toml").unlink()
         (shared / "theirs").rename(shared / "recipes")
 
@@ -112,17 +105,13 @@ class TestOwners:
         assert command("list", "recipes", cwd=shared)[0] == 0
 
     def test_sudo(self, shared):
-        """
-        Root works for whoever called it.
-        """
+        """Root works for the user who called sudo."""
         code, _, _ = command("list", cwd=shared / "own", env={"SUDO_UID": "1234"})
 
         assert code == 0
 
-    def test_their_mark_is_no_root(self, shared):
-        """
-        What lies beside a mark of theirs is not imported, unless the recipes are theirs as well.
-        """
+    def test_foreign_project_root(self, shared):
+        """A foreign root marker is ignored, unless the recipes have the same foreign owner."""
         recipes = shared / "own" / "recipes"
 
         assert (project_root(recipes), root_of(recipes)) == (str(shared / "own"), shared / "own")
@@ -130,8 +119,8 @@ class TestOwners:
         assert (project_root(recipes), root_of(recipes)) == (str(shared), shared)
 
 
-#: What may lie in the place of a configuration, and what is said of it.
-WEAPONS = {
+#: Files in place of a configuration, and the error for each.
+HOSTILE_FILES = {
     "deep": "it is not TOML: it is nested too deeply to be read",
     "large": "it cannot be read: it has more than 1,048,576 bytes",
     "device": "it cannot be read: it is not a regular file",
@@ -142,12 +131,10 @@ WEAPONS = {
 @posix
 class TestConfiguration:
     @pytest.mark.timeout(30)
-    @pytest.mark.parametrize("kind", WEAPONS)
+    @pytest.mark.parametrize("kind", HOSTILE_FILES)
     @pytest.mark.parametrize("argv", [["list"], ["serve"], ["install", "cursor"]], ids=lambda argv: argv[0])
-    def test_what_cannot_be_read_is_wrong_usage(self, kind, argv, tmp_path):
-        """
-        At once, with the file and the reason, and without a traceback.
-        """
+    def test_unreadable_configuration(self, kind, argv, tmp_path):
+        """An unreadable configuration is a usage error with the file and the reason, without waiting."""
         file = tmp_path / "pyproject.toml"
         if kind == "deep":
             file.write_text("[tool.promptkit]\nx = " + "[" * 100_000)
@@ -160,13 +147,11 @@ class TestConfiguration:
 
         code, out, err = command(*argv, cwd=tmp_path)
 
-        assert (code, out, err.decode()) == (2, b"", f"promptkit: {file}: {WEAPONS[kind]}\n")
+        assert (code, out, err.decode()) == (2, b"", f"promptkit: {file}: {HOSTILE_FILES[kind]}\n")
 
     @pytest.mark.timeout(30)
-    def test_pytest_is_not_held(self, tmp_path):
-        """
-        The plugin looks for the configuration in every run, also where nobody uses promptkit.
-        """
+    def test_pytest_does_not_hang(self, tmp_path):
+        """The pytest plugin, which looks for a configuration in every run, does not wait for a pipe."""
         os.mkfifo(tmp_path / "pyproject.toml")
         (tmp_path / "test_one.py").write_text("def test_one(): pass\n")
 

@@ -1,4 +1,4 @@
-"""What the command line is attached to: files, pipes, terminals, nothing; and what authors do to that."""
+"""Output to files, pipes, terminals and closed descriptors, and recipes that tamper with the process."""
 
 import json
 import os
@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="descriptors and signals of POSIX"),
 ]
 
-#: A recipe that prints in every way there is, at import, while it renders and at the end.
+#: A recipe that prints in every possible way: at import, while it renders, and at exit.
 NOISY = """
     import atexit, ctypes, os, subprocess, sys
     from promptkit import prompt
@@ -53,16 +53,16 @@ QUIET = """
         return f"said {text}"
 """
 
-#: What terminals obey, and what people would not see.
+#: Control and escape sequences for terminals, and invisible characters.
 HOSTILE = "a\x1b[31mb\x1b]52;c;aGkh\x07\x1b]8;;http://x\x1b\\c\x9b2Jd\u202ee\x08\x7f\x00f\rg\u2028h"
-SHOWN = r"a\x1b[31mb\x1b]52;c;aGkh\x07\x1b]8;;http://x\x1b\c\x9b2Jd\u202ee\x08\x7f\x00f\rg\u2028h"
-NAMED = HOSTILE.replace("\x00", "")  # no word of a command line holds a NUL
-OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]")
+HOSTILE_ESCAPED = r"a\x1b[31mb\x1b]52;c;aGkh\x07\x1b]8;;http://x\x1b\c\x9b2Jd\u202ee\x08\x7f\x00f\rg\u2028h"
+HOSTILE_WORD = HOSTILE.replace("\x00", "")  # a command-line argument cannot contain NUL
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]")
 
 
 class TestStreams:
     @pytest.fixture(autouse=True)
-    def shelf(self, recipes, tmp_path):
+    def project(self, recipes, tmp_path):
         """One quiet prompt and one that prints all the time."""
         recipes(quiet=QUIET)
         recipes("loud", noisy=NOISY)
@@ -76,10 +76,8 @@ class TestStreams:
             ("promptkit check loud", b"1 prompt can be served\n"),
         ],
     )
-    def test_a_file_and_a_pipe(self, line, out):
-        """
-        With output in a file and errors on a pipe, each gets its own, whatever a recipe prints.
-        """
+    def test_output_to_a_file_errors_to_a_pipe(self, line, out):
+        """Standard output in a file and errors on a pipe stay separate, whatever a recipe prints."""
         code, _, err = in_shell(f"{line} > out.txt 2> >(cat >&2); wait", cwd=self.folder)
 
         assert code == 0
@@ -87,20 +85,16 @@ class TestStreams:
         expected = [n for n in NOISE if "render" in line or not n.endswith("while rendering")]
         assert sorted(err.decode().splitlines()) == expected
 
-    def test_json_among_noise(self):
-        """
-        What is on standard output is JSON and nothing else.
-        """
+    def test_json_with_noisy_recipe(self):
+        """Standard output is valid JSON even if a recipe prints."""
         code, out, err = command("render", "loud", "noisy", "--json", cwd=self.folder)
 
         assert code == 0
         assert json.loads(out)["messages"][0]["content"]["text"] == "said x"
         assert sorted(err.decode().splitlines()) == NOISE
 
-    def test_both_in_one_file(self):
-        """
-        Then what is shown comes before what is wrong.
-        """
+    def test_both_streams_in_one_file(self):
+        """In a shared file, the output comes before the errors."""
         (self.folder / "recipes" / "bad.py").write_text("import nowhere\n")
 
         code, out, _ = in_shell("promptkit list > out.txt 2>&1 | cat", cwd=self.folder)
@@ -111,10 +105,8 @@ class TestStreams:
         assert "recipes/bad.py:1: error PK101" in lines[2]
 
     @pytest.mark.parametrize("line", ["list", "check", "render quiet", "list --json", "--help", "help list"])
-    def test_a_full_disk(self, line):
-        """
-        The error is a sentence, and the exit code is that of a failed command.
-        """
+    def test_full_disk(self, line):
+        """A full disk is reported in one line, and the command exits with 1."""
         if not os.path.exists("/dev/full"):  # noqa: PTH110
             pytest.skip("only Linux has a disk that is always full")
         code, _, err = in_shell(f"promptkit {line} > /dev/full", cwd=self.folder)
@@ -123,29 +115,23 @@ class TestStreams:
         assert err == b"promptkit: cannot write to standard output: No space left on device\n"
 
     @pytest.mark.parametrize("line", ["list", "check", "render quiet"])
-    def test_standard_error_is_full_too(self, line):
-        """
-        Nothing can be printed, and the exit code is the same.
-        """
+    def test_full_disk_for_both_streams(self, line):
+        """If standard error is full too, nothing is printed and the exit code is the same."""
         if not os.path.exists("/dev/full"):  # noqa: PTH110
             pytest.skip("only Linux has a disk that is always full")
         assert in_shell(f"promptkit {line} > /dev/full 2>&1", cwd=self.folder) == (1, b"", b"")
 
     @pytest.mark.parametrize("line", ["list", "check", "render quiet"])
-    def test_standard_output_is_closed(self, line):
-        """
-        No file that a recipe opens takes its place, and the error is a sentence.
-        """
+    def test_closed_stdout(self, line):
+        """A closed standard output is an error, and no file that a recipe opens takes over its descriptor."""
         code, _, err = in_shell(f"promptkit {line} >&-", cwd=self.folder)
 
         assert (code, err) == (1, b"promptkit: cannot write to standard output: Bad file descriptor\n")
 
     @pytest.mark.parametrize("closed", ["2>&-", "<&-", "<&- 2>&-"])
     @pytest.mark.parametrize("line", ["list loud", "render loud noisy text=y"])
-    def test_another_stream_is_closed(self, line, closed):
-        """
-        What is shown is the same, and nothing that recipes print is among it.
-        """
+    def test_other_closed_streams(self, line, closed):
+        """With other streams closed, the output is unchanged and contains nothing that recipes print."""
         code, out, _ = in_shell(f"promptkit {line} {closed}", cwd=self.folder)
 
         assert code == 0
@@ -153,18 +139,14 @@ class TestStreams:
         assert out.splitlines()[0] in (b"prompt noisy", b"[user]")
 
     @pytest.mark.parametrize("line", ["list", "check", "render quiet", "nope", "list nowhere"])
-    def test_all_streams_are_closed(self, line):
-        """
-        The exit code is all that is left to tell.
-        """
-        wrong = line in ("nope", "list nowhere")
-        assert in_shell(f"promptkit {line} <&- >&- 2>&-", cwd=self.folder)[0] == (2 if wrong else 1)
+    def test_all_streams_closed(self, line):
+        """With all streams closed, the exit code still reports the result."""
+        is_usage_error = line in ("nope", "list nowhere")
+        assert in_shell(f"promptkit {line} <&- >&- 2>&-", cwd=self.folder)[0] == (2 if is_usage_error else 1)
 
     @pytest.mark.parametrize("line", ["list many", "check many", "render many long", "list many --json"])
-    def test_a_reader_that_has_seen_enough(self, line, recipes):
-        """
-        ``| head -1`` ends a command without a message about the closed pipe.
-        """
+    def test_closed_pipe(self, line, recipes):
+        """`| head` ends a command without a message about the closed pipe."""
         recipes(
             "many",
             many="from promptkit import prompt\n"
@@ -178,10 +160,8 @@ class TestStreams:
         assert b"Broken" not in (self.folder / "err.txt").read_bytes()
 
     @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-16", "utf-8:strict"])
-    def test_an_encoding(self, encoding):
-        """
-        What it has no bytes for is escaped, as JSON where that is asked for.
-        """
+    def test_encodings(self, encoding):
+        """A character that the output encoding lacks is escaped, with JSON escapes in JSON."""
         text = "é日😀"
         env = {"PYTHONIOENCODING": encoding}
         _, out, _ = command("render", "quiet", f"text={text}", cwd=self.folder, env=env)
@@ -203,10 +183,8 @@ class TestStreams:
         ],
         ids=str,
     )
-    def test_an_environment(self, env, recipes):
-        """
-        Nothing of it changes what a pipe is sent, but for what it cannot encode.
-        """
+    def test_environment_variables(self, env, recipes):
+        """The environment changes nothing in a pipe except the encoding."""
         recipes(
             "wide",
             wide="from promptkit import prompt\n\n@prompt\ndef p(text: str = 'é日😀'):\n    return text\n",
@@ -214,14 +192,14 @@ class TestStreams:
 
         code, out, _ = command("list", "wide", cwd=self.folder, env=env)
 
-        shown = "é日😀".encode("ascii", "backslashreplace") if "LC_ALL" in env else "é日😀".encode()
-        assert (code, out) == (0, b"prompt p\n    text: str, default " + shown + b"\n")
+        expected = "é日😀".encode("ascii", "backslashreplace") if "LC_ALL" in env else "é日😀".encode()
+        assert (code, out) == (0, b"prompt p\n    text: str, default " + expected + b"\n")
 
 
-class TestWhatIsShown:
+class TestEscapes:
     @pytest.fixture(autouse=True)
     def hostile(self, recipes, tmp_path):
-        """Prompts whose every text is hostile."""
+        """Prompts with hostile text in every field."""
         text = repr(HOSTILE)
         recipes(
             hostile=f"""
@@ -262,33 +240,27 @@ class TestWhatIsShown:
         ids=" ".join,
     )
     def test_on_a_terminal(self, argv):
-        """
-        What a terminal would obey is shown; line feeds and tabs stay.
-        """
-        shown = on_terminal(*argv, cwd=self.folder, NO_COLOR="1", columns=200)
+        """Control characters are escaped on a terminal, except line feeds and tabs."""
+        output = on_terminal(*argv, cwd=self.folder, NO_COLOR="1", columns=200)
 
-        assert not OBEYED.search(shown)
+        assert not CONTROL.search(output)
         if argv == ["render", "says"]:
-            assert shown == f"[user]\n{SHOWN}\n\tnext\n"
+            assert output == f"[user]\n{HOSTILE_ESCAPED}\n\tnext\n"
         elif argv == ["complete", "says", "text"]:
-            assert shown == f"{SHOWN}\n"
+            assert output == f"{HOSTILE_ESCAPED}\n"
         elif "--json" not in argv:
-            assert SHOWN.replace(r"\rg\u2028h", " g h") in shown
+            assert HOSTILE_ESCAPED.replace(r"\rg\u2028h", " g h") in output
 
-    def test_json_means_the_same(self):
-        """
-        What is escaped in JSON is what a client receives.
-        """
-        shown = json.loads(on_terminal("render", "says", "--json", cwd=self.folder))
+    def test_json_is_equivalent_on_a_terminal(self):
+        """Escaped JSON on a terminal decodes to the same data as piped JSON."""
+        on_screen = json.loads(on_terminal("render", "says", "--json", cwd=self.folder))
         piped = json.loads(command("render", "says", "--json", cwd=self.folder)[1])
 
-        assert shown == piped
+        assert on_screen == piped
         assert piped["messages"][0]["content"]["text"] == f"{HOSTILE}\n\tnext"
 
-    def test_a_file_gets_every_character(self):
-        """
-        What is piped is what the prompt says, to the letter.
-        """
+    def test_pipe_is_not_escaped(self):
+        """Piped text equals the rendered text exactly."""
         _, out, _ = command("render", "says", cwd=self.folder)
 
         assert out == f"[user]\n{HOSTILE}\n\tnext\n".encode()
@@ -305,35 +277,33 @@ class TestWhatIsShown:
             ["check", "faulty", "--format", "github"],
             ["check", "--render"],
             ["check", "--render", "--format", "github"],
-            ["complete", "says", NAMED],
+            ["complete", "says", HOSTILE_WORD],
             ["complete", "says", "text", f"x{HOSTILE}=1".replace("\x00", "")],
-            ["complete", NAMED, "x"],
+            ["complete", HOSTILE_WORD, "x"],
             ["list", "faulty"],
-            ["check", NAMED],
-            ["render", NAMED, "x"],
-            [NAMED],
+            ["check", HOSTILE_WORD],
+            ["render", HOSTILE_WORD, "x"],
+            [HOSTILE_WORD],
         ],
         ids=ascii,
     )
     @pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
-    def test_in_errors(self, argv, terminal):
-        """
-        Errors are for people, wherever they go.
-        """
+    def test_errors_are_escaped(self, argv, terminal):
+        """Errors are escaped on terminals and in pipes."""
         if terminal:
-            stream = "stdout" if argv[0] == "check" and len(argv) > 1 and argv[1] != NAMED else "stderr"
-            shown = on_terminal(*argv, cwd=self.folder, stream=stream, NO_COLOR="1")
+            stream = (
+                "stdout" if argv[0] == "check" and len(argv) > 1 and argv[1] != HOSTILE_WORD else "stderr"
+            )
+            output = on_terminal(*argv, cwd=self.folder, stream=stream, NO_COLOR="1")
         else:
             _, out, err = command(*argv, cwd=self.folder)
-            shown = (out + err).decode()
+            output = (out + err).decode()
 
-        assert r"\x1b[31mb" in shown.replace("\\\\", "\\")
-        assert not OBEYED.search(shown)
+        assert r"\x1b[31mb" in output.replace("\\\\", "\\")
+        assert not CONTROL.search(output)
 
-    def test_a_fault_is_one_line(self):
-        """
-        The words of an exception, and the name of a file, may hold line feeds.
-        """
+    def test_diagnostic_takes_one_line(self):
+        """Line feeds in exception messages and file names do not break a diagnostic's line."""
         (self.folder / "faulty" / "a\nb\x1b.py").write_text("raise ValueError('x\\ny')")
 
         code, out, _ = command("check", "faulty", cwd=self.folder)
@@ -343,10 +313,8 @@ class TestWhatIsShown:
         assert first.startswith(r"faulty/a\nb\x1b.py:1: error PK101: recipe 'a\nb\x1b' cannot be imported: ")
         assert second.endswith(r"g\u2028h\nline")
 
-    def test_a_name_that_is_no_text(self):
-        """
-        File names of any bytes are targets, and shown where they are at fault.
-        """
+    def test_undecodable_file_name(self):
+        """A file name that is not valid UTF-8 works as a target and is escaped in diagnostics."""
         if sys.platform == "darwin":
             pytest.skip("all names are text there")
         folder = os.fsencode(self.folder) + b"/b\xff"
@@ -361,18 +329,16 @@ class TestWhatIsShown:
         file = json.loads(as_json)["diagnostics"][0]["file"]
         assert file.encode(errors="backslashreplace").decode().endswith(r"b\udcff/q\udcfe.py")
 
-    def test_our_own_colours(self):
-        """
-        They stay, around what is shown.
-        """
-        shown = on_terminal("check", "faulty", cwd=self.folder)
+    def test_own_colours(self):
+        """The command's own colours are not escaped."""
+        output = on_terminal("check", "faulty", cwd=self.folder)
 
-        assert "\x1b[1;31merror\x1b[0m" in shown
-        assert r"\x1b[31mb" in shown
+        assert "\x1b[1;31merror\x1b[0m" in output
+        assert r"\x1b[31mb" in output
 
 
-#: What authors do to a process. Each is rendered, and says its name all the same.
-DEEDS = {
+#: Statements that tamper with the process. The prompt is rendered nevertheless.
+STATEMENTS = {
     "closes_output": "sys.stdout.close()",
     "closes_both": "sys.stdout.close(); sys.stderr.close()",
     "replaces": "sys.stdout = sys.stderr = None",
@@ -402,31 +368,29 @@ def chat(stream=None):
 """
 
 
-class TestAuthors:
-    @pytest.mark.parametrize("deed", DEEDS)
+class TestTampering:
+    @pytest.mark.parametrize("name", STATEMENTS)
     @pytest.mark.parametrize("when", ["import", "rendering"])
-    def test_what_they_do(self, deed, when, recipes, tmp_path):
-        """
-        A command shows what it is to show, and ends with its own exit code.
-        """
-        if (deed, when) == ("removes_folder", "import"):
+    def test_statements(self, name, when, recipes, tmp_path):
+        """The command prints its output and exits with its own code, whatever the recipe did."""
+        if (name, when) == ("removes_folder", "import"):
             pytest.skip("the loader looks at the current folder once more")
-        deeds = {when: DEEDS[deed]}
+        statements = {when: STATEMENTS[name]}
         recipes(
-            deed=f"{HEAD}{deeds.get('import', '')}\n"
-            f"@prompt\ndef deed():\n    {deeds.get('rendering', 'pass')}\n    return 'done'\n"
+            deed=f"{HEAD}{statements.get('import', '')}\n"
+            f"@prompt\ndef deed():\n    {statements.get('rendering', 'pass')}\n    return 'done'\n"
         )
 
         code, out, _ = command("render", "deed", cwd=tmp_path)
 
         assert (code, out) == (0, b"[user]\ndone\n")
 
-    @pytest.mark.parametrize("deed", ["closes_both", "replaces", "replaces_by_junk", "deletes"])
-    def test_what_fails_afterwards(self, deed, recipes, tmp_path):
-        """
-        Its error is still printed on standard error.
-        """
-        recipes(deed=f"{HEAD}\n@prompt\ndef deed():\n    {DEEDS[deed]}\n    raise ValueError('afterwards')\n")
+    @pytest.mark.parametrize("name", ["closes_both", "replaces", "replaces_by_junk", "deletes"])
+    def test_error_after_tampering(self, name, recipes, tmp_path):
+        """A later error is still printed to standard error."""
+        recipes(
+            deed=f"{HEAD}\n@prompt\ndef deed():\n    {STATEMENTS[name]}\n    raise ValueError('afterwards')\n"
+        )
 
         code, out, err = command("render", "deed", cwd=tmp_path)
 
@@ -437,9 +401,10 @@ class TestAuthors:
         "raised", ["SystemExit(0)", "KeyboardInterrupt", "GeneratorExit", "BaseException"]
     )
     @pytest.mark.parametrize("kind", ["def", "async def"])
-    def test_what_they_raise(self, raised, kind, recipes, tmp_path):
+    def test_raised_exceptions(self, raised, kind, recipes, tmp_path):
         """
-        Whatever it is, the prompt has failed, and its traceback begins in the author's code.
+        Any exception, even `SystemExit(0)`, fails the prompt, with a traceback that starts in the author's
+        code.
         """
         recipes(deed=f"{HEAD}\n@prompt\n{kind} deed() -> str:\n    raise {raised}\n")
 
@@ -456,24 +421,24 @@ SLOW = """
     import asyncio, sys, threading, time
     from promptkit import prompt
 
-    def begun():
-        print("begun", file=sys.stderr, flush=True)
+    def started():
+        print("started", file=sys.stderr, flush=True)
 
     @prompt(timeout=0.2)
     def plain() -> str:
-        begun()
+        started()
         time.sleep(60)
         return "x"
 
     @prompt(timeout=0.2)
     def spinning() -> str:
-        begun()
+        started()
         while True:
             pass
 
     @prompt(timeout=0.2)
     def stubborn() -> str:
-        begun()
+        started()
         while True:
             try:
                 time.sleep(60)
@@ -482,14 +447,14 @@ SLOW = """
 
     @prompt(timeout=0.2)
     def generator():
-        begun()
+        started()
         while True:
             yield "x"
             time.sleep(0.01)
 
     @prompt(timeout=0.2)
     async def waiting() -> str:
-        begun()
+        started()
         try:
             await asyncio.sleep(60)
         finally:
@@ -498,66 +463,67 @@ SLOW = """
 
     @prompt(timeout=0.2)
     async def blocking() -> str:
-        begun()
+        started()
         time.sleep(60)
         return "x"
 
     @prompt(timeout=0.2)
     async def in_a_thread() -> str:
-        begun()
+        started()
         await asyncio.to_thread(time.sleep, 60)
         return "x"
 
     @prompt(timeout=0.2)
     async def agenerator():
-        begun()
+        started()
         yield "x"
         await asyncio.sleep(60)
 """
 KINDS = re.findall(r"def (\w+)\((?:\) -> str|\)):", dedent(SLOW))[1:]
 
-#: What may stand in the line that a kind is in when its time is over; else it waits for so many seconds.
-WHERE = {"spinning": ("while True:", "pass"), "generator": ("while True:", 'yield "x"', "time.sleep(0.01)")}
+#: Possible source lines at the timeout; all other prompts are in the call that waits 60 s.
+LINES_AT_TIMEOUT = {
+    "spinning": ("while True:", "pass"),
+    "generator": ("while True:", 'yield "x"', "time.sleep(0.01)"),
+}
 
 
 class TestTimeLimits:
     @pytest.mark.parametrize("name", KINDS)
-    def test_a_prompt_that_takes_too_long(self, name, recipes, tmp_path):
+    def test_prompt_that_times_out(self, name, recipes, tmp_path):
         """
-        It fails as it does in a server, in the same words, and the command ends. They name the line.
+        A prompt that exceeds its limit fails with the same message as in a server, which names the line.
         """
         recipes(slow=SLOW)
 
         code, out, err = command("render", name, cwd=tmp_path)
 
-        said = [line for line in err.decode().splitlines() if line not in ("begun", "cleaned up")]
+        lines = [line for line in err.decode().splitlines() if line not in ("started", "cleaned up")]
         assert (code, out) == (1, b"")
-        words = rf"promptkit: prompt {name!r} took longer than its limit of 0\.2 s, and was at (\S+):(\d+)"
-        file, line = re.fullmatch(words, "\n".join(said)).groups()
+        pattern = rf"promptkit: prompt {name!r} took longer than its limit of 0\.2 s, and was at (\S+):(\d+)"
+        file, line = re.fullmatch(pattern, "\n".join(lines)).groups()
         assert file == str(Path("recipes", "slow.py"))
-        assert any(part in dedent(SLOW).splitlines()[int(line)] for part in WHERE.get(name, ("60",)))
+        assert any(
+            part in dedent(SLOW).splitlines()[int(line)] for part in LINES_AT_TIMEOUT.get(name, ("60",))
+        )
         assert (b"cleaned up" in err) == (name == "waiting")
 
     @pytest.mark.parametrize("name", KINDS)
-    def test_an_interrupt(self, name, recipes, tmp_path):
-        """
-        Ctrl-C ends the command with 130, without a traceback, whatever the prompt does.
-        """
+    def test_interrupt(self, name, recipes, tmp_path):
+        """Ctrl-C ends the command with 130 and without a traceback, whatever the prompt does."""
         recipes(slow=SLOW.replace("timeout=0.2", "timeout=50"))
 
-        code, err = interrupted("render", name, cwd=tmp_path)
+        code, err = interrupt("render", name, cwd=tmp_path)
 
         assert (code, err.replace(b"cleaned up\n", b"")) == (130, b"")
         assert (b"cleaned up" in err) == (name == "waiting")
 
     @pytest.mark.parametrize("argv", [["list"], ["check"], ["render", "x"]], ids=" ".join)
-    def test_an_interrupted_import(self, argv, recipes, tmp_path):
-        """
-        The same holds while recipes are imported.
-        """
-        recipes(slow="import sys, time\nprint('begun', file=sys.stderr, flush=True)\ntime.sleep(60)\n")
+    def test_interrupt_during_import(self, argv, recipes, tmp_path):
+        """Ctrl-C ends the command with 130 while recipes are being imported."""
+        recipes(slow="import sys, time\nprint('started', file=sys.stderr, flush=True)\ntime.sleep(60)\n")
 
-        assert interrupted(*argv, cwd=tmp_path) == (130, b"")
+        assert interrupt(*argv, cwd=tmp_path) == (130, b"")
 
     @pytest.mark.parametrize(
         "argv",
@@ -571,26 +537,25 @@ class TestTimeLimits:
         ],
         ids=" ".join,
     )
-    def test_an_interrupted_call(self, argv, recipes, tmp_path):
-        """
-        Wherever a command calls an author's function, Ctrl-C ends it, and nothing is printed.
-        """
+    def test_interrupt_during_a_call(self, argv, recipes, tmp_path):
+        """Ctrl-C ends the command without output while any function of an author runs."""
         head = f"{dedent(SLOW).partition('@prompt')[0]}from typing import Annotated\n"
-        head += "from promptkit import Arg, resource\ndef hang(): begun(); time.sleep(60)\n"
+        head += "from promptkit import Arg, resource\ndef hang(): started(); time.sleep(60)\n"
         text = "text: Annotated[str, Arg(complete=hang, examples=['x'])]"
         recipes(".", prompts=f"{head}@prompt\ndef hangs({text}) -> str: return hang()\n")
         recipes(
             ".", resources=f"{head}@resource('slow://{{text}}')\ndef slow({text}) -> str: return hang()\n"
         )
 
-        assert interrupted(*argv, cwd=tmp_path) == (130, b"")
+        assert interrupt(*argv, cwd=tmp_path) == (130, b"")
 
     @pytest.mark.parametrize("command", ["list", "serve"])
-    def test_while_the_command_itself_is_imported(self, command, tmp_path):
+    def test_interrupt_while_promptkit_is_imported(self, command, tmp_path):
         """
-        It waits for the end of that import, in the middle of which extensions crash.
+        An interrupt waits until the command's own modules are imported, because extension modules can crash
+        otherwise.
         """
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", START_INTERRUPTED, command],
             check=False,
             cwd=tmp_path,
@@ -600,13 +565,15 @@ class TestTimeLimits:
             timeout=50,
         )
 
-        assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"whole\n")
+        assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"whole\n")
 
 
-def interrupted(*argv, cwd):
-    """Press Ctrl-C once a command has printed that it has begun; return its exit code and other output."""
+def interrupt(*argv, cwd):
+    """
+    Press Ctrl-C once a command has printed `started`; return its exit code and the rest of standard error.
+    """
     process = subprocess.Popen(
-        # A shell that starts it in the background would have it ignore the signal.
+        # not through a shell: in the background it would ignore SIGINT
         [sys.executable, "-c", START, *argv],
         cwd=cwd,
         env=environment(),
@@ -614,7 +581,7 @@ def interrupted(*argv, cwd):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert process.stderr.readline() == b"begun\n"
+    assert process.stderr.readline() == b"started\n"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=50)
     return process.returncode, err
@@ -644,27 +611,23 @@ sys.exit(cli.main())
 """
 
 
-def test_a_current_folder_that_is_gone(tmp_path):
-    """
-    The error is a sentence; an absolute path is found all the same.
-    """
+def test_deleted_current_folder(tmp_path):
+    """A deleted current folder is reported in one line, and absolute paths still work."""
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / "quiet.py").write_text(dedent(QUIET))
-    gone = 'mkdir gone; cd gone; rmdir "$PWD"; promptkit'
+    prefix = 'mkdir gone; cd gone; rmdir "$PWD"; promptkit'
 
     for line in ("list", "render quiet"):
-        code, out, err = in_shell(f"{gone} {line}", cwd=tmp_path)
+        code, out, err = in_shell(f"{prefix} {line}", cwd=tmp_path)
         assert (code, out) == (2, b"")
         assert err == (
             b"promptkit: cannot load 'recipes': the current folder is gone: change to one that exists\n"
         )
-    assert in_shell(f"{gone} render {tmp_path}/recipes quiet", cwd=tmp_path)[:2] == (0, b"[user]\nsaid x\n")
-    code, out, err = in_shell(f"{gone} check {tmp_path}/recipes", cwd=tmp_path)
+    assert in_shell(f"{prefix} render {tmp_path}/recipes quiet", cwd=tmp_path)[:2] == (0, b"[user]\nsaid x\n")
+    code, out, err = in_shell(f"{prefix} check {tmp_path}/recipes", cwd=tmp_path)
     assert (code, out) == (0, b"1 prompt can be served\n")
 
 
-def test_the_command_is_the_module(tmp_path):
-    """
-    What is tested here is what people start.
-    """
+def test_command_is_the_module(tmp_path):
+    """These tests run `python -m promptkit`."""
     assert COMMAND[1:] == ["-m", "promptkit"]

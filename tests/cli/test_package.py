@@ -1,4 +1,4 @@
-"""Tests of packages: what is in a wheel, what it says of itself and to the registry, and how it is served."""
+"""`promptkit package`: the content and metadata of the wheel, its registry entry, and serving from it."""
 
 import email
 import json
@@ -25,7 +25,7 @@ from tests.wire import SCHEMAS, line, modern
 
 ROOT = Path(__file__).parents[2]
 
-#: The registry's schema, which those who develop promptkit have beside those of the protocol.
+#: The registry's schema, which developers of promptkit keep next to the protocol's schemas.
 REGISTRY_SCHEMA = SCHEMAS / "registry-2025-12-11.json"
 
 REVIEW = '''
@@ -57,7 +57,7 @@ WHEEL = "acme_prompts-1.2.0rc1-py3-none-any.whl"
 
 @pytest.fixture
 def acme(recipes, tmp_path, monkeypatch):
-    """A team's project, in the current folder."""
+    """A team's project, as the current folder."""
     folder = recipes("acme/prompts", review=REVIEW, _shared='hello = "Hello."')
     (folder / "team.py").write_text('house = "Acme"\n', encoding="utf-8")
     (folder / "style.md").write_text("Be kind.", encoding="utf-8")
@@ -66,26 +66,26 @@ def acme(recipes, tmp_path, monkeypatch):
     (project / "LICENSE").write_text("MIT", encoding="utf-8")
     monkeypatch.chdir(project)
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # as the command says it, for this process alone
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # for monkeypatch to undo what the command sets
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     return project
 
 
 @pytest.fixture
 def package(acme, capsys):
-    """A function that runs the command; it returns the exit code, and what was printed."""
+    """A function that runs the command and returns its exit code, standard output and standard error."""
 
     def package(*argv):
         code = main(["package", *argv])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return package
 
 
 @pytest.fixture
 def built(package):
-    """A function that builds, and returns the wheel, its metadata and the entry of the registry."""
+    """A function that builds a package and returns the wheel, its metadata and the registry entry."""
 
     def built(*argv):
         code, out, err = package(*argv)
@@ -98,25 +98,26 @@ def built(package):
 
 
 def entry():
-    """What the registry is told."""
+    """Return the registry entry that was written."""
     return json.loads(Path("dist/server.json").read_text(encoding="utf-8"))
 
 
-def remote(url):
-    """Make the current folder a repository with a remote."""
+def add_remote(url):
+    """Make the current folder a git repository with a remote."""
     for words in (["init", "--quiet"], ["remote", "add", "origin", url]):
         subprocess.run(["git", *words], check=True)  # noqa: S607 (wherever it is)
 
 
-def required(metadata):
-    """What a wheel depends on."""
+def requirements(metadata):
+    """Return the requirements of a wheel."""
     return metadata.get_all("Requires-Dist")
 
 
 class TestWheel:
-    def test_what_goes_along(self, acme, built):
+    def test_included_files(self, acme, built):
         """
-        A server may read it: helpers, data, pictures and skills. Tests, cases and what is hidden stay.
+        Files that a server may read are packaged: helpers, data, images and skills. Tests, cases and hidden
+        files are not.
         """
         prompts = acme / "prompts"
         for path in (
@@ -136,8 +137,8 @@ class TestWheel:
         wheel, _, _ = built()
 
         served = "acme_prompts/served/prompts/"
-        inside = {name.removeprefix(served) for name in wheel.namelist() if name.startswith(served)}
-        assert inside == {
+        packaged = {name.removeprefix(served) for name in wheel.namelist() if name.startswith(served)}
+        assert packaged == {
             *("review.py", "_shared.py", "team.py", "style.md", "_data/a.txt", "deep/b.png"),
             *("writing/SKILL.md", "writing/tests/test_c.py", "writing/cases_d.py"),
         }
@@ -149,9 +150,9 @@ class TestWheel:
             ),
         }
 
-    def test_what_it_says(self, built):
+    def test_metadata(self, built):
         """
-        What the project says, with promptkit as a requirement, and one command that is called as the package.
+        The metadata is the project's, with promptkit as a requirement and one command named like the package.
         """
         wheel, metadata, _ = built()
 
@@ -163,16 +164,17 @@ class TestWheel:
         assert metadata["Author-email"] == "Acme <prompts@example.org>"
         assert metadata["Project-URL"] == "Homepage, https://example.org"
         assert metadata["Requires-Python"] == ">=3.11"
-        assert required(metadata) == [
+        assert requirements(metadata) == [
             "colorama; sys_platform == 'win32'",
             f"mcp-promptkit[http]>={VERSION}",
         ]
-        points = wheel.read("acme_prompts-1.2.0rc1.dist-info/entry_points.txt").decode()
-        assert points.split() == ["[console_scripts]", "Acme.Prompts=acme_prompts.__main__:main"]
+        entry_points = wheel.read("acme_prompts-1.2.0rc1.dist-info/entry_points.txt").decode()
+        assert entry_points.split() == ["[console_scripts]", "Acme.Prompts=acme_prompts.__main__:main"]
 
-    def test_its_readme(self, acme, built):
+    def test_readme(self, acme, built):
         """
-        It is the project's if that is Markdown. Either has the line by which the registry knows it, once.
+        The project's Markdown README is used, or one is generated; both contain the registry's `mcp-name`
+        line once.
         """
         _, metadata, _ = built("--server-name", "org.example/a")
         assert metadata["Description-Content-Type"] == "text/markdown"
@@ -187,10 +189,8 @@ class TestWheel:
         _, metadata, _ = built("--server-name", "org.example/a-b")
         assert metadata.get_payload().count("mcp-name") == 1
 
-    def test_two_runs_give_equal_bytes(self, acme, package):
-        """
-        Whatever the times of the files, and whatever was built before.
-        """
+    def test_builds_are_reproducible(self, acme, package):
+        """Two builds are identical, whatever the times of the files and whatever was built before."""
         package()
         first = {file.name: file.read_bytes() for file in (acme / "dist").iterdir()}
         for file in acme.rglob("*"):
@@ -200,10 +200,8 @@ class TestWheel:
         assert {file.name: file.read_bytes() for file in (acme / "dist").iterdir()} == first
         assert set(first) == {WHEEL, "server.json"}
 
-    def test_a_folder_that_is_the_project(self, acme, built):
-        """
-        What was written before does not go into the next wheel.
-        """
+    def test_project_folder_as_target(self, acme, built):
+        """The output of an earlier build is not packaged."""
         shutil.move(acme / "pyproject.toml", acme / "prompts")
         os.chdir(acme / "prompts")
         names = [set(built(".")[0].namelist()) for _ in range(2)]
@@ -213,9 +211,10 @@ class TestWheel:
 
 
 class TestRequirements:
-    def test_what_recipes_import_is_required(self, acme, package):
+    def test_imported_packages_are_required(self, acme, package):
         """
-        At least as new as it is here, and said; what the project requires itself is left as it is.
+        Imported packages are required in at least the installed version and reported; the project's own
+        requirements stay unchanged.
         """
         (acme / "prompts" / "_more.py").write_text(
             "import attr, json, team\ndef f():\n    import pytest, nowhere\n    from prompts import review\n"
@@ -225,15 +224,16 @@ class TestRequirements:
         metadata = email.message_from_bytes(wheel.read("acme_prompts-1.2.0rc1.dist-info/METADATA"))
 
         assert code == 0
-        *given, own, added = required(metadata)
-        assert given == ["colorama; sys_platform == 'win32'", "pytest<100", "mcp-promptkit==1"]
-        assert own == "mcp-promptkit[http]"
+        *explicit, promptkit, added = requirements(metadata)
+        assert explicit == ["colorama; sys_platform == 'win32'", "pytest<100", "mcp-promptkit==1"]
+        assert promptkit == "mcp-promptkit[http]"
         assert added.startswith("attrs>=")
         assert f"it requires {added}, which the recipes import\n" in out
 
-    def test_what_is_outside_of_the_folder_is_refused(self, acme, package):
+    def test_imports_from_outside_the_folder_are_rejected(self, acme, package):
         """
-        The package would lack it, whether it is imported at once or later.
+        An import from outside the packaged folder is rejected, even a late one, because the package would
+        lack it.
         """
         (acme / "shelf.py").write_text("")
         (acme / "prompts" / "_more.py").write_text("def later():\n    import shelf\n")
@@ -246,28 +246,26 @@ class TestRequirements:
             "name, and name that with --require\n"
         )
 
-    def test_what_programs_of_skills_import_is_not(self, acme, built):
-        """
-        Agents run them, in environments of their own.
-        """
+    def test_imports_of_skill_scripts_are_not_required(self, acme, built):
+        """Imports of a skill's scripts are not required, because agents run them in other environments."""
         (acme / "prompts" / "writing").mkdir()
         (acme / "prompts" / "writing/SKILL.md").write_text(
             "---\nname: writing\ndescription: W.\n---\nWrite.\n"
         )
         (acme / "prompts" / "writing/run.py").write_text("import pytest\n")
 
-        assert len(required(built()[1])) == 2
+        assert len(requirements(built()[1])) == 2
 
 
 class TestRegistry:
-    def test_the_entry(self, built):
+    def test_entry(self, built):
         """
-        One version, the package on PyPI, and the variables that recipes read.
+        The entry has one version, the package on PyPI, and the environment variables that the recipes read.
         """
-        remote("git@github.com:acme/prompts.git")
-        *_, told = built()
+        add_remote("git@github.com:acme/prompts.git")
+        *_, server = built()
 
-        assert told == {
+        assert server == {
             "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
             "name": "io.github.acme/prompts",
             "description": "The prompts of Acme.",
@@ -290,17 +288,15 @@ class TestRegistry:
     @pytest.mark.skipif(not REGISTRY_SCHEMA.is_file(), reason="the registry's published schema is not here")
     @pytest.mark.parametrize("words", [[], ["--description", "word " * 50], ["--server-name", "a/b"]])
     @pytest.mark.parametrize("url", [None, "https://github.com/acme/prompts"])
-    def test_it_fits_the_published_schema(self, words, url, built):
-        """
-        Whatever it says, the schema of the registry takes it.
-        """
+    def test_entry_matches_the_published_schema(self, words, url, built):
+        """Every entry is valid by the registry's published schema."""
         if url is not None:
-            remote(url)
-        *_, told = built(*words)
+            add_remote(url)
+        *_, server = built(*words)
         schema = json.loads(REGISTRY_SCHEMA.read_text(encoding="utf-8"))
 
-        assert schema["$id"] == told["$schema"]
-        jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker()).validate(told)
+        assert schema["$id"] == server["$schema"]
+        jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker()).validate(server)
 
     @pytest.mark.parametrize(
         "url",
@@ -316,15 +312,13 @@ class TestRegistry:
             "git://github.com/acme/prompts.git",
         ],
     )
-    def test_remotes_on_github(self, url, built):
-        """
-        Each way to reach a repository gives its name, and no secret.
-        """
-        remote(url)
-        *_, told = built()
+    def test_github_remotes(self, url, built):
+        """Every form of a GitHub remote results in the same name, without credentials."""
+        add_remote(url)
+        *_, server = built()
 
-        assert told["name"] == "io.github.acme/prompts"
-        assert told["repository"]["url"] == "https://github.com/acme/prompts"
+        assert server["name"] == "io.github.acme/prompts"
+        assert server["repository"]["url"] == "https://github.com/acme/prompts"
 
     @pytest.mark.parametrize(
         "url",
@@ -337,12 +331,10 @@ class TestRegistry:
             "/srv/git/prompts.git",
         ],
     )
-    def test_without_a_remote_there(self, url, package):
-        """
-        The name is a local one, and it is said that it cannot be published.
-        """
+    def test_without_a_github_remote(self, url, package):
+        """Without a GitHub remote the name is local, and the output explains that it cannot be published."""
         if url is not None:
-            remote(url)
+            add_remote(url)
         code, out, _ = package()
 
         assert (code, entry()["name"]) == (0, "local/Acme.Prompts")
@@ -353,10 +345,8 @@ class TestRegistry:
         ) in out
 
     @pytest.mark.parametrize("name", ["acme", "a/b/c", "a b/c", "a_b/c", "/c", f"a/{'b' * 200}"])
-    def test_names_that_it_does_not_take(self, name, acme, package):
-        """
-        Nothing is built.
-        """
+    def test_invalid_server_names(self, name, acme, package):
+        """With an invalid server name nothing is built."""
         code, _, err = package("--server-name", name)
 
         assert code == 1
@@ -368,21 +358,19 @@ class TestRegistry:
         assert not (acme / "dist").exists()
 
     @pytest.mark.parametrize(
-        ("text", "shown"),
+        ("text", "expected"),
         [
             ("x" * 100, "x" * 100),
             ("word " * 30, f"{' '.join(['word'] * 19)} …"),
             ("x" * 101, f"{'x' * 99}…"),
         ],
     )
-    def test_a_long_description(self, text, shown, package):
-        """
-        The wheel has it whole; for the registry it is cut behind a word, and that is said.
-        """
+    def test_long_description(self, text, expected, package):
+        """The wheel has the full description; the registry's is cut after a word, and the cut is reported."""
         _, out, _ = package("--description", text)
 
-        assert (entry()["description"], len(shown) <= 100) == (shown, True)
-        assert ("the description is cut in server.json" in out) == (text != shown)
+        assert (entry()["description"], len(expected) <= 100) == (expected, True)
+        assert ("the description is cut in server.json" in out) == (text != expected)
         assert f"Summary: {text.strip()}\n".encode() in zipfile.ZipFile(f"dist/{WHEEL}").read(
             "acme_prompts-1.2.0rc1.dist-info/METADATA"
         )
@@ -390,9 +378,7 @@ class TestRegistry:
 
 class TestProject:
     def test_without_a_project(self, acme, package):
-        """
-        The folder's name, a first version and the names of the prompts take its place, and each is said.
-        """
+        """Without `[project]`, name, version and description have reported defaults."""
         (acme / "pyproject.toml").unlink()
         (acme / ".git").mkdir()
         code, out, _ = package()
@@ -412,7 +398,7 @@ class TestProject:
         )
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "message"),
         [
             (
                 ["--name", "my prompts!"],
@@ -438,15 +424,13 @@ class TestProject:
             ),
         ],
     )
-    def test_what_no_package_can_be(self, words, said, acme, package):
-        """
-        It is named, with what can be written in its place.
-        """
-        assert package(*words) == (1, "", f"promptkit: nothing was built: {said}\n")
+    def test_invalid_options(self, words, message, acme, package):
+        """An invalid option is reported with a valid alternative."""
+        assert package(*words) == (1, "", f"promptkit: nothing was built: {message}\n")
         assert not (acme / "dist").exists()
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("[project", "{} is not TOML: "),
             ("[project]\nname = 3", "[project] name in {} takes text, not 3"),
@@ -458,33 +442,27 @@ class TestProject:
             ('[project]\nname = "a"\nversion = "1"\nlicense = "Mine"', "[project] in {}: "),
         ],
     )
-    def test_a_project_that_says_it_wrongly(self, text, said, acme, package):
-        """
-        The file and what is wrong in it are named.
-        """
+    def test_invalid_project(self, text, message, acme, package):
+        """The error names the file and the invalid setting."""
         (acme / "pyproject.toml").write_text(text, encoding="utf-8")
         code, _, err = package()
 
         assert code == 1
-        assert err.startswith(f"promptkit: nothing was built: {said.format(acme / 'pyproject.toml')}")
+        assert err.startswith(f"promptkit: nothing was built: {message.format(acme / 'pyproject.toml')}")
 
     def test_dynamic_dependencies(self, acme, package):
-        """
-        They are left out, which is said.
-        """
+        """Dynamic dependencies are omitted, and the output reports it."""
         text = '[project]\nname = "a"\nversion = "1"\ndynamic = ["dependencies"]\n'
         (acme / "pyproject.toml").write_text(text, encoding="utf-8")
         _, out, _ = package()
 
-        said = f"the dependencies in {acme / 'pyproject.toml'} are dynamic, and left out: name them with "
-        assert f"{said}--require\n" in out
+        message = f"the dependencies in {acme / 'pyproject.toml'} are dynamic, and left out: name them with "
+        assert f"{message}--require\n" in out
 
 
-class TestRefused:
-    def test_what_works_only_within_the_project(self, acme, package):
-        """
-        The recipes are loaded once from the package alone, and what is wrong there is told.
-        """
+class TestErrors:
+    def test_recipes_that_need_the_project(self, acme, package):
+        """The recipes are loaded from the package alone, and errors there are reported."""
         (acme / "data.txt").write_text("Data.")
         (acme / "prompts" / "reads.py").write_text(
             "from pathlib import Path\ntext = (Path(__file__).parents[1] / 'data.txt').read_text()\n"
@@ -493,15 +471,15 @@ class TestRefused:
 
         assert (code, out) == (1, "")
         first, second = err.splitlines()[:2]
-        said = "promptkit: nothing was built: the recipes cannot be served without the project around them:"
-        assert first == said
+        message = (
+            "promptkit: nothing was built: the recipes cannot be served without the project around them:"
+        )
+        assert first == message
         assert second.startswith(f"{Path('prompts/reads.py')}:2: error PK101: ")
         assert not (acme / "dist").exists()
 
-    def test_faults(self, acme, package):
-        """
-        They are printed, and nothing is built.
-        """
+    def test_invalid_recipes(self, acme, package):
+        """Diagnostics are printed, and nothing is built."""
         (acme / "prompts" / "bad.py").write_text("import nowhere\n")
         code, out, err = package()
 
@@ -509,10 +487,8 @@ class TestRefused:
         assert "bad.py" in out
         assert not (acme / "dist").exists()
 
-    def test_an_empty_folder(self, acme, package):
-        """
-        Nothing would be served.
-        """
+    def test_empty_folder(self, acme, package):
+        """A folder without prompts is rejected."""
         (acme / "empty").mkdir()
 
         code, out, err = package("empty")
@@ -522,9 +498,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("targets", [["prompts/review.py"], ["prompts", "more"], ["json"]])
     def test_other_targets(self, targets, acme, package):
-        """
-        A package is made of one folder.
-        """
+        """Only a single folder can be packaged."""
         (acme / "more").mkdir()
 
         assert package(*targets) == (
@@ -534,19 +508,15 @@ class TestRefused:
         )
 
     @pytest.mark.parametrize("targets", [["nosuch"], ["prompts", "nosuch"]], ids=str)
-    def test_a_target_that_is_not_there(self, targets, acme, package):
-        """
-        It is said as by every command, and not that one folder has to be named.
-        """
+    def test_missing_target(self, targets, acme, package):
+        """A missing target is reported as by every other command."""
         code, out, err = package(*targets)
 
         assert (code, out) == (2, "")
         assert err.startswith("promptkit: cannot load 'nosuch': there is no such folder, file or module")
 
-    def test_a_library_that_is_missing(self, package, monkeypatch):
-        """
-        What installs it is said.
-        """
+    def test_missing_library(self, package, monkeypatch):
+        """The error names the command that installs a missing library."""
         monkeypatch.setitem(sys.modules, "tomli_w", None)
         code, _, err = package()
 
@@ -554,10 +524,8 @@ class TestRefused:
         assert err == f"promptkit: package needs tomli_w: {install_command('package')}\n"
 
     @pytest.mark.skipif(os.name == "nt", reason="a folder is made read-only in another way")
-    def test_a_place_that_cannot_be_written(self, acme, package):
-        """
-        The place is named.
-        """
+    def test_unwritable_folder(self, acme, package):
+        """The error names a folder that cannot be written."""
         (acme / "dist").write_text("")
         code, _, err = package()
 
@@ -570,9 +538,10 @@ NAMES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,8}[A-Za-z0-9])?", fullmatch
 
 class TestModules:
     @given(NAMES | st.sampled_from(["json", "class", "3d", "promptkit", "prompts"]))
-    def test_every_name_gives_one(self, name):
+    def test_module_name_is_valid(self, name):
         """
-        It can be imported, and shadows neither Python's own, nor promptkit, nor the recipes.
+        A module name can be imported, and shadows neither the standard library, nor promptkit, nor the
+        recipes.
         """
         module = _module_name(name, "prompts")
 
@@ -581,18 +550,16 @@ class TestModules:
         assert module not in sys.stdlib_module_names | {"promptkit", "prompts"}
 
     @given(NAMES, NAMES)
-    def test_two_packages_never_have_the_same(self, one, other):
-        """
-        Two packages that can be installed together lie side by side.
-        """
-        assume(canonicalize_name(one) != canonicalize_name(other))
+    def test_module_names_are_unique(self, first, second):
+        """Two packages that can be installed together have different modules."""
+        assume(canonicalize_name(first) != canonicalize_name(second))
 
-        assert _module_name(one, "prompts") != _module_name(other, "prompts")
+        assert _module_name(first, "prompts") != _module_name(second, "prompts")
 
 
 @pytest.fixture
 def unpacked(acme, package, tmp_path):
-    """The folder into which the wheel was unpacked, and nothing else of the project is left."""
+    """The folder with the unpacked wheel; the project itself is deleted."""
     (acme / "pyproject.toml").write_text(
         f'{PROJECT}\n[tool.promptkit.serve]\ntools = true\nname = "Acme"\ntimeout = 3\n', encoding="utf-8"
     )
@@ -605,7 +572,7 @@ def unpacked(acme, package, tmp_path):
     return site
 
 
-#: Serves a package like its command. The import of the recipe waits until a file exists.
+#: Serves a package like its command does, but delays the import of the recipe until a file exists.
 GATED = """
 import os, runpy, sys, time
 gate, sys.argv[:] = sys.argv[1], ["acme"]
@@ -621,13 +588,13 @@ runpy.run_module("acme_prompts", run_name="__main__")
 
 
 def environment(site):
-    """What lets a process import the package, and this promptkit."""
+    """Return environment variables with which a process can import the package and this promptkit."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
 
 
 def ask(site, *words, requests):
-    """Serve a package; return the results of requests by their ids, and what is on standard error."""
-    ran = subprocess.run(
+    """Serve a package; return the results of requests by their ids, and standard error."""
+    result = subprocess.run(
         [sys.executable, "-m", "acme_prompts", *words],
         input=b"".join(map(line, requests)),
         env=environment(site),
@@ -635,8 +602,10 @@ def ask(site, *words, requests):
         timeout=50,
         check=True,
     )
-    found = map(json.loads, ran.stdout.splitlines())
-    return {one["id"]: one["result"] for one in found if "id" in one}, ran.stderr.decode()
+    messages = map(json.loads, result.stdout.splitlines())
+    return {
+        message["id"]: message["result"] for message in messages if "id" in message
+    }, result.stderr.decode()
 
 
 SERVER = "io.modelcontextprotocol/serverInfo"
@@ -645,32 +614,26 @@ GET = modern(2, "prompts/get", {"name": "review", "arguments": {"code": "x"}})
 
 
 class TestServed:
-    def test_elsewhere(self, unpacked):
-        """
-        Relative imports, those of modules beside, and text files work, with the project's name and options.
-        """
+    def test_served_from_the_wheel(self, unpacked):
+        """Relative imports, neighbouring modules and text files work, with the project's name and options."""
         results, err = ask(
             unpacked, requests=[LIST, GET, modern(3, "tools/list"), modern(4, "server/discover")]
         )
 
         assert err == ""
-        assert [one["name"] for one in results[1]["prompts"]] == ["review"]
+        assert [item["name"] for item in results[1]["prompts"]] == ["review"]
         assert results[2]["messages"][0]["content"]["text"] == "Hello. Acme Be kind. x"
-        assert [one["name"] for one in results[3]["tools"]] == ["review"]
+        assert [item["name"] for item in results[3]["tools"]] == ["review"]
         assert results[4]["_meta"][SERVER]["name"] == "Acme"
 
     def test_options_of_serve(self, unpacked):
-        """
-        They follow the command, and those of the project.
-        """
+        """Options of `serve` can be added to the package's command and override the project's."""
         results, _ = ask(unpacked, "--name", "Other", requests=[modern(1, "server/discover")])
 
         assert results[1]["_meta"][SERVER]["name"] == "Other"
 
-    def test_beside_other_projects(self, unpacked, tmp_path):
-        """
-        A project around the environment lends the recipes none of its modules.
-        """
+    def test_foreign_project(self, unpacked, tmp_path):
+        """Recipes cannot import modules of a project around the virtual environment."""
         (tmp_path / "pyproject.toml").write_text("")
         (tmp_path / "lent.py").write_text("")
         (unpacked / "acme_prompts/served/prompts/asks.py").write_text(
@@ -685,10 +648,8 @@ class TestServed:
         assert results[1]["messages"][0]["content"]["text"] == "None"
 
     @pytest.mark.parametrize("old", ["def review", "Review code."])
-    def test_a_recipe_that_is_edited_after_the_installation(self, old, unpacked):
-        """
-        It is listed as it is now.
-        """
+    def test_edited_recipe(self, old, unpacked):
+        """A recipe that is edited after the installation is served in its current form."""
         recipe = unpacked / "acme_prompts/served/prompts/review.py"
         recipe.write_text(recipe.read_text().replace(old, f"{old[:-1]}ed"))
         results, err = ask(unpacked, requests=[LIST])
@@ -699,23 +660,19 @@ class TestServed:
             ("review", "Review codeed", ""),
         ]
 
-    def test_other_options(self, unpacked):
-        """
-        Lists depend on them.
-        """
+    def test_options_change_lists(self, unpacked):
+        """Options such as `--tools-search` apply to the lists."""
         results, err = ask(unpacked, "--tools-search", requests=[modern(1, "tools/list")])
 
-        assert "review" not in [one["name"] for one in results[1]["tools"]]
+        assert "review" not in [tool["name"] for tool in results[1]["tools"]]
         assert (len(results[1]["tools"]), err) == (2, "")
 
 
-def test_the_extra_and_the_command_agree():
-    """
-    What is installed for the command is what it imports.
-    """
+def test_extra_matches_the_command():
+    """The `package` extra installs what the command imports."""
     from promptkit.cli.package import _EXTRA
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    names = [one.partition(">=")[0].replace("-", "_") for one in extras["package"]]
+    names = [requirement.partition(">=")[0].replace("-", "_") for requirement in extras["package"]]
 
     assert names == [name.partition(".")[0] for name in _EXTRA]

@@ -1,4 +1,4 @@
-"""Tests of `package`: no text of a project becomes another field of the wheel's metadata."""
+"""`promptkit package`: no text of a project becomes another field of the wheel's metadata."""
 
 import email
 import re
@@ -24,7 +24,7 @@ RECIPE = "from promptkit import prompt\n@prompt\ndef review(code: str):\n    'Re
 PROJECT = {"name": "acme", "version": "1.0", "description": "Prompts."}
 OPTIONS = Namespace(name=None, version=None, description=None, require=[])
 
-#: Line ends of one parser or another.
+#: Characters that some parser treats as a line end.
 ENDS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\0", "\n\n"]
 
 #: Each field that becomes a line of METADATA, with a text in it.
@@ -56,7 +56,7 @@ def acme(tmp_path, monkeypatch):
     (project / "prompts" / "review.py").write_text(RECIPE, encoding="utf-8")
     (project / ".git").mkdir()
     monkeypatch.chdir(project)
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # as the command says it, for this process alone
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # for monkeypatch to undo what the command sets
     return project
 
 
@@ -72,34 +72,34 @@ def write(folder, **fields):
     (folder / "pyproject.toml").write_text(text, encoding="utf-8", newline="")
 
 
-def lines_of(folder):
-    """The fields of METADATA that the builder of wheels makes of a project; its readme is not read."""
+def metadata_fields(folder):
+    """Return the fields of METADATA that flit writes for a project, ignoring its readme."""
     fields = _metadata(read_project(folder, OPTIONS), "acme", [])["project"]
     config = prep_toml_config(
         {"project": {**fields, "readme": {"text": "", "content-type": "text/plain"}}}, folder / "x"
     )
-    written = StringIO()
-    Metadata({"name": "acme", **config.metadata}).write_metadata_file(written)
-    return email.message_from_string(written.getvalue()).items()
+    stream = StringIO()
+    Metadata({"name": "acme", **config.metadata}).write_metadata_file(stream)
+    return email.message_from_string(stream.getvalue()).items()
 
 
 class TestInjection:
-    @pytest.mark.parametrize("end", ENDS, ids=ascii)
+    @pytest.mark.parametrize("line_end", ENDS, ids=ascii)
     @pytest.mark.parametrize("field", FIELDS)
-    def test_a_line_break_is_refused(self, field, end, acme):
-        """No field may have one, and the error names the field."""
-        fields = FIELDS[field](f"{end}X-Evil: yes")
+    def test_line_break_is_rejected(self, field, line_end, acme):
+        """No field can contain a line break, and the error names the field."""
+        fields = FIELDS[field](f"{line_end}X-Evil: yes")
         write(acme, **fields)
 
-        with pytest.raises(PackageError, match=rf"^\[project\] {next(iter(fields))} in ") as refused:
+        with pytest.raises(PackageError, match=rf"^\[project\] {next(iter(fields))} in ") as error:
             read_project(acme, OPTIONS)
-        assert str(refused.value).isprintable()
+        assert str(error.value).isprintable()
 
     @pytest.mark.parametrize("option", ["name", "version", "require"])
-    @pytest.mark.parametrize("end", ENDS, ids=ascii)
-    def test_a_line_break_in_an_option_is_refused(self, end, option, acme):
-        """The same holds for the command line."""
-        text = f"acme{end}X-Evil: yes"
+    @pytest.mark.parametrize("line_end", ENDS, ids=ascii)
+    def test_line_break_in_an_option_is_rejected(self, line_end, option, acme):
+        """Options on the command line cannot contain a line break either."""
+        text = f"acme{line_end}X-Evil: yes"
         options = Namespace(**{**vars(OPTIONS), option: [text] if option == "require" else text})
 
         with pytest.raises(PackageError, match=f"^--{option} has a line break"):
@@ -107,17 +107,17 @@ class TestInjection:
 
     @given(field=st.sampled_from(sorted(FIELDS)), text=st.text(max_size=12))
     def test_no_text_adds_a_field(self, folder, field, text):
-        """Whatever a field holds, it is refused, or METADATA has the same fields as without it."""
+        """Every value is rejected or leaves the fields of METADATA unchanged."""
         try:
             write(folder, **FIELDS[field](text))
-            lines = lines_of(folder)
+            lines = metadata_fields(folder)
         except (PackageError, ValueError):
             return
         write(folder, **FIELDS[field](""))
-        assert [name for name, _ in lines] == [name for name, _ in lines_of(folder)]
+        assert [name for name, _ in lines] == [name for name, _ in metadata_fields(folder)]
 
-    def test_the_wheel(self, acme, capsys):
-        """Values with colons, quotes and commas are in METADATA as they were written."""
+    def test_wheel(self, acme, capsys):
+        """Values with colons, quotes and commas are written to METADATA unchanged."""
         (acme / "LICENSE").write_text("MIT", encoding="utf-8")
         write(
             acme,
@@ -145,13 +145,13 @@ class TestInjection:
         assert metadata.keywords == ["a", "b: c"]
 
     def test_names_of_prompts(self, acme):
-        """The description that is made of them has one line."""
+        """The description that lists the prompts has one line."""
         project = read_project(acme, Namespace(**{**vars(OPTIONS), "name": "acme"}))
 
         assert project.with_description("1 prompt: a\nX-Evil: yes").description == "1 prompt: a\\nX-Evil: yes"
 
 
-class TestForms:
+class TestInvalidValues:
     @pytest.mark.parametrize(
         "text",
         [
@@ -186,26 +186,26 @@ class TestForms:
             f"[project]\ndescription = ['{'a' * 5000}']",
             '[project]\ndescription = "a\\u202eb"',
             *(
-                f"[project]\nauthors = [{{name = 'a', email = '{one}'}}]"
-                for one in ("", "a", "@", "a@", "a@[", "(", "=")
+                f"[project]\nauthors = [{{name = 'a', email = '{token}'}}]"
+                for token in ("", "a", "@", "a@", "a@[", "(", "=")
             ),
         ],
     )
-    def test_a_value_of_another_form(self, text, acme):
-        """It is refused in one short line."""
+    def test_invalid_value(self, text, acme):
+        """An invalid value is rejected in one short line."""
         (acme / "pyproject.toml").write_text(text, encoding="utf-8")
 
-        with pytest.raises(PackageError) as refused:
+        with pytest.raises(PackageError) as error:
             read_project(acme, OPTIONS)
-        assert "\n" not in str(refused.value)
-        assert len(str(refused.value)) < 600
+        assert "\n" not in str(error.value)
+        assert len(str(error.value)) < 600
 
     @given(st.from_regex(_EMAIL, fullmatch=True))
-    def test_addresses_that_are_accepted(self, address):
-        """The builder of wheels accepts them as well."""
+    def test_accepted_addresses(self, address):
+        """An accepted address is valid for flit too."""
         assert str(Address("Acme", addr_spec=address)).endswith(f"<{address}>")
 
-    def test_fields_that_are_not_read(self, acme):
+    def test_unused_fields(self, acme):
         """Fields that the package does not use can have any form."""
         write(
             acme,
@@ -221,27 +221,27 @@ class TestForms:
 
 class TestReadme:
     @given(text=st.text(st.characters(categories=["L", "N", "P", "S"], include_characters=" "), max_size=40))
-    def test_a_description_is_text(self, folder, text):
+    def test_description_is_text(self, folder, text):
         """Markdown shows any description as it was written, and the text after it."""
         text = " ".join(text.split())
         assume(text)
         write(folder)
         project = read_project(folder, OPTIONS)
-        shown = readme_text(project._with("description", text), None, "local/acme")
-        _, paragraph, _ = MarkdownIt().parse(shown)[3:6]
+        markdown = readme_text(project._with("description", text), None, "local/acme")
+        _, paragraph, _ = MarkdownIt().parse(markdown)[3:6]
 
-        assert "".join(one.content for one in paragraph.children) == text
-        assert all(one.type in ("text", "text_special") for one in paragraph.children)
-        assert "uvx acme" in MarkdownIt().render(shown)
+        assert "".join(token.content for token in paragraph.children) == text
+        assert all(token.type in ("text", "text_special") for token in paragraph.children)
+        assert "uvx acme" in MarkdownIt().render(markdown)
 
     @pytest.mark.parametrize(
         "text", ["<!-- a", "1. a", "1) a", "- a", "+ a", "# a", "```", "&lt;", "![a](b)", "=a", "a_b_c"]
     )
-    def test_what_markdown_takes_for_more(self, folder, text):
-        """Comments, lists, headings, fences and pictures are shown as text."""
+    def test_markdown_in_the_description(self, folder, text):
+        """Comments, lists, headings, fences and images are shown as text."""
         write(folder)
         project = read_project(folder, OPTIONS)
-        shown = MarkdownIt().render(readme_text(project._with("description", text), None, "local/acme"))
+        html = MarkdownIt().render(readme_text(project._with("description", text), None, "local/acme"))
 
         escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        assert f"<p>{re.sub(' +', ' ', escaped)}</p>" in shown
+        assert f"<p>{re.sub(' +', ' ', escaped)}</p>" in html

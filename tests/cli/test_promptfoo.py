@@ -1,4 +1,4 @@
-"""`promptkit render --promptfoo`: what promptfoo appends is read, and what it prints is taken as it is."""
+"""`promptkit render --promptfoo`: parsing promptfoo's context, and output that promptfoo does not change."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import pytest
 
 from promptkit.cli import main
 
-SHELF = '''
+RECIPE = '''
 from typing import Annotated, Literal
 from promptkit import Arg, Image, PromptError, assistant, cache_point, prompt, system, user
 
@@ -53,44 +53,43 @@ CASE = {"provider": {"id": "echo"}, "config": {}}
 
 
 @pytest.fixture
-def foo(recipes, tmp_path, monkeypatch, capsys):
-    """Runs the command as promptfoo does; returns the exit code, and what it prints."""
-    recipes(shelf=SHELF)
+def render(recipes, tmp_path, monkeypatch, capsys):
+    """
+    A function that runs the command like promptfoo and returns exit code, standard output and standard error.
+    """
+    recipes(shelf=RECIPE)
     monkeypatch.chdir(tmp_path)
 
-    def foo(*words, **variables):
+    def render(*words, **variables):
         code = main(["render", *words, "--promptfoo", json.dumps({"vars": variables, **CASE})])
-        printed = capsys.readouterr()
-        return code, printed.out.removesuffix("\n"), printed.err
+        captured = capsys.readouterr()
+        return code, captured.out.removesuffix("\n"), captured.err
 
-    return foo
+    return render
 
 
-def test_variables_are_arguments(foo):
+def test_variables_are_arguments(render):
     """
-    Text is read as a client's, JSON where the type takes it; null is what is not given, and other variables
-    are for assertions.
+    Text is parsed as from a client and JSON by type; null means missing, and unknown variables are ignored.
     """
-    assert foo("review", code="x = 1", language="Rust", tags=["a", "b"], expected="no fault") == (
+    assert render("review", code="x = 1", language="Rust", tags=["a", "b"], expected="no fault") == (
         0,
         "Review this rust (a, b): x = 1",
         "",
     )
-    assert foo("review", code="x", language=None, tags="a, b")[1] == "Review this python (a, b): x"
+    assert render("review", code="x", language=None, tags="a, b")[1] == "Review this python (a, b): x"
 
 
-def test_words_of_the_command(foo):
-    """
-    They are for all cases; a variable of the same name is for its case.
-    """
+def test_command_line_arguments(render):
+    """Arguments on the command line apply to all cases, and a case's variables override them."""
     words = ("review", "language=rust", "tags=a")
 
-    assert foo(*words, code="x")[1] == "Review this rust (a): x"
-    assert foo(*words, code="x", language="python")[1] == "Review this python (a): x"
+    assert render(*words, code="x")[1] == "Review this rust (a): x"
+    assert render(*words, code="x", language="python")[1] == "Review this python (a): x"
 
 
 @pytest.mark.parametrize(
-    ("name", "variables", "said"),
+    ("name", "variables", "message"),
     [
         ("review", {}, "prompt 'review': 'code' is missing"),
         (
@@ -116,63 +115,53 @@ def test_words_of_the_command(foo):
         ),
     ],
 )
-def test_faults(foo, name, variables, said):
-    """
-    They are a sentence on standard error, and the exit code, so that the case fails with it.
-    """
-    code, out, err = foo(name, **variables)
+def test_errors(render, name, variables, message):
+    """An error takes one line on standard error and fails the case by its exit code."""
+    code, out, err = render(name, **variables)
 
     assert code
-    assert (out, err) == ("", f"promptkit: {said}\n")
+    assert (out, err) == ("", f"promptkit: {message}\n")
 
 
 @pytest.mark.parametrize("context", ["{", "[]", "{}", '{"vars": 1}', "null", "review", "[" * 100_000])
-def test_what_promptfoo_does_not_append(foo, capsys, context):
-    """
-    It has to be the last word of the command.
-    """
+def test_invalid_context(render, capsys, context):
+    """The last word must be the JSON of promptfoo."""
     assert main(["render", "review", "--promptfoo", context]) == 2
-    said = "promptkit: --promptfoo takes the JSON that promptfoo appends to a command: write it last\n"
-    assert capsys.readouterr().err == said
+    message = "promptkit: --promptfoo takes the JSON that promptfoo appends to a command: write it last\n"
+    assert capsys.readouterr().err == message
 
 
-def test_cases_have_arguments(foo, capsys):
-    """
-    Those of a case are its own.
-    """
+def test_conflict_with_case(render, capsys):
+    """`--case` cannot be combined with `--promptfoo`."""
     with pytest.raises(SystemExit):
-        foo("review", "--case", "x")
+        render("review", "--case", "x")
     assert "a case has its arguments: leave out --promptfoo" in capsys.readouterr().err
 
 
-def test_turns(foo):
-    """
-    Several are messages as OpenAI has them, without marks of a cache.
-    """
-    assert json.loads(foo("talk", topic="it")[1]) == [
+def test_several_turns(render):
+    """Several turns are printed as OpenAI messages, without cache points."""
+    assert json.loads(render("talk", topic="it")[1]) == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Is it fine?"},
         {"role": "assistant", "content": "Why not?"},
     ]
 
 
-def test_pictures(foo):
-    """
-    A picture is a part of its message; what cannot be sent is text with --lossy.
-    """
-    ((message,), text) = json.loads(foo("look", text="Look.")[1]), foo("draw", "--lossy")[1]
+def test_images(render):
+    """An image is a part of its message, and `--lossy` replaces unsupported ones by text."""
+    ((message,), text) = json.loads(render("look", text="Look.")[1]), render("draw", "--lossy")[1]
 
     assert [part["type"] for part in message["content"]] == ["text", "image_url"]
     assert json.loads(text)[1]["content"] == "<image/png 69 B sha256:2e9b06dc>"
 
 
-def filled(text):
-    """What Nunjucks makes of the only thing that is put into a template here."""
+def expand_template(text):
+    """Expand the only template expressions that the output contains."""
     return re.sub(r"\{\{ '(\{|#\})' \}\}", r"\1", text)
 
 
-#: Texts that promptfoo would strip, read as JSON or YAML, or fill in.
-TAKEN = [
+#: Texts that promptfoo would strip, parse as JSON or YAML, or expand.
+CHANGED_TEXTS = [
     " blanks\n",
     "\ufeffmark",
     "[1] is a source",
@@ -189,31 +178,25 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize("text", TAKEN)
-def test_text_that_promptfoo_would_change(foo, text):
-    """
-    It is a message in JSON, and braces have an escape, so that it arrives as it is.
-    """
-    printed = foo("say", text=text)[1]
+@pytest.mark.parametrize("text", CHANGED_TEXTS)
+def test_text_that_promptfoo_would_change(render, text):
+    """Such a text is printed as a message in JSON with escaped braces, so that it arrives unchanged."""
+    output = render("say", text=text)[1]
 
-    assert json.loads(filled(printed)) == [{"role": "user", "content": text}]
-    assert not re.search(r"\{[{%#]|#\}", re.sub(r"\{\{ '(\{|#\})' \}\}", "", printed))
+    assert json.loads(expand_template(output)) == [{"role": "user", "content": text}]
+    assert not re.search(r"\{[{%#]|#\}", re.sub(r"\{\{ '(\{|#\})' \}\}", "", output))
 
 
 @pytest.mark.parametrize(
     "text", ["Plain text.", "two\n\n- lines", "größer 👍", "a { b } c", "1. first", "100 %} }}"]
 )
-def test_other_text(foo, text):
-    """
-    It is printed as it stands, that of secrets too: it is what the model gets.
-    """
-    assert foo("say", text=text) == (0, text, "")
+def test_plain_text(render, text):
+    """Plain text is printed unchanged, even a secret, because the model receives it."""
+    assert render("say", text=text) == (0, text, "")
 
 
-def test_without_templates(foo, monkeypatch):
-    """
-    Where promptfoo fills nothing in, there are no escapes.
-    """
+def test_disabled_templating(render, monkeypatch):
+    """Without templating in promptfoo, nothing is escaped."""
     monkeypatch.setenv("PROMPTFOO_DISABLE_TEMPLATING", "true")
 
-    assert json.loads(foo("say", text="use {{code}}")[1]) == [{"role": "user", "content": "use {{code}}"}]
+    assert json.loads(render("say", text="use {{code}}")[1]) == [{"role": "user", "content": "use {{code}}"}]

@@ -1,4 +1,4 @@
-"""`promptkit render` beyond a prompt's transcript: Markdown, resources, files of media, watching."""
+"""`promptkit render`: Markdown, media files, resources, vendors' formats, and `--watch`."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from promptkit.exports import FORMS
 from promptkit.loader.loader import load
 from tests.terminal import COMMAND, Person, command, environment, on_terminal
 
-SHELF = '''
+RECIPE = '''
 import time
 from pathlib import Path
 from typing import Annotated
@@ -55,7 +55,7 @@ def broken() -> str:
     raise ValueError("a bug")
 '''
 
-MIXED = """\
+MARKDOWN = """\
 ## user
 
 Look at
@@ -91,135 +91,115 @@ b
 
 
 @pytest.fixture
-def shelf(recipes, tmp_path, monkeypatch, png, wav):
-    """Prompts and resources with media, in the current folder."""
-    folder = recipes(shelf=SHELF)
-    (folder / "dot.png").write_bytes(png)
-    (folder / "beep.wav").write_bytes(wav)
+def project(recipes, tmp_path, monkeypatch, png, wav):
+    """Prompts and resources with media; the project is the current folder."""
+    recipe_folder = recipes(shelf=RECIPE)
+    (recipe_folder / "dot.png").write_bytes(png)
+    (recipe_folder / "beep.wav").write_bytes(wav)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def run(capsys, *argv):
-    """Run a command; return its exit code and what it printed."""
+    """Run a command and return its exit code, standard output and standard error."""
     code = main(argv)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
 class TestMarkdown:
-    def test_a_heading_for_each_message(self, shelf, capsys):
-        """
-        Text stands as it is, documents in a fence that they cannot close, media by type, size and digest.
-        """
+    def test_messages_have_headings(self, project, capsys):
+        """Text is copied, documents are fenced safely, and media are shown by type, size and digest."""
         code, out, err = run(capsys, "render", "mixed", "--format", "markdown")
 
         assert (code, err) == (0, "")
-        assert re.sub(r"sha256:[0-9a-f]{8}", "sha256:...", out) == MIXED
+        assert re.sub(r"sha256:[0-9a-f]{8}", "sha256:...", out) == MARKDOWN
 
-    def test_media_are_linked_where_they_are_written(self, shelf, capsys):
-        """
-        With a folder for media, the Markdown shows images and links the rest.
-        """
+    def test_media_are_linked(self, project, capsys):
+        """With `--out`, the Markdown shows images and links other media."""
         _, out, _ = run(capsys, "render", "mixed", "--format", "markdown", "--out", "my media")
 
-        shown = re.sub(r" sha256:[0-9a-f]{8}", "", out)
-        assert "\n![image/png 69 B](<my media/mixed-1.png>)\n" in shown
-        assert "\n[audio/wav 2 kB](<my media/mixed-2.wav>)\n" in shown
-        assert "](<my media/mixed-3.zip>)\n" in shown
+        markdown = re.sub(r" sha256:[0-9a-f]{8}", "", out)
+        assert "\n![image/png 69 B](<my media/mixed-1.png>)\n" in markdown
+        assert "\n[audio/wav 2 kB](<my media/mixed-2.wav>)\n" in markdown
+        assert "](<my media/mixed-3.zip>)\n" in markdown
 
-    def test_a_secret_is_hidden(self, shelf, capsys):
-        """
-        Markdown hides what the transcript hides.
-        """
+    def test_secret_is_hidden(self, project, capsys):
+        """Markdown hides what the transcript hides."""
         out = run(capsys, "render", "hides", "key=hunter2hunter2", "--format", "markdown")[1]
 
         assert out == "## user\n\nThe key is <secret>.\n"
 
-    def test_on_a_terminal(self, recipes, shelf):
-        """
-        Control characters of content are shown, not obeyed.
-        """
+    def test_on_a_terminal(self, recipes, project):
+        """Control characters in the content are escaped on a terminal."""
         recipes(evil="from promptkit import prompt\nprompt(name='evil')(lambda: 'a\\x1b[31mb')\n")
 
-        shown = on_terminal("render", "evil", "--format", "markdown", cwd=shelf)
+        output = on_terminal("render", "evil", "--format", "markdown", cwd=project)
 
-        assert shown == "## user\n\na\\x1b[31mb\n"
+        assert output == "## user\n\na\\x1b[31mb\n"
 
-    def test_json_is_a_format(self, shelf):
-        """
-        ``--json`` is short for ``--format json``.
-        """
-        short, long = (
-            command("render", "mixed", *argv, cwd=shelf) for argv in (["--json"], ["--format", "json"])
+    def test_json_is_a_format(self, project):
+        """`--json` is short for `--format json`."""
+        with_json, with_format = (
+            command("render", "mixed", *argv, cwd=project) for argv in (["--json"], ["--format", "json"])
         )
 
-        assert short == long
-        assert len(json.loads(short[1])["messages"]) == 6
+        assert with_json == with_format
+        assert len(json.loads(with_json[1])["messages"]) == 6
 
 
 class TestMedia:
     @pytest.mark.parametrize("form", ["transcript", "markdown", "json"])
-    def test_bytes_become_files(self, form, shelf, capsys, png, wav):
-        """
-        Each is a file of its type, whatever is printed; standard error says where.
-        """
+    def test_media_are_written_to_files(self, form, project, capsys, png, wav):
+        """Each medium is written to a file with the suffix of its type, which standard error names."""
         code, _, err = run(capsys, "render", "mixed", "--out", "media/new", "--format", form)
 
-        written = {file.name: file.read_bytes() for file in (shelf / "media" / "new").iterdir()}
+        written = {file.name: file.read_bytes() for file in (project / "media" / "new").iterdir()}
         assert code == 0
         assert written == {"mixed-1.png": png, "mixed-2.wav": wav, "mixed-3.zip": b"PK\x03\x04rest"}
         assert err.splitlines() == [
             f"promptkit: wrote {Path('media', 'new', name)}" for name in sorted(written)
         ]
 
-    def test_nothing_to_write_makes_no_folder(self, shelf, capsys):
-        """
-        A prompt of text alone leaves nothing behind.
-        """
+    def test_no_folder_without_media(self, project, capsys):
+        """A prompt without media creates no folder."""
         assert run(capsys, "render", "hides", "key=x", "--out", "media")[0] == 0
-        assert not (shelf / "media").exists()
+        assert not (project / "media").exists()
 
     @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
     @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
-    def test_what_lies_there_is_not_written_through(self, kind, shelf, capsys):
-        """
-        It stays, and so does what a link leads to.
-        """
-        (shelf / "media").mkdir()
-        (shelf / "other").write_text("mine")
-        file = shelf / "media" / "mixed-1.png"
+    def test_existing_special_files_are_not_overwritten(self, kind, project, capsys):
+        """A link, pipe or device is kept, and a link's target stays unchanged."""
+        (project / "media").mkdir()
+        (project / "other").write_text("mine")
+        file = project / "media" / "mixed-1.png"
         if kind == "pipe":
             os.mkfifo(file)
         else:
-            file.symlink_to(shelf / "other" if kind == "link" else os.devnull)
+            file.symlink_to(project / "other" if kind == "link" else os.devnull)
 
         code, out, err = run(capsys, "render", "mixed", "--out", "media")
 
         assert (code, out) == (2, "")
         reason = "it is not a regular file" if kind == "pipe" else "it is a link: put a file in its place"
         assert err == f"promptkit: cannot write to 'media/mixed-1.png': {reason}\n"
-        assert (shelf / "other").read_text() == "mine"
+        assert (project / "other").read_text() == "mine"
         assert not file.is_file() or file.is_symlink()
 
     @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
-    def test_a_link_in_place_of_the_folder_is_not_followed(self, shelf, capsys):
-        """
-        It may have come with the repository, and lead anywhere.
-        """
-        (shelf / "elsewhere").mkdir()
-        (shelf / "media").symlink_to(shelf / "elsewhere")
+    def test_linked_folder_is_rejected(self, project, capsys):
+        """A link in place of the output folder is rejected, because it could lead anywhere."""
+        (project / "elsewhere").mkdir()
+        (project / "media").symlink_to(project / "elsewhere")
 
         code, out, err = run(capsys, "render", "mixed", "--out", "media/new")
 
-        assert (code, out, list((shelf / "elsewhere").iterdir())) == (2, "", [])
+        assert (code, out, list((project / "elsewhere").iterdir())) == (2, "", [])
         assert err.startswith("promptkit: cannot write to 'media': it is a link: ")
 
-    def test_what_cannot_be_written(self, shelf, capsys):
-        """
-        The folder is named, with the reason.
-        """
-        (shelf / "media").write_text("a file")
+    def test_unwritable_folder(self, project, capsys):
+        """The error names the folder and the reason."""
+        (project / "media").write_text("a file")
 
         code, out, err = run(capsys, "render", "mixed", "--out", "media")
 
@@ -228,45 +208,37 @@ class TestMedia:
 
 
 class TestResources:
-    def test_a_resource_is_read_by_its_uri(self, shelf, capsys):
-        """
-        The variables stand in the URI, a ``=`` too.
-        """
+    def test_resource_by_uri(self, project, capsys):
+        """A URI with variables is read, even with a `=` in it."""
         assert run(capsys, "render", "docs://intro/3?lines=2") == (
             0,
             "[docs://intro/3?lines=2]\nintro 3 2\n",
             "",
         )
 
-    def test_for_machines(self, shelf, capsys):
-        """
-        The JSON is what a client receives.
-        """
+    def test_json(self, project, capsys):
+        """`--json` prints what a client receives."""
         _, out, _ = run(capsys, "render", "recipes", "docs://intro/3", "--json")
 
         assert json.loads(out) == {
             "contents": [{"uri": "docs://intro/3", "mimeType": "text/plain", "text": "intro 3 1"}]
         }
 
-    def test_as_markdown_and_as_a_file(self, shelf, capsys, png):
-        """
-        Bytes are written to a file that has the name of the resource.
-        """
+    def test_markdown_with_media_file(self, project, capsys, png):
+        """A binary resource is written to a file named after it."""
         _, out, _ = run(capsys, "render", "media://dot", "--out", "media", "--format", "markdown")
 
-        assert (shelf / "media" / "dot-1.png").read_bytes() == png
+        assert (project / "media" / "dot-1.png").read_bytes() == png
         assert out.endswith("](<media/dot-1.png>)\n")
 
-    def test_a_secret_is_hidden(self, shelf, capsys):
-        """
-        A variable may be a secret, and is hidden wherever it stands.
-        """
+    def test_secret_is_hidden(self, project, capsys):
+        """A secret variable is hidden in the URI and in the text."""
         out = run(capsys, "render", "docs://keys/hunter2hunter2")[1]
 
         assert out == "[docs://keys/<secret>]\nThe key is <secret>.\n"
 
     @pytest.mark.parametrize(
-        ("argv", "code", "said"),
+        ("argv", "code", "message"),
         [
             (["docs://brokn"], 2, "unknown resource 'docs://brokn'; did you mean 'docs://broken'?"),
             (["dot"], 2, "unknown prompt 'dot'; did you mean 'media://dot'?"),
@@ -275,32 +247,26 @@ class TestResources:
         ],
         ids=str,
     )
-    def test_what_goes_wrong(self, argv, code, said, shelf, capsys):
-        """
-        An unknown URI is wrong usage; what the author's function raises is a fault.
-        """
-        ended, out, err = run(capsys, "render", *argv)
+    def test_errors(self, argv, code, message, project, capsys):
+        """An unknown URI is a usage error; an exception of the resource is not."""
+        exit_code, out, err = run(capsys, "render", *argv)
 
-        assert (ended, out) == (code, "")
-        assert err.splitlines()[-1].removeprefix("promptkit: ") == said
+        assert (exit_code, out) == (code, "")
+        assert err.splitlines()[-1].removeprefix("promptkit: ") == message
 
-    def test_it_takes_no_arguments(self, shelf, capsys):
-        """
-        Its variables are written into the URI.
-        """
-        with pytest.raises(SystemExit) as ended:
+    def test_resource_takes_no_arguments(self, project, capsys):
+        """Arguments after a URI are a usage error."""
+        with pytest.raises(SystemExit) as exit:
             main(["render", "docs://intro/3", "lines=2"])
 
-        assert ended.value.code == 2
+        assert exit.value.code == 2
         assert "a URI takes no arguments: write their values into it" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 class TestWatch:
-    def test_a_change_is_shown(self, recipes, tmp_path):
-        """
-        What is said after a change follows what was said before; a broken state is told; Ctrl-C ends it.
-        """
+    def test_changes_are_rendered(self, recipes, tmp_path):
+        """A change prints the new text, an error is reported, and Ctrl-C ends the command."""
         head = "from promptkit import prompt\n\n@prompt\ndef greet(name: str) -> str:\n"
         source = f"{head}    return f'{{}} {{{{name}}}}'\n"
         recipes(greet=source.format("Hello"))
@@ -314,7 +280,7 @@ class TestWatch:
         )
         try:
             assert [process.stdout.readline() for _ in range(2)] == [b"[user]\n", b"Hello Ada\n"]
-            time.sleep(0.2)  # a file that is written just now is not looked at at once
+            time.sleep(0.2)  # a file written just now is not checked immediately
             recipes(greet="1 / 0\n")
             assert any(b"PK101" in line for line in iter(process.stderr.readline, b""))
             recipes(greet=source.format("Good day,"))
@@ -325,76 +291,68 @@ class TestWatch:
         assert process.returncode == 130
 
     def test_on_a_terminal(self, recipes, tmp_path):
-        """
-        What is missing is asked for once. What is said after a change takes the place of what was said.
-        """
+        """A missing argument is asked for once, and a new text replaces the previous one on the screen."""
         head = "from promptkit import prompt\n\n@prompt\ndef greet(name: str) -> str:\n"
         recipes(greet=f"{head}    return f'Hello, {{name}}.'\n")
-        someone = Person(tmp_path, "render", "greet", "--watch", all_streams=True)
+        user = Person(tmp_path, "render", "greet", "--watch", all_streams=True)
         try:
-            someone.sees("name (")
-            someone.types("Ada\r")
-            someone.sees("Hello, Ada.\r\n")
-            time.sleep(0.2)  # a file that is written just now is not looked at at once
+            user.sees("name (")
+            user.types("Ada\r")
+            user.sees("Hello, Ada.\r\n")
+            time.sleep(0.2)  # a file written just now is not checked immediately
             recipes(greet=f"{head}    return f'Good day, {{name}}.'\n")
-            someone.sees("Good day, Ada.\r\n")
+            user.sees("Good day, Ada.\r\n")
             recipes(greet="1 / 0\n")
-            someone.sees("PK101")
-            someone.process.send_signal(signal.SIGINT)
-            code, _ = someone.ends()
+            user.sees("PK101")
+            user.process.send_signal(signal.SIGINT)
+            code, _ = user.ends()
         finally:
-            someone.leaves()
+            user.leaves()
 
         assert code == 130
-        assert "\x1b[H\x1b[2J[user]\r\nGood day, Ada.\r\n" in someone.sent
+        assert "\x1b[H\x1b[2J[user]\r\nGood day, Ada.\r\n" in user.sent
 
     @pytest.mark.parametrize(
         ("argv", "last"), [(["--json"], b"}\n"), (["--format", "markdown"], b"Hello, Ada.\n")], ids=str
     )
-    def test_forms(self, argv, last, recipes, tmp_path):
-        """
-        Every form can be watched, and the answers are not garbled by what is asked.
-        """
+    def test_formats(self, argv, last, recipes, tmp_path):
+        """Every format can be watched, and questions do not garble the output."""
         recipes(
             greet="from promptkit import prompt\n\n@prompt\ndef greet(name: str): return f'Hello, {name}.'\n"
         )
-        someone = Person(tmp_path, "render", "greet", "--watch", *argv)
+        user = Person(tmp_path, "render", "greet", "--watch", *argv)
         try:
-            someone.sees("name (")
-            someone.types("Ada\r")
-            lines = iter(someone.process.stdout.readline, last)
-            shown = b"".join([*lines, last]).decode()
-            someone.process.send_signal(signal.SIGINT)
-            ended = someone.ends()
+            user.sees("name (")
+            user.types("Ada\r")
+            lines = iter(user.process.stdout.readline, last)
+            output = b"".join([*lines, last]).decode()
+            user.process.send_signal(signal.SIGINT)
+            result = user.ends()
         finally:
-            someone.leaves()
+            user.leaves()
 
-        assert ended == (130, "")
+        assert result == (130, "")
         if argv == ["--json"]:
-            assert json.loads(shown)["messages"][0]["content"]["text"] == "Hello, Ada."
+            assert json.loads(output)["messages"][0]["content"]["text"] == "Hello, Ada."
         else:
-            assert shown == "## user\n\nHello, Ada.\n"
+            assert output == "## user\n\nHello, Ada.\n"
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "message"),
         [
             (["gret"], b"promptkit: unknown prompt 'gret'; did you mean 'greet'?\n"),
             (["greet", "x"], b"promptkit: 'x' is not an argument: write KEY=VALUE, or KEY=@FILE\n"),
         ],
         ids=str,
     )
-    def test_wrong_usage(self, words, said, recipes, tmp_path):
-        """
-        No change of a file could help, so nothing is watched.
-        """
+    def test_usage_errors(self, words, message, recipes, tmp_path):
+        """Wrong usage is reported without watching, because no change of a file can fix it."""
         recipes(greet="from promptkit import prompt\nprompt(name='greet')(lambda: 'Hello.')\n")
 
-        assert command("render", "recipes", *words, "--watch", cwd=tmp_path) == (2, b"", said)
+        assert command("render", "recipes", *words, "--watch", cwd=tmp_path) == (2, b"", message)
 
-    def test_nothing_at_the_target(self, tmp_path):
-        """
-        It is wrong usage, as without the option.
-        """
+    def test_missing_target(self, tmp_path):
+        """A missing target is a usage error with `--watch` too."""
         code, out, err = command("render", "nowhere", "greet", "--watch", cwd=tmp_path)
 
         assert (code, out) == (2, b"")
@@ -404,21 +362,17 @@ class TestWatch:
 
 class TestVendors:
     @pytest.mark.parametrize("form", FORMS)
-    def test_what_a_vendor_takes(self, form, shelf, capsys):
-        """
-        It is what the export returns, as JSON, with base64 for bytes.
-        """
+    def test_vendor_format(self, form, project, capsys):
+        """The output is the exported data as JSON, with bytes in base64."""
         code, out, err = run(capsys, "render", "mixed", "--format", form, "--lossy")
 
         assert (code, err) == (0, "")
-        workflow = compile(load(shelf / "recipes")).render("mixed")
+        workflow = compile(load(project / "recipes")).render("mixed")
         exported = FORMS[form](workflow, lossy=True)
         assert json.loads(out) == msgspec.to_builtins(exported)
 
-    def test_what_it_does_not_take(self, shelf, capsys):
-        """
-        It is an error that names the messages, and the option that shows text for them.
-        """
+    def test_unsupported_content(self, project, capsys):
+        """The error names the messages and the option `--lossy`."""
         code, out, err = run(capsys, "render", "mixed", "--format", "anthropic")
 
         assert (code, out) == (1, "")
@@ -428,26 +382,22 @@ class TestVendors:
             "convert it to application/pdf (--lossy replaces unsupported content by text)\n"
         )
 
-    def test_a_resource(self, shelf, capsys):
-        """
-        A document becomes a turn of the user.
-        """
+    def test_a_resource(self, project, capsys):
+        """A resource is exported as a turn of the user."""
         code, out, _ = run(capsys, "render", "media://dot", "--format", "gemini")
 
         (turn,) = json.loads(out)
         assert (code, turn["role"]) == (0, "user")
         assert turn["parts"][0]["inline_data"]["mime_type"] == "image/png"
 
-    def test_secrets_are_hidden(self, shelf, capsys):
-        """
-        As in every form.
-        """
+    def test_secrets_are_hidden_in_vendor_formats(self, project, capsys):
+        """Secrets are hidden in vendors' formats."""
         _, out, _ = run(capsys, "render", "hides", "key=swordfish-9", "--format", "openai-chat")
 
         assert json.loads(out)[0]["content"] == "The key is <secret>."
 
 
-ASKING = """
+REQUESTS = """
 from dataclasses import dataclass
 from typing import Annotated
 from promptkit import Arg, prompt, system, user
@@ -468,11 +418,9 @@ def judge():
 
 
 class TestRequests:
-    def test_a_whole_request(self, recipes, capfd):
-        """
-        It is what the SDK takes, with the model, and without secrets.
-        """
-        folder = str(recipes(asking=ASKING))
+    def test_complete_request(self, recipes, capfd):
+        """`--request` prints the SDK's parameters, with the model and without secrets."""
+        folder = str(recipes(asking=REQUESTS))
 
         assert (
             main(["render", folder, "ask", "key=k1-9f", "--request", "anthropic", "--model", "claude"]) == 0
@@ -483,11 +431,9 @@ class TestRequests:
             "model": "claude",
         }
 
-    def test_an_answer_that_a_vendor_does_not_take(self, recipes, capfd):
-        """
-        It is said which part, and what to do.
-        """
-        folder = str(recipes(asking=ASKING))
+    def test_unsupported_answer(self, recipes, capfd):
+        """The error names the unsupported part of the answer type and suggests an alternative."""
+        folder = str(recipes(asking=REQUESTS))
 
         assert main(["render", folder, "judge", "--request", "openai-chat"]) == 1
         assert capfd.readouterr().err == (
@@ -495,19 +441,17 @@ class TestRequests:
             "make it a list of objects with a name and a value\n"
         )
 
-    def test_a_model_without_a_request(self, recipes, capfd):
-        """
-        A model is named in a request alone.
-        """
-        with pytest.raises(SystemExit) as ended:
-            main(["render", str(recipes(asking=ASKING)), "judge", "--model", "x"])
+    def test_model_without_request(self, recipes, capfd):
+        """`--model` without `--request` is a usage error."""
+        with pytest.raises(SystemExit) as exit:
+            main(["render", str(recipes(asking=REQUESTS)), "judge", "--model", "x"])
 
-        assert ended.value.code == 2
+        assert exit.value.code == 2
         assert "--model is for a request: name its vendor with --request" in capfd.readouterr().err
 
-    def test_markdown(self, recipes, capfd):
-        """
-        A system part has a heading of its own, and files keep their places.
-        """
-        assert main(["render", str(recipes(asking=ASKING)), "ask", "key=k1-9f", "--format", "markdown"]) == 0
+    def test_markdown_of_system_text(self, recipes, capfd):
+        """System text has its own heading."""
+        assert (
+            main(["render", str(recipes(asking=REQUESTS)), "ask", "key=k1-9f", "--format", "markdown"]) == 0
+        )
         assert capfd.readouterr().out == "## system\n\nYou know <secret>.\n\n## user\n\nWhy?\n"

@@ -1,4 +1,4 @@
-"""Scopes on the command line: what a server of one client shows, and what authors are told."""
+"""Scopes on the command line: the lists of a stdio server, and the output for authors."""
 
 import json
 import os
@@ -27,8 +27,8 @@ HIDDEN = (
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A project with recipes, in which servers keep what they start from."""
+def project(tmp_path, monkeypatch):
+    """A project with recipes, whose servers keep a start cache."""
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "recipes").mkdir()
@@ -40,55 +40,51 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def serve(place, *options):
-    """Serve, ask for the prompts and get one; return the names, the reply, and what is said on stderr."""
-    asked = modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "rotate"})
-    ran = subprocess.run(
+def serve(project, *options):
+    """Serve, list the prompts and get one; return the names, the reply and standard error."""
+    requests = modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "rotate"})
+    result = subprocess.run(
         [sys.executable, "-m", "promptkit", "serve", *options],
-        input=b"".join(map(line, asked)),
+        input=b"".join(map(line, requests)),
         capture_output=True,
         check=True,
         timeout=30,
-        cwd=place,
+        cwd=project,
     )
-    replies = {reply["id"]: reply for reply in map(json.loads, ran.stdout.splitlines())}
-    return [one["name"] for one in replies[1]["result"]["prompts"]], replies[2], ran.stderr.decode()
+    replies = {reply["id"]: reply for reply in map(json.loads, result.stdout.splitlines())}
+    return [prompt["name"] for prompt in replies[1]["result"]["prompts"]], replies[2], result.stderr.decode()
 
 
 class TestServing:
-    def test_scopes_of_the_process(self, place):
+    def test_scopes_of_the_process(self, project):
         """
-        Without any, what needs some is hidden, and one line says so. It is not in what is kept for the next
-        start, which is kept for each set of scopes.
+        Prompts that need other scopes are hidden and reported, and the start cache distinguishes sets of
+        scopes.
         """
         for _ in range(2):
-            names, reply, said = serve(place)
-            assert (names, said.strip()) == (["greet"], HIDDEN)
+            names, reply, stderr = serve(project)
+            assert (names, stderr.strip()) == (["greet"], HIDDEN)
             assert reply["error"]["message"] == "unknown prompt 'rotate'"
-            names, reply, said = serve(place, "--scopes", "team admin")
-            assert (names, said) == (ALL, "")
+            names, reply, stderr = serve(project, "--scopes", "team admin")
+            assert (names, stderr) == (ALL, "")
             assert reply["result"]["messages"][0]["content"]["text"] == "Rotate ."
-        assert serve(place, "--scopes", "team")[::2] == (["greet"], "")
-        assert serve(place, "--scopes", "")[::2] == (["greet"], "")
+        assert serve(project, "--scopes", "team")[::2] == (["greet"], "")
+        assert serve(project, "--scopes", "")[::2] == (["greet"], "")
 
-    def test_in_the_configuration(self, place):
-        """
-        As every option of serve.
-        """
-        (place / "pyproject.toml").write_text('[tool.promptkit.serve]\nscopes = "team admin"\n')
+    def test_configured_scopes(self, project):
+        """Scopes can be configured like every option of `serve`."""
+        (project / "pyproject.toml").write_text('[tool.promptkit.serve]\nscopes = "team admin"\n')
 
-        assert serve(place)[0] == ALL
+        assert serve(project)[0] == ALL
 
     @pytest.mark.parametrize(
-        ("options", "seen", "said"),
+        ("options", "expected", "hint"),
         [((), ["greet"], HIDDEN), (("--scopes", "team admin"), ALL, "")],
         ids=["none", "all"],
     )
-    def test_over_http_without_tokens(self, place, capfd, options, seen, said):
-        """
-        There, too, all callers have those of the process.
-        """
-        with http_server(place / "recipes", *options) as url:
+    def test_http_without_tokens(self, project, capfd, options, expected, hint):
+        """Without tokens, all HTTP callers have the scopes of the process."""
+        with http_server(project / "recipes", *options) as url:
             message = modern(1, "prompts/list")
             fields = {**PLAIN, **repeat(message), "host": urlsplit(url).netloc}
             connection = HTTPConnection(urlsplit(url).netloc, timeout=20)
@@ -97,40 +93,34 @@ class TestServing:
                 listed = json.load(reply)["result"]["prompts"]
             connection.close()
 
-        assert [one["name"] for one in listed] == seen
-        assert (HIDDEN in capfd.readouterr().err) is bool(said)
+        assert [prompt["name"] for prompt in listed] == expected
+        assert (HIDDEN in capfd.readouterr().err) is bool(hint)
 
     @pytest.mark.parametrize("scopes", ['a"b', "é", "a\\b"])
-    def test_what_is_no_scope(self, place, scopes, capsys):
-        """
-        It is refused at once.
-        """
+    def test_invalid_scope(self, project, scopes, capsys):
+        """An invalid scope is rejected at the start."""
         with pytest.raises(SystemExit, match="2"):
             main(["serve", "--scopes", scopes])
         assert "is not a scope: a scope has ASCII" in capsys.readouterr().err
 
-    def test_not_beside_tokens(self, place, capfd):
-        """
-        Where tokens are asked for, they say who may do what.
-        """
+    def test_scopes_with_tokens(self, project, capfd):
+        """`--scopes` cannot be combined with tokens, which have their own scopes."""
         assert main(["serve", "--http", "0", "--token-file", "tokens", "--scopes", "a"]) == 2
         assert "--scopes is for servers without tokens" in capfd.readouterr().err
 
 
 class TestAuthors:
-    def test_list(self, place, capsys):
-        """
-        Everything is shown, and what it needs.
-        """
+    def test_list(self, project, capsys):
+        """`list` shows everything, with the needed scopes."""
         main(["list"])
         assert "prompt rotate (needs admin team): Rotate a key." in capsys.readouterr().out
         main(["list", "--json"])
         listed = json.loads(capsys.readouterr().out)
-        assert [one.get("scopes") for one in listed["prompts"]] == [None, ["admin"], ["admin", "team"]]
+        assert [item.get("scopes") for item in listed["prompts"]] == [None, ["admin"], ["admin", "team"]]
         assert listed["resources"][0]["scopes"] == ["admin"]
 
     @pytest.mark.parametrize(
-        ("before", "after", "found"),
+        ("before", "after", "expected"),
         [
             ("[]", "['a']", [(Kind.SCOPES_NEEDED, "callers need more scopes: a")]),
             ("['a', 'b']", "[]", [(Kind.SCOPES_DROPPED, "callers no longer need: a b")]),
@@ -146,10 +136,8 @@ class TestAuthors:
         ],
     )
     @pytest.mark.parametrize("kind", ["prompt", "resource"])
-    def test_diff(self, recipes, before, after, found, kind):
-        """
-        A scope that is needed now breaks callers; one that is no longer needed does not.
-        """
+    def test_diff(self, recipes, before, after, expected, kind):
+        """A new scope breaks callers, and a dropped one does not."""
         source = "from promptkit import prompt, resource\n@{}\ndef one():\n    return 'It.'\n"
         head = "prompt(scopes={})" if kind == "prompt" else "resource('docs://one', scopes={})"
         sides = [
@@ -158,5 +146,7 @@ class TestAuthors:
         ]
 
         changes = changes_between(*sides)
-        assert [(one.kind, one.message) for one in changes] == found
-        assert [one.kind.breaking for one in changes] == [kind is Kind.SCOPES_NEEDED for kind, _ in found]
+        assert [(change.kind, change.message) for change in changes] == expected
+        assert [change.kind.breaking for change in changes] == [
+            kind is Kind.SCOPES_NEEDED for kind, _ in expected
+        ]

@@ -1,4 +1,4 @@
-"""`promptkit serve --http`: its options, and what it refuses."""
+"""`promptkit serve --http`: its options and usage errors."""
 
 import os
 import re
@@ -14,8 +14,8 @@ from promptkit.cli.options import configure, parse
 from promptkit.errors.distribution import install_command
 from tests.wire import line, modern
 
-#: How long anything is waited for, in seconds. It is a bound, no figure.
-PATIENCE = 20.0
+#: Timeout for a server's start, in seconds.
+TIMEOUT_S = 20.0
 
 
 class TestOptions:
@@ -29,10 +29,8 @@ class TestOptions:
             ("[::1]:8000", ("::1", 8000)),
         ],
     )
-    def test_an_address(self, text, address):
-        """
-        Without a host, it is this machine's own.
-        """
+    def test_address(self, text, address):
+        """Without a host, the address is 127.0.0.1."""
         assert parse(["serve", "--http", text]).http == address
 
     @pytest.mark.parametrize(
@@ -46,31 +44,25 @@ class TestOptions:
             ("::1:8000", "'::1:8000' is ambiguous: write an IPv6 address as [::1]:8000"),
         ],
     )
-    def test_what_is_no_address(self, text, reason, capsys):
-        """
-        The error says what to write.
-        """
-        with pytest.raises(SystemExit) as ended:
+    def test_invalid_address(self, text, reason, capsys):
+        """The error shows the expected form."""
+        with pytest.raises(SystemExit) as exit:
             main(["serve", "--http", text])
-        assert ended.value.code == 2
+        assert exit.value.code == 2
         assert (
             capsys.readouterr().err.splitlines()[-1] == f"promptkit serve: error: argument --http: {reason}"
         )
 
-    def test_a_descriptor(self, capsys):
-        """
-        It is a number, or the word for those that systemd passes.
-        """
+    def test_descriptor(self, capsys):
+        """A descriptor is a number, or `systemd` for the passed sockets."""
         assert (parse(["serve", "--fd", "3"]).fd, parse(["serve", "--fd", "systemd"]).fd) == (3, "systemd")
         with pytest.raises(SystemExit):
             main(["serve", "--fd", "stdin"])
         assert "'stdin' is neither the number of a descriptor nor systemd" in capsys.readouterr().err
 
     @pytest.mark.parametrize(("text", "mode"), [("660", 0o660), ("0600", 0o600), ("777", 0o777)])
-    def test_the_mode_of_a_socket(self, text, mode, tmp_path, monkeypatch):
-        """
-        It is in octal digits, as for chmod; in the configuration, too.
-        """
+    def test_socket_mode(self, text, mode, tmp_path, monkeypatch):
+        """The mode of a socket has octal digits, like for chmod, even in the configuration."""
         assert parse(["serve", "--uds", "s", "--uds-mode", text]).uds_mode == mode
         monkeypatch.chdir(tmp_path)
         (tmp_path / "pyproject.toml").write_text(
@@ -93,34 +85,30 @@ class TestOptions:
             ("432", "'432' shuts out the server's own user: begin with 6, as in 660"),
         ],
     )
-    def test_what_is_no_mode(self, text, reason, capsys):
-        """
-        The error says what to write; 432 is what TOML makes of 0o660.
-        """
-        with pytest.raises(SystemExit) as ended:
+    def test_invalid_mode(self, text, reason, capsys):
+        """The error shows a valid mode; 432 is the decimal form of 0o660, as TOML parses it."""
+        with pytest.raises(SystemExit) as exit:
             main(["serve", "--uds", "s", f"--uds-mode={text}"])
-        assert ended.value.code == 2
-        shown = capsys.readouterr().err.splitlines()[-1]
-        assert shown == f"promptkit serve: error: argument --uds-mode: {reason}"
+        assert exit.value.code == 2
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error == f"promptkit serve: error: argument --uds-mode: {reason}"
 
     @pytest.mark.parametrize(
         "words", [["--workers", "2"], ["--no-auth"], ["--public-url=https://example.org"]]
     )
-    def test_options_of_http_alone(self, words, capsys):
-        """
-        Over stdio they would do nothing, which is said.
-        """
-        with pytest.raises(SystemExit) as ended:
+    def test_http_options_without_an_address(self, words, capsys):
+        """Options for HTTP are rejected over stdio."""
+        with pytest.raises(SystemExit) as exit:
             main(["serve", "recipes", *words])
         name = words[0].partition("=")[0]
-        assert ended.value.code == 2
+        assert exit.value.code == 2
         assert capsys.readouterr().err.splitlines()[-1] == (
             f"promptkit serve: error: {name} is for HTTP: name an address with --http, --uds or --fd"
         )
 
-    def test_the_configuration(self, tmp_path, monkeypatch):
+    def test_configuration(self, tmp_path, monkeypatch):
         """
-        It may say all of them, those that are repeated as a list; without an address, it is stdio.
+        All options can be configured, repeated ones as a list; without an address the server uses stdio.
         """
         monkeypatch.chdir(tmp_path)
         (tmp_path / "pyproject.toml").write_text(
@@ -134,52 +122,48 @@ class TestOptions:
         assert configure(parse(["serve"]), ["serve"]).http is None
 
 
-def refused(*words, recipes, environment=None):
-    """What a server says that does not serve; its exit code is that of wrong usage."""
+def usage_error(*words, recipes, environment=None):
+    """Return the error of a server that does not start; its exit code is that of wrong usage."""
     command = [sys.executable, "-m", "promptkit", "serve", str(recipes), *words]
-    ran = subprocess.run(
+    result = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT_S,
         check=False,
         env=environment,
     )
-    assert (ran.returncode, ran.stdout) == (2, "")
-    return ran.stderr
+    assert (result.returncode, result.stdout) == (2, "")
+    return result.stderr
 
 
-class TestRefusals:
+class TestErrors:
     @pytest.mark.parametrize("words", [("--http", "0"), ("--uds", "x.sock"), ("--fd", "3")])
-    def test_the_extra_is_missing(self, recipes, tmp_path, words):
-        """
-        Without the libraries, the error says what to install, and the option that was given.
-        """
+    def test_missing_extra(self, recipes, tmp_path, words):
+        """The error names the option and the command that installs the missing library."""
         (tmp_path / "missing").mkdir()
         (tmp_path / "missing" / "httptools.py").write_text("raise ModuleNotFoundError(name='httptools')\n")
         environment = {**os.environ, "PYTHONPATH": str(tmp_path / "missing")}
 
-        said = refused(*words, recipes=recipes(greet=""), environment=environment)
+        message = usage_error(*words, recipes=recipes(greet=""), environment=environment)
 
-        assert said == f"promptkit: {words[0]} needs httptools: {install_command('http')}\n"
+        assert message == f"promptkit: {words[0]} needs httptools: {install_command('http')}\n"
 
     @pytest.mark.parametrize("workers", ["1", "2"])
-    def test_other_machines(self, recipes, workers):
-        """
-        An address that others reach is refused unless one says that everybody may use the server.
-        """
-        said = refused("--http", "0.0.0.0:0", "--workers", workers, recipes=recipes(greet=""))
+    def test_public_address_without_authentication(self, recipes, workers):
+        """A server that other machines can reach requires tokens or `--no-auth`."""
+        message = usage_error("--http", "0.0.0.0:0", "--workers", workers, recipes=recipes(greet=""))
 
-        assert said.startswith("promptkit: http://0.0.0.0:")
-        assert said.endswith(
+        assert message.startswith("promptkit: http://0.0.0.0:")
+        assert message.endswith(
             " can be reached from other machines without authentication: serve at 127.0.0.1, "
             "require tokens with --issuer or --token-file, or pass --no-auth if every caller may "
             "use these prompts\n"
         )
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "message"),
         [
             (
                 ["--issuer", "https://a.example", "--token-file", "tokens"],
@@ -211,45 +195,37 @@ class TestRefusals:
             (["--token-file", "tokens"], "tokens: cannot be read: No such file or directory"),
         ],
     )
-    def test_tokens_that_nobody_can_verify(self, recipes, words, said, monkeypatch):
-        """
-        Nothing is served if what is said about tokens does not go together.
-        """
+    def test_invalid_combinations_of_token_options(self, recipes, words, message, monkeypatch):
+        """Contradictory or incomplete token options are rejected."""
         folder = recipes(greet="")
         monkeypatch.chdir(folder)
 
-        assert refused("--http", "0", *words, recipes=folder).endswith(f"promptkit: {said}\n")
+        assert usage_error("--http", "0", *words, recipes=folder).endswith(f"promptkit: {message}\n")
 
     @pytest.mark.parametrize("words", [["--uds-mode", "660"], ["--uds-group", "www-data"]])
-    def test_a_mode_without_a_socket(self, recipes, words):
-        """
-        It would do nothing, which is said.
-        """
-        said = refused("--http", "0", *words, recipes=recipes(greet=""))
+    def test_mode_without_a_socket(self, recipes, words):
+        """`--uds-mode` and `--uds-group` are rejected without `--uds`."""
+        message = usage_error("--http", "0", *words, recipes=recipes(greet=""))
 
-        assert said == (
+        assert message == (
             "promptkit: --uds-mode and --uds-group are about the socket of --uds: name its path, too\n"
         )
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
-    def test_a_group_that_does_not_exist(self, recipes, tmp_path):
-        """
-        It is named, and no socket is left.
-        """
+    def test_unknown_group(self, recipes, tmp_path):
+        """An unknown group is reported, and no socket remains."""
         path = tmp_path / "socket"
-        said = refused("--uds", str(path), "--uds-group", "no-such-group", recipes=recipes(greet=""))
+        message = usage_error("--uds", str(path), "--uds-group", "no-such-group", recipes=recipes(greet=""))
 
-        assert said == (
+        assert message == (
             f"promptkit: cannot listen at {str(path)!r}: there is no group 'no-such-group': "
             "name one that `getent group` lists, or its number\n"
         )
         assert not path.exists()
 
     @pytest.mark.parametrize("library", ["joserfc", "cryptography"])
-    def test_the_extra_of_tokens_is_missing(self, recipes, tmp_path, library):
-        """
-        Without a library of it, or one that this needs, the error says what to install, and no other option.
-        """
+    def test_missing_auth_extra(self, recipes, tmp_path, library):
+        """A missing library for tokens is reported with the command that installs it."""
         (tmp_path / "missing").mkdir()
         (tmp_path / "missing" / "sitecustomize.py").write_text(
             f"import sys\nsys.modules['{library}'] = None\n", encoding="utf-8"
@@ -257,62 +233,54 @@ class TestRefusals:
         environment = {**os.environ, "PYTHONPATH": str(tmp_path / "missing")}
         words = ("--http", "0", "--issuer", "https://a.example")
 
-        said = refused(*words, recipes=recipes(greet=""), environment=environment)
+        message = usage_error(*words, recipes=recipes(greet=""), environment=environment)
 
-        said = said.splitlines()[-1]
-        assert said.startswith(f"promptkit: --issuer needs {library}")
-        assert said.endswith(f": {install_command('http,auth')}")
+        message = message.splitlines()[-1]
+        assert message.startswith(f"promptkit: --issuer needs {library}")
+        assert message.endswith(f": {install_command('http,auth')}")
 
     @pytest.mark.parametrize(
         "url", ["prompts.example", "ftp://prompts.example/", "https://prompts.example/?a=b"]
     )
-    def test_a_public_url_that_is_none(self, recipes, url):
-        """
-        The command says so, and so does the application of others' servers.
-        """
+    def test_invalid_public_url(self, recipes, url):
+        """An invalid public URL is rejected by the command and by `asgi.app`."""
         folder = recipes(greet="")
         message = (
             f"the public URL {url!r} is not the URL of a server: write it as https://prompts.example/mcp"
         )
 
-        assert refused("--http", "0", "--public-url", url, recipes=folder).endswith(f"promptkit: {message}\n")
+        assert usage_error("--http", "0", "--public-url", url, recipes=folder).endswith(
+            f"promptkit: {message}\n"
+        )
         with pytest.raises(ValueError, match=re.escape(message)):
             asgi.app(folder, public_url=url)
 
     def test_too_many_workers(self, recipes):
-        """
-        A number that was not meant is refused.
-        """
-        said = refused("--http", "0", "--workers", "1000", recipes=recipes(greet=""))
+        """The number of workers is limited."""
+        message = usage_error("--http", "0", "--workers", "1000", recipes=recipes(greet=""))
 
-        assert said == "promptkit: --workers takes at most 256: a worker for each processor is enough\n"
+        assert message == "promptkit: --workers takes at most 256: a worker for each processor is enough\n"
 
-    def test_a_port_that_is_taken(self, recipes):
-        """
-        It is said which, and what to do.
-        """
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
-            said = refused("--http", str(port), recipes=recipes(greet=""))
+    def test_port_in_use(self, recipes):
+        """A port in use is reported with a fix."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            message = usage_error("--http", str(port), recipes=recipes(greet=""))
 
-        assert said == (
+        assert message == (
             f"promptkit: cannot listen at 127.0.0.1, port {port}: another server listens there: "
             "end it, or name another port\n"
         )
 
-    def test_there_are_no_recipes(self, tmp_path):
-        """
-        The error is the same as over stdio.
-        """
-        said = refused("--http", "0", recipes=tmp_path / "nothing")
+    def test_missing_target(self, tmp_path):
+        """A missing target is the same error as over stdio."""
+        message = usage_error("--http", "0", recipes=tmp_path / "nothing")
 
-        assert f"cannot load '{tmp_path / 'nothing'}'" in said
+        assert f"cannot load '{tmp_path / 'nothing'}'" in message
 
 
-def test_stdio_imports_nothing_of_it(recipes):
-    """
-    Without an address, no module of HTTP is loaded, not even when prompts are served.
-    """
+def test_stdio_imports_no_http_module(recipes):
+    """A stdio server imports no HTTP module, not even when it serves prompts."""
     folder = recipes(greet="from promptkit import prompt\n\n@prompt\ndef greet():\n    return 'Hello.'\n")
     script = (
         "import sys, atexit, os\n"
@@ -322,8 +290,8 @@ def test_stdio_imports_nothing_of_it(recipes):
         "from promptkit.cli import main\n"
         f"main(['serve', {str(folder)!r}])\n"
     )
-    asked = line(modern(1, "prompts/get", {"name": "greet"}))
-    ran = subprocess.run([sys.executable, "-c", script], input=asked, capture_output=True, check=True)
+    request = line(modern(1, "prompts/get", {"name": "greet"}))
+    ran = subprocess.run([sys.executable, "-c", script], input=request, capture_output=True, check=True)
     loaded = ran.stderr.decode().split()
 
     assert b"Hello." in ran.stdout

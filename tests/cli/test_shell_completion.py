@@ -1,4 +1,4 @@
-"""Completion in the shell, as argcomplete's shell functions ask for it."""
+"""Shell completion through argcomplete."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ pytestmark = [
 
 PROGRAM = Path(sys.executable).with_name("promptkit")
 
-SHELF = """
+RECIPE = """
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -55,41 +55,41 @@ def style(language: Literal["python", "rust"], page: Annotated[str, Arg(complete
     return page
 """
 
-#: Where bash begins a new word.
-BREAKS = " \t\n\"'><=;|&(:"
+#: The characters that start a new word in bash.
+WORD_BREAKS = " \t\n\"'><=;|&(:"
 
 
 @pytest.fixture
-def shelf(recipes, tmp_path):
-    """A folder that holds a folder of recipes."""
-    recipes(shelf=SHELF)
+def project(recipes, tmp_path):
+    """A folder that contains a folder of recipes."""
+    recipes(shelf=RECIPE)
     return tmp_path
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    """The same folder, for tests that change nothing in it."""
+def shared_project(tmp_path_factory):
+    """The same folder, for tests that do not change it."""
     folder = tmp_path_factory.mktemp("shared")
     (folder / "recipes").mkdir()
-    (folder / "recipes" / "shelf.py").write_text(SHELF, encoding="utf-8")
+    (folder / "recipes" / "shelf.py").write_text(RECIPE, encoding="utf-8")
     return folder
 
 
-def offered(typed, folder, **env):
-    """The words that the shell gets when TAB is pressed after *typed*."""
+def complete(typed, folder, **env):
+    """Return the words that the shell gets when TAB is pressed after *typed*."""
     answer = folder / "answer.txt"
     answer.unlink(missing_ok=True)
-    asked = {
+    variables = {
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_IFS": "\n",
-        "_ARGCOMPLETE_COMP_WORDBREAKS": BREAKS,
+        "_ARGCOMPLETE_COMP_WORDBREAKS": WORD_BREAKS,
         "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
         "COMP_LINE": typed,
         "COMP_POINT": str(len(typed.encode())),
     }
-    environ = environment(**asked, **env)
-    ran = subprocess.run([PROGRAM], cwd=folder, env=environ, capture_output=True, check=False)
-    assert ran.stdout == b""
+    env = environment(**variables, **env)
+    result = subprocess.run([PROGRAM], cwd=folder, env=env, capture_output=True, check=False)
+    assert result.stdout == b""
     words = answer.read_text().split("\n") if answer.exists() else []
     return [word.rstrip() for word in words if word]
 
@@ -151,69 +151,55 @@ def offered(typed, folder, **env):
         ("promptkit new re", ["recipes/"]),
     ],
 )
-def test_what_is_offered(typed, words, shared):
-    """
-    Commands, options, prompts, arguments and the values of choices, wherever in the line they are typed.
-    """
-    assert offered(typed, shared) == words
+def test_completion(typed, words, shared_project):
+    """Commands, options, prompts, arguments and values are completed anywhere in the line."""
+    assert complete(typed, shared_project) == words
 
 
-def test_the_configured_recipes(shelf):
-    """
-    Where no target is typed, the prompts are those of the configuration.
-    """
-    (shelf / "pyproject.toml").write_text('[tool.promptkit]\ntarget = "recipes"\n')
-    below = shelf / "below"
+def test_configured_target(project):
+    """Without a typed target, the prompts are those of the configured target."""
+    (project / "pyproject.toml").write_text('[tool.promptkit]\ntarget = "recipes"\n')
+    below = project / "below"
     below.mkdir()
 
-    assert offered("promptkit render rev", below) == ["review"]
+    assert complete("promptkit render rev", below) == ["review"]
 
 
-def test_a_broken_configuration_offers_nothing(shelf):
-    """
-    On a key press nothing is said, of faults neither.
-    """
-    (shelf / "pyproject.toml").write_text("[tool.promptkit]\ntarge = 1\n")
+def test_broken_configuration(project):
+    """With a broken configuration nothing is offered and nothing is printed."""
+    (project / "pyproject.toml").write_text("[tool.promptkit]\ntarge = 1\n")
 
-    assert offered("promptkit render rev", shelf) == []
+    assert complete("promptkit render rev", project) == []
 
 
-def test_recipes_are_imported_only_for_their_names(shelf):
-    """
-    A key press imports the recipes only where a prompt, a resource or an argument may follow.
-    """
-    imported = shelf / "recipes" / "imported"
+def test_recipes_are_imported_lazily(project):
+    """Recipes are imported only where a prompt, a resource or an argument can follow."""
+    marker = project / "recipes" / "imported"
 
-    assert offered("promptkit check --fo", shelf) == ["--format"]
-    assert not imported.exists()
-    assert offered("promptkit render rev", shelf) == ["review"]
-    assert imported.exists()
+    assert complete("promptkit check --fo", project) == ["--format"]
+    assert not marker.exists()
+    assert complete("promptkit render rev", project) == ["review"]
+    assert marker.exists()
 
 
 @pytest.mark.parametrize("source", ["print('noise')\n", "1 / 0\n", "raise SystemExit(3)\n"])
-def test_recipes_that_print_or_fail(shelf, source):
-    """
-    Other recipes are offered, and nothing is printed.
-    """
-    (shelf / "recipes" / "noise.py").write_text(source)
+def test_recipes_that_print_or_fail(project, source):
+    """The other recipes are offered, and nothing is printed."""
+    (project / "recipes" / "noise.py").write_text(source)
 
-    assert offered("promptkit render rev", shelf) == ["review"]
+    assert complete("promptkit render rev", project) == ["review"]
 
 
-def test_without_the_library(shelf):
-    """
-    The library is an extra: without it nothing is offered, and nothing is said.
-    """
-    (shelf / "lacking").mkdir()
-    (shelf / "lacking" / "argcomplete.py").write_text("raise ModuleNotFoundError('argcomplete')\n")
+def test_missing_library(project):
+    """Without the library, which is an extra, nothing is offered and nothing is printed."""
+    (project / "lacking").mkdir()
+    (project / "lacking" / "argcomplete.py").write_text("raise ModuleNotFoundError('argcomplete')\n")
 
-    assert offered("promptkit render rev", shelf, PYTHONPATH=str(shelf / "lacking")) == []
+    assert complete("promptkit render rev", project, PYTHONPATH=str(project / "lacking")) == []
 
 
-def test_bash_completes(shelf):
-    """
-    A real bash with argcomplete's own function, as the page says to register it, offers the prompt.
-    """
+def test_bash(project):
+    """Bash offers the prompt through argcomplete's function, registered as the documentation describes."""
     script = """
         eval "$(register-python-argcomplete promptkit)"
         COMP_LINE="promptkit render rev" COMP_POINT=20 COMP_TYPE=9
@@ -222,13 +208,13 @@ def test_bash_completes(shelf):
         printf '%s\\n' "${COMPREPLY[@]}"
     """
     path = os.pathsep.join([str(PROGRAM.parent), os.environ["PATH"]])
-    ran = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", script],  # noqa: S607 (wherever bash is)
-        cwd=shelf,
+        cwd=project,
         env=environment(PATH=path),
         capture_output=True,
         text=True,
         check=False,
     )
 
-    assert ran.stdout.split() == ["review"], ran.stderr
+    assert result.stdout.split() == ["review"], result.stderr

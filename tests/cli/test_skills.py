@@ -1,4 +1,4 @@
-"""Tests of what commands do with skills."""
+"""Skills on the command line: `list`, `render`, `check`, `diff`, `export` and `install`."""
 
 import json
 import subprocess
@@ -34,7 +34,7 @@ FOLDER = "---\nname: notes\ndescription: Write notes.\n---\nWrite them.\n"
 
 @pytest.fixture
 def project(recipes, tmp_path, monkeypatch):
-    """A folder of recipes with two skills, in the current folder."""
+    """Recipes with two skills, in the current folder."""
     monkeypatch.chdir(tmp_path)
     folder = recipes(review=REVIEW)
     (folder / "skills" / "notes").mkdir(parents=True)
@@ -51,8 +51,8 @@ def home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
-def files(folder):
-    """The files in a folder, without the note."""
+def read_files(folder):
+    """Return the files in a folder without promptkit's own note."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -62,9 +62,7 @@ def files(folder):
 
 class TestList:
     def test_text(self, project, capsys):
-        """
-        Each skill with its URI, its description and its files.
-        """
+        """`list` prints each skill with its URI, its description and its files."""
         assert main(["list", "recipes"]) == 0
 
         assert capsys.readouterr().out.splitlines()[-4:] == [
@@ -75,20 +73,16 @@ class TestList:
         ]
 
     def test_json(self, project, capsys):
-        """
-        As clients receive it; without skills there is no such list.
-        """
+        """`list --json` prints skills as clients receive them."""
         assert main(["list", "recipes", "--json"]) == 0
         listed = json.loads(capsys.readouterr().out)
-        assert [one["uri"] for one in listed["skills"]] == [
+        assert [skill["uri"] for skill in listed["skills"]] == [
             "skill://code-review/SKILL.md",
             "skill://notes/SKILL.md",
         ]
 
     def test_without_skills(self, recipes, capsys):
-        """
-        Nothing is said of them.
-        """
+        """Without skills, the JSON has no such list."""
         assert main(["list", str(recipes(one=REVIEW.partition("@skill")[0])), "--json"]) == 0
         assert "skills" not in json.loads(capsys.readouterr().out)
 
@@ -96,74 +90,58 @@ class TestList:
 class TestRender:
     @pytest.mark.parametrize("name", ["notes", "skill://notes/SKILL.md"])
     def test_by_name_and_by_uri(self, project, capsys, name):
-        """
-        The file as it is served.
-        """
+        """A skill can be rendered by its name or its URI."""
         assert main(["render", "recipes", name]) == 0
         assert FOLDER in capsys.readouterr().out
 
-    def test_a_file(self, project, capsys):
-        """
-        By its URI.
-        """
+    def test_file_of_a_skill(self, project, capsys):
+        """A file of a skill is rendered by its URI."""
         assert main(["render", "recipes", "skill://code-review/references/words.md"]) == 0
         assert "What words mean." in capsys.readouterr().out
 
-    @pytest.mark.parametrize("more", [["--case", "x"], ["--cases"], ["a=b"]])
-    def test_what_a_skill_has_not(self, project, capsys, more):
-        """
-        Neither cases nor arguments.
-        """
+    @pytest.mark.parametrize("words", [["--case", "x"], ["--cases"], ["a=b"]])
+    def test_unsupported_options(self, project, capsys, words):
+        """A skill has no cases and takes no arguments."""
         with pytest.raises(SystemExit):
-            main(["render", "recipes", "notes", *more])
+            main(["render", "recipes", "notes", *words])
         assert "is a skill, which takes no arguments and has no cases" in capsys.readouterr().err
 
-    def test_one_that_is_broken(self, project, capsys):
-        """
-        Its faults are printed.
-        """
+    def test_broken_skill(self, project, capsys):
+        """The diagnostics of a broken skill are printed."""
         (project / "skills" / "notes" / "SKILL.md").write_text(FOLDER.replace("Write notes.", "''"))
 
         assert main(["render", "recipes", "notes"]) == 1
         assert "PK601" in capsys.readouterr().err
 
-    def test_one_that_does_not_exist(self, project, capsys):
-        """
-        The nearest name is proposed.
-        """
+    def test_unknown_skill(self, project, capsys):
+        """The nearest name is suggested."""
         assert main(["render", "recipes", "code-reviews"]) == 2
         assert "'code-review'" in capsys.readouterr().err
 
 
 class TestCheck:
-    def test_the_summary_counts_them(self, project, capsys):
-        """
-        Beside prompts and resources.
-        """
+    def test_summary(self, project, capsys):
+        """The summary counts skills with prompts and resources."""
         assert main(["check", "recipes"]) == 0
         assert capsys.readouterr().out == "1 prompt and 2 skills can be served\n"
 
     @pytest.mark.parametrize(
-        "changing",
+        "expression",
         ["' '.join({'a', 'b', 'c', 'd', 'e'})", "str(datetime.date.today())", "str(time.time() // 3600)"],
     )
-    def test_one_that_differs_from_start_to_start(self, recipes, capsys, changing):
-        """
-        It is an error, with the part that differs.
-        """
-        source = f"@skill(description='x')\ndef a():\n    return 'First.\\n' + {changing}\n"
+    def test_unstable_skill(self, recipes, capsys, expression):
+        """A skill that differs between starts is an error, which shows the differing part."""
+        source = f"@skill(description='x')\ndef a():\n    return 'First.\\n' + {expression}\n"
         folder = recipes(a=f"import datetime, time\nfrom promptkit import skill\n{source}")
 
         assert main(["check", str(folder)]) == 1
 
-        said = capsys.readouterr().out
-        assert "PK605: skill 'a': 'SKILL.md' changes from one start to the next:" in said
-        assert "First." not in said
+        output = capsys.readouterr().out
+        assert "PK605: skill 'a': 'SKILL.md' changes from one start to the next:" in output
+        assert "First." not in output
 
     def test_lints(self, recipes, capsys):
-        """
-        References that lead nowhere, files that nothing names, long texts, and names that differ in prefix.
-        """
+        """Broken references, unused files, long texts and names that differ only in prefix are reported."""
         folder = recipes(
             a="""
             from promptkit import skill
@@ -186,9 +164,9 @@ class TestCheck:
 
         assert main(["check", str(folder)]) == 1
 
-        said = capsys.readouterr().out
-        found = sorted(line.split(": ", 2)[1:] for line in said.splitlines() if " PK" in line)
-        assert found == [
+        output = capsys.readouterr().out
+        diagnostics = sorted(line.split(": ", 2)[1:] for line in output.splitlines() if " PK" in line)
+        assert diagnostics == [
             ["error PK606", "skill 'one': it refers to 'missing.md', which it does not have"],
             ["error PK606", "skill 'one': it refers to 'scripts/no.py', which it does not have"],
             ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 758 tokens"],
@@ -198,14 +176,12 @@ class TestCheck:
 
 
 class TestDiff:
-    def test_which_approvals_are_lost(self, project, tmp_path, capsys):
-        """
-        By skill and file; what clients see as resources is not said twice.
-        """
+    def test_changed_skills(self, project, tmp_path, capsys):
+        """Changed files of a skill are reported once, and not again as resources."""
 
         def git(*arguments):
-            who = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.com")
-            subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)  # noqa: S607
+            author = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.com")
+            subprocess.run(["git", *author, *arguments], cwd=tmp_path, check=True, capture_output=True)  # noqa: S607
 
         git("init")
         git("add", ".")
@@ -217,46 +193,47 @@ class TestDiff:
 
         assert main(["diff", "HEAD", "--target", "recipes"]) == 0
 
-        said = capsys.readouterr().out
-        words = "references/words.md has changed, so hosts ask for approval of the skill again"
-        assert f"harmless: skill 'skill://code-review/SKILL.md': {words}\n" in said
-        assert "    -What words mean.\n    +What our words mean.\n" in said
-        assert "harmless: skill 'skill://more/SKILL.md': is new\n" in said
-        assert "2 harmless changes since HEAD" in said
+        output = capsys.readouterr().out
+        message = "references/words.md has changed, so hosts ask for approval of the skill again"
+        assert f"harmless: skill 'skill://code-review/SKILL.md': {message}\n" in output
+        assert "    -What words mean.\n    +What our words mean.\n" in output
+        assert "harmless: skill 'skill://more/SKILL.md': is new\n" in output
+        assert "2 harmless changes since HEAD" in output
 
 
 class TestExport:
     @pytest.fixture
     def project(self, project):
-        """The same, without a prompt."""
+        """The same recipes without a prompt."""
         file = project / "review.py"
-        head, _, rest = REVIEW.partition("@prompt")
-        file.write_text(f"{head}@skill{rest.partition('@skill')[2]}")
+        head, _, tail = REVIEW.partition("@prompt")
+        file.write_text(f"{head}@skill{tail.partition('@skill')[2]}")
         return project
 
-    def test_what_is_written_is_what_is_served(self, project, tmp_path, capsys):
-        """
-        Byte for byte, and nothing else; a second time nothing changes.
-        """
-        for said in ("out has 2 skills of these recipes: code-review, notes\n", "out: nothing to change\n"):
+    def test_exported_files(self, project, tmp_path, capsys):
+        """Exported files equal the served ones, and a second export changes nothing."""
+        for message in (
+            "out has 2 skills of these recipes: code-review, notes\n",
+            "out: nothing to change\n",
+        ):
             assert main(["export", "skills", "out", "--target", "recipes"]) == 0
-            assert capsys.readouterr().out == said
+            assert capsys.readouterr().out == message
 
-        found = files(tmp_path / "out")
-        assert sorted(found) == [
+        exported = read_files(tmp_path / "out")
+        assert sorted(exported) == [
             *("code-review/SKILL.md", "code-review/logo.bin", "code-review/references/words.md"),
             "notes/SKILL.md",
         ]
-        assert found["notes/SKILL.md"] == FOLDER.encode()
-        assert found["code-review/logo.bin"] == b"\xff"
+        assert exported["notes/SKILL.md"] == FOLDER.encode()
+        assert exported["code-review/logo.bin"] == b"\xff"
         client = Client("recipes")
         served = {name: client.read_skill(name).files for name in ("code-review", "notes")}
-        assert found == {f"{name}/{path}": data for name, one in served.items() for path, data in one.items()}
+        assert exported == {
+            f"{name}/{path}": data for name, skill in served.items() for path, data in skill.items()
+        }
 
-    def test_what_is_gone_is_removed(self, project, tmp_path):
-        """
-        Files, and skills, that were written before.
-        """
+    def test_removed_files(self, project, tmp_path):
+        """Files and skills that no longer exist are removed from an earlier export."""
         assert main(["export", "skills", "out", "--target", "recipes"]) == 0
         (project / "skills" / "notes" / "SKILL.md").unlink()
         file = project / "review.py"
@@ -264,57 +241,49 @@ class TestExport:
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 0
 
-        assert sorted(files(tmp_path / "out")) == ["code-review/SKILL.md", "code-review/logo.bin"]
+        assert sorted(read_files(tmp_path / "out")) == ["code-review/SKILL.md", "code-review/logo.bin"]
         assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [EXPORTED, "code-review"]
 
     @pytest.mark.parametrize("path", ["notes/SKILL.md", "notes/other.md", "code-review/references/words.md"])
-    def test_what_it_did_not_write_stays(self, project, tmp_path, capsys, path):
-        """
-        It refuses, and writes nothing at all.
-        """
-        place = tmp_path / "out" / path
-        place.parent.mkdir(parents=True)
-        place.write_text("mine")
+    def test_existing_files_are_kept(self, project, tmp_path, capsys, path):
+        """With a file of the user in the way, the export fails and writes nothing."""
+        file = tmp_path / "out" / path
+        file.parent.mkdir(parents=True)
+        file.write_text("mine")
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 1
 
-        assert f"{place.relative_to(tmp_path)} was not written by promptkit" in capsys.readouterr().err
-        assert files(tmp_path / "out") == {path: b"mine"}
+        assert f"{file.relative_to(tmp_path)} was not written by promptkit" in capsys.readouterr().err
+        assert read_files(tmp_path / "out") == {path: b"mine"}
 
-    def test_what_was_changed_since_stays(self, project, tmp_path, capsys):
-        """
-        An edit of what was written is somebody's work.
-        """
+    def test_edited_file_is_kept(self, project, tmp_path, capsys):
+        """A file that was edited after the export is not removed."""
         assert main(["export", "skills", "out", "--target", "recipes"]) == 0
-        place = tmp_path / "out" / "notes" / "SKILL.md"
-        place.write_text("mine")
+        file = tmp_path / "out" / "notes" / "SKILL.md"
+        file.write_text("mine")
         (project / "skills" / "notes" / "SKILL.md").unlink()
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 1
 
         assert "was changed since it was written: move it away" in capsys.readouterr().err
-        assert place.read_text() == "mine"
+        assert file.read_text() == "mine"
 
     @pytest.mark.parametrize("link", ["notes", "notes/SKILL.md", "notes/deep"])
     def test_links_are_not_followed(self, project, tmp_path, capsys, link):
-        """
-        What they lead to is not touched.
-        """
+        """The target of a link is not touched."""
         outside = tmp_path / "outside"
         outside.mkdir()
-        place = tmp_path / "out" / link
-        place.parent.mkdir(parents=True)
-        place.symlink_to(outside)
+        path = tmp_path / "out" / link
+        path.parent.mkdir(parents=True)
+        path.symlink_to(outside)
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 1
 
         assert "was not written by promptkit" in capsys.readouterr().err
         assert list(outside.iterdir()) == []
 
-    def test_programs_can_be_started(self, project, tmp_path):
-        """
-        A file that names its interpreter.
-        """
+    def test_scripts_are_executable(self, project, tmp_path):
+        """A file with a shebang is executable."""
         (project / "skills" / "notes" / "run.sh").write_text("#!/bin/sh\n")
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 0
@@ -322,10 +291,8 @@ class TestExport:
         assert (tmp_path / "out" / "notes" / "run.sh").stat().st_mode & 0o100
         assert not (tmp_path / "out" / "notes" / "SKILL.md").stat().st_mode & 0o100
 
-    def test_what_programs_leave_is_no_conflict(self, project, tmp_path):
-        """
-        Bytecode, and what file managers write.
-        """
+    def test_generated_files_are_no_conflict(self, project, tmp_path):
+        """Bytecode and files of file managers do not prevent an export."""
         assert main(["export", "skills", "out", "--target", "recipes"]) == 0
         (tmp_path / "out" / "notes" / ".DS_Store").touch()
         (tmp_path / "out" / "notes" / "__pycache__").mkdir()
@@ -335,18 +302,14 @@ class TestExport:
         assert main(["export", "skills", "out", "--target", "recipes"]) == 0
         assert (tmp_path / "out" / "notes" / "more.md").exists()
 
-    def test_never_into_the_recipes(self, project, capsys):
-        """
-        They would be served twice.
-        """
+    def test_export_into_the_recipes(self, project, capsys):
+        """An export into the recipes is rejected, because its skills would be served twice."""
         with pytest.raises(SystemExit):
             main(["export", "skills", "recipes/out", "--target", "recipes"])
         assert "is in the recipes" in capsys.readouterr().err
 
-    def test_what_was_interrupted_goes_on(self, project, tmp_path, monkeypatch):
-        """
-        Whatever was written, and not noted yet, is what would be written again.
-        """
+    def test_interrupted_export(self, project, tmp_path, monkeypatch):
+        """An export can be repeated after an interruption."""
         file = project / "skills" / "notes" / "SKILL.md"
         for text in (FOLDER, f"{FOLDER}More.\n"):
             file.write_text(text)
@@ -356,36 +319,30 @@ class TestExport:
                     main(["export", "skills", "out", "--target", "recipes"])
 
             assert main(["export", "skills", "out", "--target", "recipes"]) == 0
-            assert files(tmp_path / "out")["notes/SKILL.md"] == text.encode()
+            assert read_files(tmp_path / "out")["notes/SKILL.md"] == text.encode()
 
-    def test_a_file_that_becomes_a_folder(self, project, tmp_path):
-        """
-        What goes makes room for what comes.
-        """
-        place = project / "skills" / "notes" / "more.md"
-        place.write_text("x")
+    def test_file_becomes_a_folder(self, project, tmp_path):
+        """A file that was replaced by a folder is exported again."""
+        path = project / "skills" / "notes" / "more.md"
+        path.write_text("x")
         assert main(["export", "skills", "out", "--target", "recipes"]) == 0
-        place.unlink()
-        place.mkdir()
-        (place / "x.md").write_text("y")
+        path.unlink()
+        path.mkdir()
+        (path / "x.md").write_text("y")
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 0
-        assert files(tmp_path / "out")["notes/more.md/x.md"] == b"y"
+        assert read_files(tmp_path / "out")["notes/more.md/x.md"] == b"y"
 
-    def test_a_file_in_place_of_a_skill(self, project, tmp_path, capsys):
-        """
-        It stays.
-        """
+    def test_file_in_place_of_a_skill(self, project, tmp_path, capsys):
+        """A file in place of a skill's folder is kept."""
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "notes").write_text("mine")
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 1
         assert "was not written by promptkit" in capsys.readouterr().err
 
-    def test_two_of_one_name(self, recipes, capsys, tmp_path, monkeypatch):
-        """
-        Their folders would be one.
-        """
+    def test_duplicate_names(self, recipes, capsys, tmp_path, monkeypatch):
+        """Two skills of the same name cannot be exported, because they would share a folder."""
         monkeypatch.chdir(tmp_path)
         source = "from promptkit import skill\n"
         for prefix in ("a", "b"):
@@ -400,9 +357,7 @@ class TestExport:
 
 class TestInstall:
     def test_without_skills(self, recipes, capsys, tmp_path, monkeypatch):
-        """
-        Recipes without skills are refused.
-        """
+        """Recipes without skills are rejected."""
         monkeypatch.chdir(tmp_path)
         recipes(one=REVIEW.partition("@skill")[0])
 
@@ -422,63 +377,53 @@ class TestInstall:
             ("vscode", "project", ".github/skills"),
         ],
     )
-    def test_where_agents_look(self, project, home, tmp_path, capsys, client, scope, folder):  # noqa: PLR0917
-        """
-        And uninstall takes back exactly that.
-        """
-        place = tmp_path / folder
-        place.mkdir(parents=True)
-        (place / "own").mkdir()
-        (place / "own" / "SKILL.md").write_text("mine")
+    def test_client_folders(self, project, home, tmp_path, capsys, client, scope, folder):  # noqa: PLR0917
+        """Skills are installed into the client's folder, and uninstalling removes exactly those."""
+        skills = tmp_path / folder
+        skills.mkdir(parents=True)
+        (skills / "own").mkdir()
+        (skills / "own" / "SKILL.md").write_text("mine")
 
         assert main(["install", client, "recipes", "--skills", "--scope", scope]) == 0
         assert "has 2 skills of these recipes: code-review, notes" in capsys.readouterr().out
-        assert sorted(files(place)) == [
+        assert sorted(read_files(skills)) == [
             *("code-review/SKILL.md", "code-review/logo.bin", "code-review/references/words.md"),
             *("notes/SKILL.md", "own/SKILL.md"),
         ]
 
         assert main(["uninstall", client, "recipes", "--skills", "--scope", scope]) == 0
-        assert files(place) == {"own/SKILL.md": b"mine"}
-        assert [path.name for path in place.iterdir()] == ["own"]
+        assert read_files(skills) == {"own/SKILL.md": b"mine"}
+        assert [path.name for path in skills.iterdir()] == ["own"]
 
-    def test_a_dry_run(self, project, home, tmp_path, capsys):
-        """
-        It says what it would write, and writes nothing.
-        """
+    def test_dry_run(self, project, home, tmp_path, capsys):
+        """A dry run prints the files without writing them."""
         assert main(["install", "codex", "recipes", "--skills", "--dry-run"]) == 0
 
         assert f"would write {home}/.agents/skills/notes/SKILL.md" in capsys.readouterr().out
         assert not home.exists()
 
     def test_json(self, project, home, capsys):
-        """
-        For programs.
-        """
+        """The JSON has the skills and whether they changed."""
         assert main(["install", "codex", "recipes", "--skills", "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert (found["skills"], found["changed"]) == (["code-review", "notes"], True)
+        report = json.loads(capsys.readouterr().out)
+        assert (report["skills"], report["changed"]) == (["code-review", "notes"], True)
         assert main(["install", "codex", "recipes", "--skills", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["changed"] is False
 
     def test_skills_of_two_projects(self, project, home, tmp_path, capsys, recipes):
-        """
-        Each takes back its own, and none overwrites the other's.
-        """
+        """A project's installation neither overwrites nor removes the skills of another project."""
         source = "from promptkit import skill\n@skill(description='x')\ndef notes(): return 'x'\n"
-        other = recipes("others", one=source)
+        second = recipes("others", one=source)
         assert main(["install", "codex", "recipes", "--skills"]) == 0
 
-        assert main(["install", "codex", str(other), "--skills"]) == 1
+        assert main(["install", "codex", str(second), "--skills"]) == 1
 
         assert "was written from" in capsys.readouterr().err
-        assert main(["uninstall", "codex", str(other), "--skills"]) == 0
-        assert "notes/SKILL.md" in files(home / ".agents" / "skills")
+        assert main(["uninstall", "codex", str(second), "--skills"]) == 0
+        assert "notes/SKILL.md" in read_files(home / ".agents" / "skills")
 
-    def test_a_project_that_was_moved(self, project, home, tmp_path, capsys):
-        """
-        Its skills are still its own; so they are for others who have the project elsewhere.
-        """
+    def test_moved_project(self, project, home, tmp_path, capsys):
+        """A moved project still owns its skills, and the note in the project has no absolute path."""
         for scope in ("user", "project"):
             assert main(["install", "codex", "recipes", "--skills", "--scope", scope]) == 0
         project.rename(tmp_path / "moved")
@@ -486,35 +431,31 @@ class TestInstall:
         file.write_text(file.read_text() + "More.\n")
 
         assert main(["install", "codex", "moved", "--skills"]) == 0
-        assert b"More." in files(home / ".agents" / "skills")["notes/SKILL.md"]
+        assert b"More." in read_files(home / ".agents" / "skills")["notes/SKILL.md"]
         assert str(tmp_path) not in (tmp_path / ".agents" / "skills" / NOTE).read_text()
 
-    def test_clients_without_folders(self, project, home, capsys):
-        """
-        The others are named.
-        """
+    def test_client_without_skills(self, project, home, capsys):
+        """The error lists the clients that read skills from folders."""
         with pytest.raises(SystemExit):
             main(["install", "claude-desktop", "recipes", "--skills"])
         assert "reads no skills from folders; these do: claude-code" in capsys.readouterr().err
 
 
-def test_a_new_skill(tmp_path, monkeypatch, capsys):
-    """
-    It passes its own test, and check.
-    """
+def test_new_skill(tmp_path, monkeypatch, capsys):
+    """A skill from `new --skill` passes its own test and `check`."""
     monkeypatch.chdir(tmp_path)
 
     assert main(["new", "--skill", "here"]) == 0
 
-    said = capsys.readouterr().out
-    assert "render review-changes" in said
-    assert "--skills" in said
+    output = capsys.readouterr().out
+    assert "render review-changes" in output
+    assert "--skills" in output
     for command in (["promptkit", "check"], ["pytest", "-q", "-p", "no:cacheprovider"]):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", *command],
             cwd=tmp_path / "here",
             capture_output=True,
             check=False,
             text=True,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert result.returncode == 0, result.stdout + result.stderr

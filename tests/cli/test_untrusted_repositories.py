@@ -1,4 +1,4 @@
-"""Every command in a repository of someone else: nothing outside of it is read, written or removed."""
+"""Every command in a repository of an unknown author: nothing outside of it is read, written or removed."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ BATCH_FILES = [
     f"batch/{name}" for name in (".promptkit-batch.json", "requests-00001.jsonl", "rejected.jsonl")
 ]
 
-#: By name: the command line, and the places in the repository that the command reads or writes.
+#: By name: the command line, and the paths in the repository that the command reads or writes.
 COMMANDS = {
     "batch": (BATCH, ["batch", *BATCH_FILES, "rows.csv"]),
     "batch --resume": ([*BATCH, "--resume"], ["batch", *BATCH_FILES]),
@@ -115,14 +115,12 @@ FOLLOWED = {"rows.csv", "pyproject.toml", "recipes/extra.py", "recipes/cases_rev
 
 KINDS = ["file", "nothing", "folder", "pipe", "device", "folder in place"]
 
-CASES = [(name, place, kind) for name, (_, places) in COMMANDS.items() for place in places for kind in KINDS]
+CASES = [(name, path, kind) for name, (_, places) in COMMANDS.items() for path in places for kind in KINDS]
 
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch, png):
-    """
-    A repository, with files of its user outside of it.
-    """
+    """A repository, with files of its user outside of it."""
     outside, root = tmp_path / "outside", tmp_path / "repository"
     for file in ("victim.txt", "folder/inner.md", "folder/SKILL.md", "folder/requests-00001.jsonl"):
         (outside / file).parent.mkdir(parents=True, exist_ok=True)
@@ -147,54 +145,48 @@ def repository(tmp_path, monkeypatch, png):
     return root
 
 
-def put(place: Path, kind: str, outside: Path) -> None:
-    """
-    Put something odd into the place of a file or folder.
-    """
-    if place.is_dir():
-        place.rename(place.with_name(f"{place.name}.before"))
-    place.unlink(missing_ok=True)
-    place.parent.mkdir(parents=True, exist_ok=True)
+def put(path: Path, kind: str, outside: Path) -> None:
+    """Put something odd in place of a file or folder."""
+    if path.is_dir():
+        path.rename(path.with_name(f"{path.name}.before"))
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "pipe":
-        os.mkfifo(place)
+        os.mkfifo(path)
     elif kind == "folder in place":
-        (place / "inner").mkdir(parents=True)
+        (path / "inner").mkdir(parents=True)
     else:
         targets = {"file": "victim.txt", "nothing": "missing.txt", "folder": "folder"}
-        place.symlink_to("/dev/zero" if kind == "device" else outside / targets[kind])
+        path.symlink_to("/dev/zero" if kind == "device" else outside / targets[kind])
 
 
 def content_of(root: Path) -> dict[str, bytes | None]:
-    """
-    The content of all files below a folder, those in wheels too.
-    """
-    found: dict[str, bytes | None] = {}
+    """Return the content of all files below a folder, including files in wheels."""
+    contents: dict[str, bytes | None] = {}
     for above, folders, names in os.walk(root):
         for name in (*folders, *names):
             path = Path(above, name)
             is_file = stat.S_ISREG(path.lstat().st_mode)
-            found[str(path)] = path.read_bytes() if is_file else None
+            contents[str(path)] = path.read_bytes() if is_file else None
             if is_file and zipfile.is_zipfile(path):
                 with zipfile.ZipFile(path) as wheel:
-                    found |= {f"{path}/{one}": wheel.read(one) for one in wheel.namelist()}
-    return found
+                    contents |= {f"{path}/{name}": wheel.read(name) for name in wheel.namelist()}
+    return contents
 
 
 def run(argv: list[str]) -> int:
-    """
-    The exit code of a command.
-    """
+    """Run a command and return its exit code."""
     try:
         return main(argv)
-    except SystemExit as end:
-        return int(end.code or 0)
+    except SystemExit as exit:
+        return int(exit.code or 0)
 
 
-@pytest.mark.parametrize(("name", "place", "kind"), CASES, ids=[" | ".join(case) for case in CASES])
-def test_nothing_leads_out_of_a_repository(name, place, kind, repository, capfd):
+@pytest.mark.parametrize(("name", "path", "kind"), CASES, ids=[" | ".join(case) for case in CASES])
+def test_commands_stay_within_the_repository(name, path, kind, repository, capfd):
     """
-    Whatever is in the place of a file or folder, files outside stay as they are and are copied nowhere,
-    nothing hangs, and a refusal is one line.
+    Whatever replaces a file or folder, files outside are neither changed nor copied, nothing hangs, and an
+    error is short.
     """
     outside = repository.parent / "outside"
     if name == "diff":
@@ -202,12 +194,12 @@ def test_nothing_leads_out_of_a_repository(name, place, kind, repository, capfd)
         for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "all"]):
             subprocess.run([*git, *words], check=True)
     argv, _ = COMMANDS[name]
-    if place.startswith("batch/") or "resume" in name:
-        run([one for one in argv if one != "--resume"])  # what is replaced is ours
-    if name.startswith(("uninstall", "export")) and place not in ("out", ".claude", ".cursor"):
-        run([one.replace("uninstall", "install") for one in argv if one != "--remove"])
+    if path.startswith("batch/") or "resume" in name:
+        run([word for word in argv if word != "--resume"])  # replace files of our own
+    if name.startswith(("uninstall", "export")) and path not in ("out", ".claude", ".cursor"):
+        run([word.replace("uninstall", "install") for word in argv if word != "--remove"])
     before = content_of(outside)
-    put(repository / place, kind, outside)
+    put(repository / path, kind, outside)
     capfd.readouterr()
 
     code = run(argv)
@@ -216,7 +208,7 @@ def test_nothing_leads_out_of_a_repository(name, place, kind, repository, capfd)
     assert content_of(outside) == before
     assert "Traceback" not in err
     assert code in (0, 1, 2), (out, err)
-    if place not in FOLLOWED:
+    if path not in FOLLOWED:
         copied = [file for file, data in content_of(repository).items() if data and PRECIOUS.encode() in data]
         assert (copied, PRECIOUS in out + err) == ([], False)
     if code:
@@ -224,14 +216,12 @@ def test_nothing_leads_out_of_a_repository(name, place, kind, repository, capfd)
         is_install = argv[0] in ("install", "uninstall")  # the entry to write by hand follows
         assert is_install or len(err.splitlines()) <= 3, err
     if kind == "pipe":
-        assert stat.S_ISFIFO((repository / place).lstat().st_mode)
+        assert stat.S_ISFIFO((repository / path).lstat().st_mode)
 
 
-def test_every_command_is_tried():
-    """
-    A command that is added is tried here, too, unless it touches no file of a repository by itself.
-    """
-    from promptkit.cli.command_options import COMMANDS as ALL
+def test_every_command_is_covered():
+    """Every command is tested here, except those that do not touch a file of a repository."""
+    from promptkit.cli.command_options import COMMANDS as OPTIONS_BY_COMMAND
 
-    tried = {argv[0] for argv, _ in COMMANDS.values()}
-    assert {*ALL} - tried <= {"serve", "dev"}
+    tested = {argv[0] for argv, _ in COMMANDS.values()}
+    assert {*OPTIONS_BY_COMMAND} - tested <= {"serve", "dev"}

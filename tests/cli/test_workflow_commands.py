@@ -1,4 +1,4 @@
-"""Text of others in the log of a job on GitHub, whose runner obeys commands."""
+"""Foreign text in the log of a GitHub job, whose runner executes workflow commands."""
 
 import json
 import re
@@ -45,49 +45,43 @@ HARMLESS = [
 ]
 
 
-def obeyed(text):
-    """The lines that the runner takes for commands: as its ``ActionCommand`` does, and more generously."""
+def commands_in(text):
+    """
+    Return the lines that the runner would treat as commands, with a broader pattern than its `ActionCommand`.
+    """
     lines = re.split(r"[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", re.sub(r"\x1b\[[0-9;]*m", "", text))
     return [line for line in lines if re.match(r"[^\w!-@\[-`{-~]*::.*::", line) or "##[" in line]
 
 
 @pytest.fixture(autouse=True)
 def workflow(monkeypatch):
-    """The variable that the runner sets."""
+    """Set the environment variable of the runner."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
 
 
 @pytest.mark.parametrize("text", COMMANDS)
-def test_a_command_is_escaped(text):
-    """
-    Whatever is in front of it, and in either syntax.
-    """
-    assert obeyed(text)
-    assert not obeyed(escape_commands(text))
+def test_command_is_escaped(text):
+    """A command is escaped in either syntax, whatever precedes it."""
+    assert commands_in(text)
+    assert not commands_in(escape_commands(text))
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_other_text_stays(text):
-    """
-    Other colons and brackets are not escaped.
-    """
+def test_other_text_is_unchanged(text):
+    """Other colons and brackets are not escaped."""
     assert escape_commands(text) == text
 
 
 @given(st.lists(st.sampled_from([*":#[]ax \t\r\n\x1b\u2028\u200d-", "::", "##[", "\x1b[1m"])).map("".join))
 def test_any_text(text):
-    """
-    A law: no text has a command after it was escaped, and text without one stays.
-    """
-    assert not obeyed(escape_commands(text))
-    if not obeyed(text):
+    """Escaped text contains no command, and text without one is unchanged."""
+    assert not commands_in(escape_commands(text))
+    if not commands_in(text):
         assert escape_commands(text) == text
 
 
-def test_elsewhere_text_stays(monkeypatch):
-    """
-    Outside of a workflow, these are words as others.
-    """
+def test_text_is_unchanged_outside_of_workflows(monkeypatch):
+    """Outside of a workflow nothing is escaped."""
     monkeypatch.delenv("GITHUB_ACTIONS")
 
     assert [escape_commands(text) for text in COMMANDS] == COMMANDS
@@ -96,53 +90,45 @@ def test_elsewhere_text_stays(monkeypatch):
 @pytest.mark.parametrize(
     "text", [" " * 200_000, "\x1b" * 200_000, "\x0b" * 200_000, "#" * 200_000, ":" * 200_000]
 )
-def test_time_in_proportion(text):
-    """
-    No text makes the search slow.
-    """
-    begun = time.process_time()
+def test_linear_time(text):
+    """No text slows the search down."""
+    start = time.process_time()
     escape_commands(text)
-    assert time.process_time() - begun < 1
+    assert time.process_time() - start < 1
 
 
-def sent(fill):
-    """What an output sends after it was filled."""
+def output_of(write):
+    """Return everything that an output sends."""
     stream = StringIO()
     output = Output(stream, "utf-8")
-    fill(output)
+    write(output)
     output.send()
     return stream.getvalue()
 
 
 @pytest.mark.parametrize("text", COMMANDS)
 def test_standard_output(text):
-    """
-    All text of a command but its own annotations is escaped, and JSON is the same data.
-    """
-    assert not obeyed(sent(lambda output: output.print_lines([text])))
-    assert not obeyed(sent(lambda output: output.print_content(text)))
-    printed = sent(lambda output: output.print_json({"text": text}))
-    assert not obeyed(printed)
-    assert json.loads(printed) == {"text": text}
+    """All text except a command's own annotations is escaped, and JSON has the same data."""
+    assert not commands_in(output_of(lambda output: output.print_lines([text])))
+    assert not commands_in(output_of(lambda output: output.print_content(text)))
+    output = output_of(lambda output: output.print_json({"text": text}))
+    assert not commands_in(output)
+    assert json.loads(output) == {"text": text}
 
 
 @pytest.mark.parametrize("text", COMMANDS)
-def test_an_annotation(text):
-    """
-    It is one command, whatever is in its text and its properties.
-    """
-    where = {"file": text, "line": 3, "title": text}
-    printed = sent(lambda output: print_annotation("error", text, output, where))
+def test_annotation(text):
+    """An annotation is a single command, whatever its text and properties are."""
+    properties = {"file": text, "line": 3, "title": text}
+    output = output_of(lambda output: print_annotation("error", text, output, properties))
 
-    assert re.fullmatch(r"::error file=[^\n:,]*,line=3,title=[^\n:,]*::[^\r\n]*\n", printed)
+    assert re.fullmatch(r"::error file=[^\n:,]*,line=3,title=[^\n:,]*::[^\r\n]*\n", output)
 
 
 @pytest.mark.parametrize("colour", [True, False])
 @pytest.mark.parametrize("text", COMMANDS)
 def test_standard_error(text, colour, monkeypatch, capsys):
-    """
-    Errors, lines and diagnostics are escaped alike.
-    """
+    """Errors, lines and diagnostics are escaped."""
     if colour:
         monkeypatch.setenv("FORCE_COLOR", "1")
     print_error(text)
@@ -150,21 +136,19 @@ def test_standard_error(text, colour, monkeypatch, capsys):
     stream = StringIO()
     print_diagnostics([Diagnostic(Rule.NO_PROMPTS, text, text, Location(text.replace("\0", "")))], stream)
 
-    assert not obeyed(capsys.readouterr().err)
-    assert not obeyed(stream.getvalue())
+    assert not commands_in(capsys.readouterr().err)
+    assert not commands_in(stream.getvalue())
 
 
-def test_a_file_is_written_as_it_is(tmp_path):
-    """
-    The runner reads pipes alone: what the shell sends to a file is data.
-    """
+def test_file_is_not_escaped(tmp_path):
+    """Output to a file is not escaped, because the runner only reads pipes."""
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / "a.py").write_text(
         "from promptkit import prompt\n\n@prompt\ndef a():\n    return '::add-mask::x'\n"
     )
     with (tmp_path / "out.txt").open("wb") as file:
         command("render", "a", cwd=tmp_path, stdout=file)
-    _, printed, _ = command("render", "a", cwd=tmp_path)
+    _, output, _ = command("render", "a", cwd=tmp_path)
 
     assert "\n::add-mask::x" in (tmp_path / "out.txt").read_text()
-    assert rb"\u003a:add-mask::x" in printed
+    assert rb"\u003a:add-mask::x" in output

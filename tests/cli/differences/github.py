@@ -1,4 +1,4 @@
-"""How GitHub reads Markdown: a test that foreign text in it is code alone."""
+"""GitHub's view of Markdown: asserts that foreign text appears only in code."""
 
 import re
 
@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 #: GitHub renders CommonMark with HTML, and its own extensions.
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
-#: What GitHub makes something of, in a name or a text.
+#: Names and texts that GitHub would interpret.
 FOREIGN = [
     "x</code> ![i](https://evil.example/p.png)",
     "`x` ![i](https://evil.example/p.png) `",
@@ -34,7 +34,7 @@ FOREIGN = [
     " ",
 ]
 
-#: Texts of the marks that Markdown and HTML are made of.
+#: Texts of characters with a meaning in Markdown or HTML.
 ALPHABET = st.lists(
     st.sampled_from([
         *"`~<>![]()*_#-+|&;:@\\/\"'=\n\r\t $^.1a",
@@ -46,24 +46,26 @@ ALPHABET = st.lists(
 
 
 def assert_foreign_text_is_code(markdown):
-    """Assert that a page has words of our own, and all other text in blocks, spans and elements of code."""
+    """
+    Assert that a page contains only our own words, and all other text in code blocks, spans and elements.
+    """
     for token in RENDERER.parse(markdown):
-        for one in (token, *(token.children or ())):
-            assert one.type in {
+        for node in (token, *(token.children or ())):
+            assert node.type in {
                 *("inline", "text", "code_inline", "fence", "html_block", "softbreak"),
                 *("heading_open", "heading_close", "paragraph_open", "paragraph_close"),
                 *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"),
                 *("strong_open", "strong_close"),
-            }, one
-            if one.type == "fence":
-                assert one.info == "diff"
-            elif one.type == "html_block":
-                for line in one.content.splitlines():
+            }, node
+            if node.type == "fence":
+                assert node.info == "diff"
+            elif node.type == "html_block":
+                for line in node.content.splitlines():
                     _assert_known_html(line)
-            elif one.type == "text":
-                assert re.fullmatch(r"[A-Za-z0-9 :,]*(?: are not shown: | shows them\.)?", one.content), one
+            elif node.type == "text":
+                assert re.fullmatch(r"[A-Za-z0-9 :,]*(?: are not shown: | shows them\.)?", node.content), node
 
 
 def _assert_known_html(line):
-    rest = re.sub(r"<code>(?:[^\W_]|[ …]|&#\d+;)*</code>", "<code></code>", line)
-    assert re.sub(r"<!-- promptkit diff -->|</?(?:details|summary|code)>", "", rest) == "", line
+    html = re.sub(r"<code>(?:[^\W_]|[ …]|&#\d+;)*</code>", "<code></code>", line)
+    assert re.sub(r"<!-- promptkit diff -->|</?(?:details|summary|code)>", "", html) == "", line

@@ -1,4 +1,4 @@
-"""What `promptkit diff` finds between two states of a file, and what of it breaks callers."""
+"""The changes that `promptkit diff` reports, and which of them break callers."""
 
 import time
 from itertools import count
@@ -22,29 +22,29 @@ from promptkit import Arg, Icon, PromptError, prompt, resource, skill, user
 
 
 def ask(arguments="", body="'Hello.'", options="", doc="Say hello."):
-    """A file with one prompt."""
+    """Return the source of a prompt."""
     return f"@prompt({options})\ndef ask({arguments}):\n    '''{doc}'''\n    return {body}\n"
 
 
 def read(body="'Hello.'", options="", uri="docs://a", doc="A text."):
-    """A file with one resource."""
+    """Return the source of a resource."""
     return f"@resource({uri!r}{options})\ndef text() -> str:\n    '''{doc}'''\n    return {body}\n"
 
 
 def teach(body="'Hello.'", options="", doc="How to say hello."):
-    """A file with one skill."""
+    """Return the source of a skill."""
     return f"@skill({options})\ndef hello():\n    '''{doc}'''\n    return {body}\n"
 
 
 ICON = "icons=[Icon('https://example.org/a.png')]"
 POINT = "@dataclass\nclass P:\n    x: int\n{}"
-#: Records that hold themselves, so that schemas refer to them.
+#: Recursive records, whose schemas contain references.
 TREES = "".join(
     f"@dataclass\nclass {name}:\n    below: 'list[{name}]'\n{more}" for name, more in [("P", ""), ("Q", "{}")]
 )
 EXAMPLE = "a: Annotated[str, Arg(examples=['x'])]"
 
-#: What stood there, what stands there now, and what has changed.
+#: The source before, the source after, and the kinds of the changes.
 ROWS = {
     "nothing": (ask(), ask(), []),
     "the code alone": (ask(body="'Hel' 'lo.'"), ask(), []),
@@ -193,7 +193,7 @@ ROWS = {
     "reading fails": (read(), read("''[1]"), [Kind.READING_FAILS]),
 }
 
-#: What a caller that was fine yesterday may stumble over.
+#: The kinds that break existing callers.
 BREAKING = {
     Kind.PROMPT_REMOVED,
     Kind.ARGUMENT_REMOVED,
@@ -212,9 +212,9 @@ numbers = count()
 
 @pytest.fixture
 def changes(recipes):
-    """A function that returns what has changed between two sources."""
+    """A function that returns the changes between two sources."""
 
-    def found(before, after):
+    def compare(before, after):
         def catalog(source):
             return compiler.compile(load(recipes(f"side{next(numbers)}/recipes", a=HEAD + dedent(source))))
 
@@ -223,32 +223,26 @@ def changes(recipes):
         old_side = side_of(old, examples)  # before the other module of this name is imported
         return changes_between(old_side, side_of(catalog(after), examples))
 
-    return found
+    return compare
 
 
 @pytest.mark.parametrize(("before", "after", "kinds"), ROWS.values(), ids=ROWS)
-def test_each_change_is_found(before, after, kinds, changes):
-    """
-    Each change is found, and nothing else.
-    """
+def test_changes_are_reported(before, after, kinds, changes):
+    """Every change is reported, and nothing else."""
     assert sorted(change.kind.code for change in changes(before, after)) == sorted(
         kind.code for kind in kinds
     )
 
 
-def test_the_table_has_each_kind():
-    """
-    Every kind of change stands in the table, and what breaks callers is a choice that stands here.
-    """
+def test_table_is_complete():
+    """The table contains every kind of change, and exactly the listed kinds break callers."""
     assert {kind for *_, kinds in ROWS.values() for kind in kinds} == set(Kind)
     assert {kind for kind in Kind if kind.breaking} == BREAKING
 
 
-class TestWords:
-    def test_types_are_shown_as_their_authors_write_them(self, changes):
-        """
-        As `list` shows them; as schemas if only their bounds differ.
-        """
+class TestMessages:
+    def test_types(self, changes):
+        """Types are shown as `list` shows them, and as schemas if only their bounds differ."""
         (choices,) = changes(ask("a: Literal['x', 'y']"), ask("a: Literal['x']"))
         (bounds,) = changes(ask("a: Annotated[int, Meta(ge=0)]"), ask("a: Annotated[int, Meta(ge=1)]"))
 
@@ -256,10 +250,8 @@ class TestWords:
         assert choices.diff == ["-Literal['x', 'y']", "+Literal['x']"]
         assert '-  "minimum": 0,' in bounds.diff
 
-    def test_renderings_are_shown_as_transcripts(self, changes):
-        """
-        With the lines around those that differ, and the example that they are for.
-        """
+    def test_renderings(self, changes):
+        """A changed rendering is shown with context lines and its example."""
         (change,) = changes(
             ask(EXAMPLE, "user(f'One {a}\\n\\nTwo\\n\\nThree')"),
             ask(EXAMPLE, "user(f'One {a}\\n\\nTwo\\n\\nFour')"),
@@ -268,40 +260,32 @@ class TestWords:
         assert str(change) == "prompt 'ask': renders another text for a='x'"
         assert change.diff == [" Two", " ", "-Three", "+Four"]
 
-    def test_failures_are_shown_with_their_reason(self, changes):
-        """
-        What a person is told, or the error of the author's code.
-        """
+    def test_failures(self, changes):
+        """A failure is shown with its error."""
         (change,) = changes(ask(EXAMPLE, "a"), ask(EXAMPLE, "a[1]"))
 
         assert str(change) == "prompt 'ask': fails for a='x': IndexError: string index out of range"
 
     @pytest.mark.parametrize("kind", ["prompt", "resource"])
-    def test_defaults_that_are_refused_break_nobody(self, kind, changes):
-        """
-        Nobody has asked for them; what is said in place of them is shown.
-        """
+    def test_rejected_defaults_do_not_break_callers(self, kind, changes):
+        """A prompt that rejects its defaults breaks no caller, and the reason is shown."""
         text = ask() if kind == "prompt" else read()
-        refusal = text.replace("return 'Hello.'", "raise PromptError('nothing is staged')")
-        (change,) = changes(text, refusal)
+        rejecting = text.replace("return 'Hello.'", "raise PromptError('nothing is staged')")
+        (change,) = changes(text, rejecting)
 
         assert not change.kind.breaking
         assert change.diff[-1] == "+not rendered: nothing is staged"
-        assert changes(refusal, refusal) == []
+        assert changes(rejecting, rejecting) == []
 
-    def test_what_is_no_more_to_be_sampled_breaks_nobody(self, changes):
-        """
-        It is not called for the examples that it had.
-        """
+    def test_unsampled_prompts_do_not_break_callers(self, changes):
+        """A prompt with `sample=False` is not rendered for its earlier examples."""
         (change,) = changes(ask(), ask(options="sample=False"))
 
         assert not change.kind.breaking
         assert change.diff[-1] == "+not rendered: sample=False"
 
     def test_secrets_are_hidden(self, changes):
-        """
-        In the example, and in what is said for it.
-        """
+        """Secrets are hidden in the example and in its rendering."""
         argument = "a: Annotated[str, Arg(secret=True, examples=['swordfish-9'])]"
         (change,) = changes(ask(argument, "f'One {a}'"), ask(argument, "f'Two {a}'"))
 
@@ -310,27 +294,23 @@ class TestWords:
 
 
 class TestLongTexts:
-    """The time for a diff grows with its lines, whatever they are."""
+    """The time for a diff is linear in its lines."""
 
-    def test_time_in_proportion(self):
-        """
-        A diff of pairs of lines that have changed places took quadratic time.
-        """
+    def test_linear_time(self):
+        """A diff with swapped pairs of lines takes linear time."""
 
         def seconds(count):
             old = [f"line {number}" for number in range(count)]
             new = [old[number ^ 1] for number in range(count)]
             change = Difference(Kind.RENDERING, "p", "x", "\n".join(old), "\n".join(new))
-            begun = time.process_time()
+            start = time.process_time()
             assert len(change.diff) > count
-            return time.process_time() - begun
+            return time.process_time() - start
 
         assert seconds(40_000) < 4 * seconds(20_000) + 0.5
 
-    def test_only_the_part_that_differs_is_compared(self):
-        """
-        Lines around it are context, and are not shown otherwise.
-        """
+    def test_common_lines_are_context(self):
+        """Only the differing lines and their context are shown."""
         old = [f"line {number}" for number in range(20_000)]
         new = [*old[:10_000], "new", *old[10_001:]]
         change = Difference(Kind.RENDERING, "p", "x", "\n".join(old), "\n".join(new))

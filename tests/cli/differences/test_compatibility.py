@@ -1,4 +1,6 @@
-"""The law that `promptkit diff` rests on: what it calls wider takes every text that was taken."""
+"""
+The property that `promptkit diff` relies on: a wider type accepts every text that the narrower one accepts.
+"""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -100,8 +102,8 @@ TYPES = [
 ]
 
 
-def taking(kind):
-    """A prompt with one argument of a type."""
+def prompt_with_argument(kind):
+    """Return a prompt with one argument of a type."""
 
     def ask(value):
         return "x"
@@ -110,44 +112,38 @@ def taking(kind):
     return prompt(ask)
 
 
-PROMPTS = [taking(kind) for kind in TYPES]
+PROMPTS = [prompt_with_argument(kind) for kind in TYPES]
 
 
 def is_wider(old, new):
-    """Whether the argument of *new* is said to take all that the one of *old* takes."""
-    before, after = (schema_of(one.compiled.arguments.ordered, places=True) for one in (old, new))
+    """Return whether the argument of *new* counts as accepting everything that *old* accepts."""
+    before, after = (schema_of(side.compiled.arguments.ordered, places=True) for side in (old, new))
     return takes_all(before["properties"]["value"], after["properties"]["value"], before, after)
 
 
 WIDER = [(old, new) for old in PROMPTS for new in PROMPTS if is_wider(old, new)]
 
 
-def test_every_type_takes_all_that_it_takes():
-    """
-    No type is narrower than itself, also if it holds itself.
-    """
-    assert all(is_wider(one, one) for one in PROMPTS)
+def test_wider_is_reflexive():
+    """No type is narrower than itself, not even a recursive one."""
+    assert all(is_wider(same, same) for same in PROMPTS)
 
 
-def test_many_pairs_are_told_apart():
-    """
-    Text takes everything, and few other types take all of another's.
-    """
+def test_number_of_wider_pairs():
+    """Text accepts everything, and few other pairs of types are comparable."""
     assert sum(new is PROMPTS[0] for _, new in WIDER) == len(TYPES)
     assert 90 < len(WIDER) < 180
 
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_what_is_wider_takes_every_text(data):
-    """
-    Whatever a client may send for the narrower type is read by the wider one, but for the empty text.
-    """
+def test_wider_type_accepts_every_text(data):
+    """Every non-empty text that is valid for the narrower type is valid for the wider one."""
     old, new = data.draw(st.sampled_from(WIDER))
-    sent = data.draw(wire_arguments(old))
-    assume("" not in sent.values())  # which means "not given", but for strings
+    arguments = data.draw(wire_arguments(old))
+    assume("" not in arguments.values())  # which means "not given", but for strings
 
-    new.compiled.arguments.read(sent)
+    new.compiled.arguments.read(arguments)
 
 
 @pytest.mark.parametrize(
@@ -162,9 +158,7 @@ def test_what_is_wider_takes_every_text(data):
         (Point, str),
     ],
 )
-def test_pairs_of_which_one_is_wider(old, new):
-    """
-    Each is wider than the other, and not the other way round.
-    """
-    assert is_wider(taking(old), taking(new))
-    assert not is_wider(taking(new), taking(old))
+def test_wider_pairs(old, new):
+    """Each second type is wider than the first one, and not vice versa."""
+    assert is_wider(prompt_with_argument(old), prompt_with_argument(new))
+    assert not is_wider(prompt_with_argument(new), prompt_with_argument(old))

@@ -1,4 +1,4 @@
-"""One side of a comparison: a process in which foreign code runs."""
+"""One side of a comparison: a process that runs foreign code."""
 
 import json
 import os
@@ -19,8 +19,8 @@ def review(code: str = "x"):
     return f"Review {code}"
 """
 
-#: Writes to every descriptor but the standard ones, and ends with code 0.
-FORGES = """
+#: Writes to every descriptor except the standard ones, and exits with 0.
+FORGED_ANSWER = """
 import os
 for descriptor in range(3, 32):
     try:
@@ -33,10 +33,8 @@ os._exit(0)
 EMPTY = {"lists": {}, "places": {}, "examples": {}, "shown": {}, "faults": []}
 
 
-def test_a_side_that_hangs_is_given_up(recipes, monkeypatch):
-    """
-    Also where it is asked for more than a pipe holds, and reads nothing of it.
-    """
+def test_side_that_hangs_times_out(recipes, monkeypatch):
+    """A hanging side times out, even if its input is more than a pipe can hold."""
     monkeypatch.setattr(sides, "_MAX_S", 1.0)
     folder = recipes(hangs="import time\ntime.sleep(60)\n")
 
@@ -48,17 +46,15 @@ def test_a_side_that_hangs_is_given_up(recipes, monkeypatch):
 
 
 @pytest.mark.parametrize("reads", ["input()", "sys.stdin.buffer.readline()", "os.read(0, 100)"])
-def test_standard_input_is_empty_for_recipes(reads, recipes):
-    """
-    A recipe cannot read the questions for its process.
-    """
+def test_standard_input_is_empty(reads, recipes):
+    """Recipes cannot read the questions for their process."""
     source = f"import os, sys\ntry:\n    assert not {reads}\nexcept EOFError:\n    pass\n{PROMPT}"
     folder = recipes(reads=source)
 
     answer = ask_side(folder.parent, [folder.name])
 
     assert answer["faults"] == []
-    assert [one["name"] for one in answer["lists"]["prompts"]] == ["review"]
+    assert [item["name"] for item in answer["lists"]["prompts"]] == ["review"]
 
 
 @pytest.mark.parametrize(
@@ -74,34 +70,28 @@ def test_standard_input_is_empty_for_recipes(reads, recipes):
         (b"", "exited with code 0 without an answer"),
     ],
 )
-def test_an_answer_that_is_forged(printed, reason, recipes):
-    """
-    The error names the side and the reason in one line.
-    """
-    folder = recipes(forges=FORGES.format(printed))
+def test_forged_answer(printed, reason, recipes):
+    """The error names the side and the reason in one line."""
+    folder = recipes(forges=FORGED_ANSWER.format(printed))
 
-    with pytest.raises(RevisionError) as caught:
+    with pytest.raises(RevisionError) as error:
         ask_side(folder.parent, [folder.name])
 
-    assert str(caught.value).startswith(f"the process that loads {folder.name!r} {reason}")
-    assert "\n" not in str(caught.value)
+    assert str(error.value).startswith(f"the process that loads {folder.name!r} {reason}")
+    assert "\n" not in str(error.value)
 
 
-def test_an_answer_that_is_too_large(recipes, monkeypatch):
-    """
-    An answer above the limit is refused, and not held in memory.
-    """
+def test_answer_that_is_too_large(recipes, monkeypatch):
+    """An answer above the limit is rejected without being held in memory."""
     monkeypatch.setattr(sides, "_MAX_BYTES", 1000)
-    folder = recipes(forges=FORGES.format(b" " * 1001))
+    folder = recipes(forges=FORGED_ANSWER.format(b" " * 1001))
 
     with pytest.raises(RevisionError, match="printed more than 1,000 bytes"):
         ask_side(folder.parent, [folder.name])
 
 
-def test_what_a_side_raises_is_one_line(recipes, monkeypatch, capfd):
-    """
-    Also where promptkit itself is broken by a recipe.
-    """
+def test_internal_error_is_one_line(recipes, monkeypatch, capfd):
+    """An error in promptkit, for example because a recipe broke it, takes one line."""
     broken = (
         "import promptkit.cli.differences.sides as s\nimport sys\nsys.modules['__main__'].side_of = None\n"
     )
@@ -126,10 +116,8 @@ def test_what_a_side_raises_is_one_line(recipes, monkeypatch, capfd):
     ids=["interrupts", "closes", "kills"],
 )
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
-def test_a_side_that_ends_itself(source, reason, recipes, capfd):
-    """
-    There is one line, and no traceback.
-    """
+def test_side_that_exits(source, reason, recipes, capfd):
+    """A process that ends early is reported in one line without a traceback."""
     folder = recipes(ends=source)
 
     with pytest.raises(RevisionError, match=reason):
@@ -138,9 +126,9 @@ def test_a_side_that_ends_itself(source, reason, recipes, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-def prompt(**more):
-    """A prompt in a list."""
-    argument = {"name": "x", "required": True, "schema": {}, "type": "str", "words": None, **more}
+def lists_with_prompt(**fields):
+    """Return lists that contain one prompt."""
+    argument = {"name": "x", "required": True, "schema": {}, "type": "str", "words": None, **fields}
     return {"lists": {"prompts": [{"name": "p", "$defs": {}, "arguments": [argument]}]}}
 
 
@@ -154,12 +142,12 @@ def prompt(**more):
         {"lists": {"prompts": [{"name": "p", "$defs": {}, "scopes": [[]]}]}},
         {"lists": {"resources": [{"name": "r"}]}},
         {"lists": {"skills": [{"uri": "skill://x/SKILL.md", "resources": [{}]}]}},
-        prompt(required="yes"),
-        prompt(schema=[]),
-        prompt(schema={"anyOf": [1]}),
-        prompt(schema={"$ref": 1}),
-        prompt(schema={"type": ["integer"]}),
-        prompt(schema={"enum": 1}),
+        lists_with_prompt(required="yes"),
+        lists_with_prompt(schema=[]),
+        lists_with_prompt(schema={"anyOf": [1]}),
+        lists_with_prompt(schema={"$ref": 1}),
+        lists_with_prompt(schema={"type": ["integer"]}),
+        lists_with_prompt(schema={"enum": 1}),
         {"places": {"prompt 'x'": ["a"]}},
         {"places": {"prompt 'x'": [1, 2]}},
         {"examples": {"prompt 'x'": [1]}},
@@ -169,10 +157,8 @@ def prompt(**more):
         {"faults": [1]},
     ],
 )
-def test_an_answer_of_another_shape_is_refused(part):
-    """
-    Later code relies on the types of an answer.
-    """
+def test_answer_of_another_structure_is_rejected(part):
+    """The types of an answer are validated, because later code relies on them."""
     with pytest.raises(AnswerError, match="is not an answer: "):
         decode_answer(json.dumps({**EMPTY, **part}), Lists)
 
@@ -180,18 +166,14 @@ def test_an_answer_of_another_shape_is_refused(part):
 @pytest.mark.parametrize(
     "part", [{"said": {"p": {"x": 1}}}, {"said": []}, {"cases": {"p": {"x": 1}}}, {"faults": None}]
 )
-def test_renderings_of_another_shape_are_refused(part):
-    """
-    Transcripts are texts, and cases are what clients send.
-    """
+def test_renderings_of_another_structure_are_rejected(part):
+    """Transcripts must be strings, and cases must be wire arguments."""
     with pytest.raises(AnswerError, match="is not an answer: "):
         decode_answer(json.dumps({"cases": {}, "said": {}, "faults": [], **part}), Renderings)
 
 
-def test_halves_of_surrogates_are_text():
-    """
-    A transcript may hold anything that Python calls a string.
-    """
+def test_lone_surrogates_are_valid():
+    """A transcript can contain every Python string."""
     data = {**EMPTY, "places": {"\ud800": ["\udcff", 1]}}
 
     assert decode_answer(json.dumps(data), Lists) == {**data, "places": {"\ud800": ["\udcff", 1]}}
@@ -211,14 +193,12 @@ def test_halves_of_surrogates_are_text():
     ],
     ids=["missing", "foreign", "itself", "circle", "many"],
 )
-def test_references_that_lead_nowhere_end(schema, definitions):
-    """
-    Schemas of a forged answer are compared in bounded time.
-    """
-    forged, honest = prompt(schema=schema), prompt(schema={"type": "integer"})
+def test_circular_references_are_bounded(schema, definitions):
+    """Forged schemas with missing or circular references are compared in bounded time."""
+    forged, honest = lists_with_prompt(schema=schema), lists_with_prompt(schema={"type": "integer"})
     forged["lists"]["prompts"][0]["$defs"] = definitions
-    sides_ = [decode_answer(json.dumps({**EMPTY, **one}), Lists) for one in (forged, honest)]
+    answers = [decode_answer(json.dumps({**EMPTY, **item}), Lists) for item in (forged, honest)]
 
-    assert changes_between(*sides_)
-    assert changes_between(*reversed(sides_))
-    assert changes_between(sides_[0], sides_[0]) is not None
+    assert changes_between(*answers)
+    assert changes_between(*reversed(answers))
+    assert changes_between(answers[0], answers[0]) is not None

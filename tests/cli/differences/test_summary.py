@@ -10,23 +10,19 @@ from tests.cli.differences.github import ALPHABET, FOREIGN, assert_foreign_text_
 
 @pytest.mark.parametrize("text", FOREIGN)
 def test_foreign_text_is_code(text):
-    """
-    Names, texts and revisions hold no Markdown and no HTML.
-    """
-    assert_foreign_text_is_code(summary(text, text))
+    """Names, texts and revisions contain no Markdown or HTML."""
+    assert_foreign_text_is_code(summarize(text, text))
 
 
 @settings(max_examples=200, deadline=None)
 @given(ALPHABET, ALPHABET)
 def test_any_foreign_text_is_code(name, text):
-    """
-    A law: no text, whatever marks it is made of, leaves the code that it is put into.
-    """
-    assert_foreign_text_is_code(summary(name, text))
+    """No combination of markup characters leaves the surrounding code."""
+    assert_foreign_text_is_code(summarize(name, text))
 
 
-def summary(name, text):
-    """Three changes, two of which have a block of code within their item."""
+def summarize(name, text):
+    """Return the summary of three changes, two of which contain a block of code."""
     changes = [
         Difference(Kind.RENDERING, name, name, "x", text),
         Difference(Kind.RENDERING, name, name, text, "x"),
@@ -35,14 +31,12 @@ def summary(name, text):
     return as_summary(changes, name)
 
 
-def test_it_is_short_enough():
-    """
-    GitHub drops a summary of more than 1 MiB; cuts are marked.
-    """
+def test_summary_is_truncated():
+    """A summary stays below GitHub's limit of 1 MiB, and cuts are marked."""
     change = Difference(Kind.RENDERING, "prompt 'a'", "renders another text", "", "\U0001f600" * 100_000)
 
-    summary_ = as_summary([change] * 100, "HEAD")
+    summary = as_summary([change] * 100, "HEAD")
 
-    assert len(summary_.encode()) < 1 << 20
-    assert "characters cut" in summary_
-    assert summary_.endswith(" more are not shown: `promptkit diff` shows them.\n")
+    assert len(summary.encode()) < 1 << 20
+    assert "characters cut" in summary
+    assert summary.endswith(" more are not shown: `promptkit diff` shows them.\n")

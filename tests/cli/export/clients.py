@@ -16,66 +16,68 @@ BLANK = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 
 
 class Claude(NamedTuple):
-    """What Claude Code makes of a command, and of what was typed."""
+    """A command as Claude Code expands it, and the typed arguments."""
 
     typed: str
     text: str
 
     @classmethod
-    def reads(cls, file, typed):
-        """Put in what was typed, in which a ``!`` begins no command any more."""
+    def expand(cls, file, typed):
+        """Insert the typed arguments, in which `!` no longer starts a command."""
         head, body = re.fullmatch(r"---\n(.*?)\n---\n\n?(.*?)\n", file.decode(), re.DOTALL).groups()
-        typed = re.sub(r"(?<!\S)!(`?)", lambda found: "\\! `" if found[1] else "\\!", typed)
+        typed = re.sub(r"(?<!\S)!(`?)", lambda match: "\\! `" if match[1] else "\\!", typed)
         typed = typed.replace("```!", "``` \\!")
         words = shlex.split(typed) if "] [" in head else []
 
-        def filled(found):
-            slashes, index, number = found.groups()
+        def substitute(match):
+            slashes, index, number = match.groups()
             if slashes in {"\\", None}:
-                return found[0][1:]
-            at = index or number
-            value = typed if at is None else words[int(at)] if int(at) < len(words) else None
-            return found[0] if value is None else f"{slashes}{value}"
+                return match[0][1:]
+            position = index or number
+            value = (
+                typed if position is None else words[int(position)] if int(position) < len(words) else None
+            )
+            return match[0] if value is None else f"{slashes}{value}"
 
         pattern = r"(\\*)\$(?:ARGUMENTS(?:\[(\d+)\])?|(\d+)(?!\w))|(?<!\\)\\\$\d"
-        return cls(typed, re.sub(pattern, filled, body))
+        return cls(typed, re.sub(pattern, substitute, body))
 
     @property
     def commands(self):
-        """What it runs, each by itself."""
+        """The commands that Claude Code runs."""
         blocks = re.findall(r"```!\s*\n?(.*?)\n?```", self.text, re.DOTALL)
         return [*blocks, *re.findall(r"(?<!\S)!`([^`]+)`", self.text)]
 
 
-def gemini_says(file, typed):
-    """What Gemini CLI makes of a frozen command."""
+def expand_gemini(file, typed):
+    """Return the text that Gemini CLI sends for a frozen command."""
     text = tomllib.loads(file.decode())["prompt"]
     assert "!{" not in text
     assert "@{" not in text
-    return replaced_all(text, "{{args}}", typed)
+    return replace_all(text, "{{args}}", typed)
 
 
-def gemini_runs(file, typed):
-    """The command that Gemini CLI gives to a shell."""
+def gemini_shell_command(file, typed):
+    """Return the command that Gemini CLI passes to a shell."""
     text = tomllib.loads(file.decode())["prompt"]
     command = re.fullmatch(r"!\{(.*)\}", text, re.DOTALL)[1]
     assert command.count("{") == command.count("}") == 2
-    return replaced_all(command, "{{args}}", quoted(typed))
+    return replace_all(command, "{{args}}", quote(typed))
 
 
-def replaced_all(text, found, replacement):
-    """As ``replaceAll`` of JavaScript, which reads some signs of the replacement."""
-    parts = text.split(found)
-    made = parts[0]
+def replace_all(text, pattern, replacement):
+    """Replace like JavaScript's `replaceAll`, which interprets `$` sequences in the replacement."""
+    parts = text.split(pattern)
+    result = parts[0]
     for number, part in enumerate(parts[1:], 1):
-        before, behind = found.join(parts[:number]), found.join(parts[number:])
-        signs = {"$": "$", "&": found, "`": before, "'": behind}
-        made += re.sub(r"\$([$&`'])", lambda sign, signs=signs: signs[sign[1]], replacement) + part
-    return made
+        before, after = pattern.join(parts[:number]), pattern.join(parts[number:])
+        signs = {"$": "$", "&": pattern, "`": before, "'": after}
+        result += re.sub(r"\$([$&`'])", lambda sign, signs=signs: signs[sign[1]], replacement) + part
+    return result
 
 
-def quoted(value):
-    """As shell-quote makes a word of a shell."""
+def quote(value):
+    """Quote a word like the package shell-quote."""
     if not value:
         return ""
     if re.search(rf'["\\{BLANK}]', value) and "'" not in value:

@@ -1,4 +1,4 @@
-"""Recipes, and what was written of them."""
+"""Fixtures with recipes and their exports."""
 
 import pytest
 
@@ -65,26 +65,26 @@ def project(recipes, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def exported(project, tmp_path, capsys):
-    """Export one prompt; return what its file holds."""
+def export(project, tmp_path, capsys):
+    """A function that exports one prompt and returns the content of its file."""
 
-    def export(form, name, *options):
+    def run(form, name, *options):
         code = main(["export", form, "out", name, *options])
-        printed = capsys.readouterr()
-        assert code == 0, printed.err
-        found = [*(tmp_path / "out").glob(f"{name}.*"), *(tmp_path / "out").glob(f"{name}/SKILL.md")]
-        (path,) = found
+        captured = capsys.readouterr()
+        assert code == 0, captured.err
+        paths = [*(tmp_path / "out").glob(f"{name}.*"), *(tmp_path / "out").glob(f"{name}/SKILL.md")]
+        (path,) = paths
         return path.read_bytes()
 
-    return export
+    return run
 
 
 @pytest.fixture
-def refused(project, capsys):
-    """Export one prompt that cannot be written; return what is said."""
+def export_error(project, capsys):
+    """A function that exports a prompt that cannot be written and returns the error."""
 
-    def export(form, name, *options):
+    def run(form, name, *options):
         assert main(["export", form, "out", name, *options]) == 1
         return capsys.readouterr().err
 
-    return export
+    return run

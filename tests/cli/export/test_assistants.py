@@ -1,4 +1,4 @@
-"""The clients themselves read what was exported; what they would send to a model is noted."""
+"""The clients themselves run the exports, and their requests to a model are recorded."""
 
 import json
 import os
@@ -11,13 +11,13 @@ from threading import Thread
 import pytest
 
 from promptkit.cli import main
-from tests.cli.export.clients import Claude, gemini_says
+from tests.cli.export.clients import Claude, expand_gemini
 from tests.clients.node_clients import PATIENT, install
 from tests.clients.test_assistants import program
 
 ASSISTANTS = Path(__file__).parents[2] / "clients" / "assistants"
 
-#: What nobody should run, or change.
+#: Text that must not be executed or changed.
 HARMLESS = [
     'it\'s "so", $(touch pwned) `touch pwned` ; touch pwned # && touch pwned | touch pwned',
     "two\nlines\n> pwned\nEOF\n",
@@ -25,10 +25,10 @@ HARMLESS = [
     "a! b",
 ]
 
-#: Ignores what a client asks for, but for noting it.
+#: The response to every request of a client.
 REFUSAL = b'{"type": "error", "error": {"type": "invalid_request_error", "message": "there is no model"}}'
 
-#: Has Codex ask what notes it.
+#: A configuration that sends Codex's requests to the recording server.
 CODEX = """
 model = "none"
 model_provider = "none"
@@ -45,19 +45,19 @@ pytestmark = [pytest.mark.installs, pytest.mark.timeout(2 * PATIENT)]
 
 @pytest.fixture(scope="session")
 def assistants(installations):
-    """Where the clients are installed."""
+    """The folder with the installed clients."""
     return install(ASSISTANTS, installations, optional=True) / "node_modules"
 
 
 @pytest.fixture
-def requests():
-    """What was sent to the address that comes first, by path."""
-    found = []
+def recording_server():
+    """The address of a server, and the requests that it has received, as paths and bodies."""
+    recorded = []
 
-    class Noting(BaseHTTPRequestHandler):
+    class Recorder(BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            found.append((self.path, json.loads(body)))
+            recorded.append((self.path, json.loads(body)))
             self.send_response(400)
             self.send_header("Content-Length", str(len(REFUSAL)))
             self.end_headers()
@@ -65,17 +65,17 @@ def requests():
 
         def log_message(self, *_): ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Noting)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Recorder)
     Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", found
+    yield f"http://127.0.0.1:{server.server_port}", recorded
     server.shutdown()
     server.server_close()
 
 
 @pytest.fixture
-def ask(assistants, requests, project, tmp_path):
-    """Type a command in a client; return what it sends to a model, as texts, and what it prints."""
-    address, found = requests
+def ask(assistants, recording_server, project, tmp_path):
+    """A function that types a command in a client and returns the texts of its requests and its output."""
+    address, recorded = recording_server
     home, programs = tmp_path / "home", tmp_path / "bin"
     (home / ".gemini").mkdir(parents=True)
     settings = {"security": {"folderTrust": {"enabled": False}, "auth": {"selectedType": "gemini-api-key"}}}
@@ -98,9 +98,9 @@ def ask(assistants, requests, project, tmp_path):
         "GEMINI_TELEMETRY_ENABLED": "false",
     }
 
-    def type_in(client, line, *options):
-        found.clear()
-        ran = subprocess.run(
+    def run(client, line, *options):
+        recorded.clear()
+        result = subprocess.run(
             [program(client, assistants), *(options or ["-p"]), line],
             cwd=tmp_path,
             env=environment,
@@ -111,68 +111,62 @@ def ask(assistants, requests, project, tmp_path):
             check=False,
         )
         assert not (tmp_path / "pwned").exists()
-        bodies = [body for _, body in found]
-        return [text for body in bodies for text in texts_of(body)], ran.stdout + ran.stderr
+        bodies = [body for _, body in recorded]
+        return [text for body in bodies for text in texts_of(body)], result.stdout + result.stderr
 
-    return type_in
+    return run
 
 
 def texts_of(body):
-    """The texts of a request to a vendor."""
+    """Return the texts of a request to a vendor."""
     for message in [*body.get("messages", ()), *body.get("contents", ()), *body.get("input", ())]:
         content = message.get("content", message.get("parts"))
-        yield from [content] if isinstance(content, str) else (one.get("text", "") for one in content)
+        yield from [content] if isinstance(content, str) else (part.get("text", "") for part in content)
 
 
 @pytest.fixture
-def written(project, tmp_path):
-    """Export prompts into the folder of a client; return what the file of the first holds."""
+def export(project, tmp_path):
+    """A function that exports prompts into a client's folder and returns the content of the first file."""
 
-    def export(client, *names_and_options):
-        form, folder, ending = {
+    def run(client, *names_and_options):
+        form, folder, suffix = {
             "claude-code": ("claude-commands", ".claude/commands", "md"),
             "gemini-cli": ("gemini-commands", ".gemini/commands", "toml"),
         }[client]
         assert main(["export", form, folder, *names_and_options]) == 0
-        return (tmp_path / folder / f"{names_and_options[0]}.{ending}").read_bytes()
+        return (tmp_path / folder / f"{names_and_options[0]}.{suffix}").read_bytes()
 
-    return export
+    return run
 
 
 @pytest.mark.parametrize(
     ("name", "typed"),
     [("explain", 'it\'s $& "so"'), ("compare", "'the sun' moon"), ("explain", "a ! !`b` $1")],
 )
-def test_claude_code_fills_in_a_frozen_command(ask, written, name, typed):
-    """
-    As its documentation says, by which the other tests are.
-    """
-    file = written("claude-code", name)
-    texts, printed = ask("claude-code", f"/{name} {typed}")
+def test_claude_code_expands_a_frozen_command(ask, export, name, typed):
+    """Claude Code expands arguments as the other tests expect."""
+    file = export("claude-code", name)
+    texts, output = ask("claude-code", f"/{name} {typed}")
 
-    assert f"{Claude.reads(file, typed).text}\n" in texts, printed
+    assert f"{Claude.expand(file, typed).text}\n" in texts, output
 
 
 @pytest.mark.parametrize("typed", HARMLESS)
-def test_claude_code_runs_a_live_command(ask, written, typed):
-    """
-    It sends what the prompt says, and runs nothing else.
-    """
-    written("claude-code", "explain", "--live")
-    texts, printed = ask("claude-code", f"/explain {typed}")
+def test_claude_code_runs_a_live_command(ask, export, typed):
+    """The prompt's text is sent, and nothing else is run."""
+    export("claude-code", "explain", "--live")
+    texts, output = ask("claude-code", f"/explain {typed}")
 
-    said = typed.strip()
-    assert f"Explain {said} to a child, for $100. {said}!\n" in texts, printed
+    stripped = typed.strip()
+    assert f"Explain {stripped} to a child, for $100. {stripped}!\n" in texts, output
 
 
-def test_claude_code_tells_arguments_apart(ask, written):
-    """
-    Some are named, before the text.
-    """
-    written("claude-code", "translate", "--live")
-    texts, printed = ask("claude-code", "/translate tone=dry Good morning, it's me")
+def test_claude_code_parses_arguments(ask, export):
+    """Named arguments come before the text."""
+    export("claude-code", "translate", "--live")
+    texts, output = ask("claude-code", "/translate tone=dry Good morning, it's me")
 
-    assert "Translate into German, in a dry tone:\n\nGood morning, it's me\n" in texts, printed
+    assert "Translate into German, in a dry tone:\n\nGood morning, it's me\n" in texts, output
 
 
 @pytest.mark.parametrize(
@@ -184,61 +178,51 @@ def test_claude_code_tells_arguments_apart(ask, written):
         ("", "'topic' is missing"),
     ],
 )
-def test_claude_code_sends_nothing_if_a_block_ends_early(ask, written, typed, reason):
-    """
-    Also for somebody who knows its last line.
-    """
-    end = written("claude-code", "explain", "--live").splitlines()[-2].decode().removesuffix(".")
-    texts, printed = ask("claude-code", f"/explain {typed.format(end=end)}")
+def test_claude_code_sends_nothing_if_a_block_ends_early(ask, export, typed, reason):
+    """Input that ends the block early is rejected, even if it contains the marker."""
+    marker = export("claude-code", "explain", "--live").splitlines()[-2].decode().removesuffix(".")
+    texts, output = ask("claude-code", f"/explain {typed.format(end=marker)}")
 
     assert texts == []
-    assert reason in printed
+    assert reason in output
 
 
-def test_gemini_cli_fills_in_a_frozen_command(ask, written):
-    """
-    As its documentation says, and JavaScript.
-    """
-    file = written("gemini-cli", "explain")
-    texts, printed = ask("gemini-cli", '/explain it\'s $& "so"')
+def test_gemini_cli_expands_a_frozen_command(ask, export):
+    """Gemini CLI expands arguments as the other tests expect."""
+    file = export("gemini-cli", "explain")
+    texts, output = ask("gemini-cli", '/explain it\'s $& "so"')
 
-    assert gemini_says(file, 'it\'s $& "so"') in texts, printed
+    assert expand_gemini(file, 'it\'s $& "so"') in texts, output
 
 
 @pytest.mark.parametrize("typed", [HARMLESS[0], HARMLESS[2], HARMLESS[3]])
-def test_gemini_cli_runs_a_live_command(ask, written, typed):
-    """
-    It sends what the prompt says, and runs nothing else.
-    """
-    written("gemini-cli", "explain", "--live")
-    texts, printed = ask("gemini-cli", f"/explain {typed}", "--approval-mode", "yolo", "-p")
+def test_gemini_cli_runs_a_live_command(ask, export, typed):
+    """The prompt's text is sent, and nothing else is run."""
+    export("gemini-cli", "explain", "--live")
+    texts, output = ask("gemini-cli", f"/explain {typed}", "--approval-mode", "yolo", "-p")
 
     expected = f"Explain {typed} to a child, for $100. {typed}!"
-    assert any(text.startswith(expected) for text in texts), (texts, printed)
+    assert any(text.startswith(expected) for text in texts), (texts, output)
 
 
-def test_gemini_cli_asks_first(ask, written):
-    """
-    What nobody allows, and cannot be asked for, is not run.
-    """
-    written("gemini-cli", "explain", "--live")
-    texts, printed = ask("gemini-cli", "/explain it")
+def test_gemini_cli_asks_for_permission(ask, export):
+    """A command without permission is not run if the user cannot be asked."""
+    export("gemini-cli", "explain", "--live")
+    texts, output = ask("gemini-cli", "/explain it")
 
     assert texts == []
-    assert "explain cannot be run. Blocked command" in printed
+    assert "explain cannot be run. Blocked command" in output
 
 
-def test_codex_uses_a_skill_that_is_asked_for(ask, project, tmp_path):
-    """
-    It tells a model of those alone that it may choose by itself.
-    """
+def test_codex_uses_a_requested_skill(ask, project, tmp_path):
+    """Codex tells the model only about skills that it may choose by itself."""
     assert main(["export", "codex", ".agents/skills", "explain"]) == 0
     options = ("exec", "--skip-git-repo-check")
-    asked, _ = ask("codex", "Use $explain for rain", *options)
-    other, _ = ask("codex", "Hello", *options)
+    requested, _ = ask("codex", "Use $explain for rain", *options)
+    unrelated, _ = ask("codex", "Hello", *options)
 
-    assert any("\nExplain {{topic}} to a child, for $100. {{topic}}!\n" in text for text in asked)
-    assert not any("Explain something: to a child." in text for text in other)
+    assert any("\nExplain {{topic}} to a child, for $100. {{topic}}!\n" in text for text in requested)
+    assert not any("Explain something: to a child." in text for text in unrelated)
 
     (tmp_path / ".agents" / "skills" / "explain" / "agents" / "openai.yaml").unlink()
     chosen, _ = ask("codex", "Hello", *options)

@@ -1,4 +1,4 @@
-"""Frozen commands: the text of a prompt with the client's own holes."""
+"""Frozen commands: the text of a prompt with the client's placeholders."""
 
 import tomllib
 
@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from promptkit import prompt
 from promptkit.exports.client_files import claude, gemini, skills
 from promptkit.exports.client_files.prompts import ExportRefusedError
-from tests.cli.export.clients import Claude, gemini_says
+from tests.cli.export.clients import Claude, expand_gemini
 
-#: Pieces of text that clients read in a way of their own, and what is near to that.
+#: Text that clients interpret, and similar text.
 PIECES = [
     *(
         "$1",
@@ -48,26 +48,26 @@ PIECES = [
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
 
 
-def made_of(*texts):
-    """A prompt with an argument between each two of the texts."""
+def make_prompt(*texts):
+    """Return a prompt with an argument between each two texts."""
     if len(texts) == 2:
 
         @prompt
         def saying(topic: str) -> str:
-            """Say it."""
+            """Repeat it."""
             return f"{texts[0]}{topic}{texts[1]}"
     else:
 
         @prompt
         def saying(topic: str, second: str) -> str:
-            """Say it."""
+            """Repeat it."""
             return f"{texts[0]}{topic}{texts[1]}{second}{texts[2]}"
 
     return saying.compiled
 
 
-def written(client, source):
-    """The file of a prompt; None if the client would read something in its text."""
+def freeze(client, source):
+    """Return the file of a prompt, or None if the client would interpret a part of its text."""
     try:
         return client.frozen(source)
     except ExportRefusedError as error:
@@ -77,53 +77,43 @@ def written(client, source):
 
 
 class TestClaude:
-    def test_an_only_argument_is_all_that_is_typed(self, exported):
-        """
-        Escapes are written where it would fill in something else.
-        """
-        assert exported("claude-commands", "explain").decode() == (
+    def test_single_argument(self, export):
+        """A single argument receives all of the typed text, and other placeholders are escaped."""
+        assert export("claude-commands", "explain").decode() == (
             '---\ndescription: "Explain something: to a child."\nargument-hint: "[topic]"\n'
             'disable-model-invocation: "true"\n---\n\n'
             "Explain $ARGUMENTS to a child, for \\$100. $ARGUMENTS!\n"
         )
 
-    def test_several_are_numbered_from_0(self, exported):
-        """
-        What is in quotes is one.
-        """
-        file = exported("claude-commands", "compare")
+    def test_several_arguments(self, export):
+        """Several arguments are numbered from 0, and quotes group words."""
+        file = export("claude-commands", "compare")
 
         assert b"Compare $ARGUMENTS[0] with $ARGUMENTS[1]." in file
-        said = Claude.reads(file, "'the sun' moon").text
-        assert said == "Compare the sun with moon.\n\nBegin with the sun."
+        text = Claude.expand(file, "'the sun' moon").text
+        assert text == "Compare the sun with moon.\n\nBegin with the sun."
 
-    def test_texts_of_a_user_are_joined(self, exported):
-        """
-        A blank line stands between two.
-        """
-        assert Claude.reads(exported("claude-commands", "greet"), "").text == "Hello.\n\nWho are you?"
+    def test_texts_are_joined(self, export):
+        """Several texts are joined by a blank line."""
+        assert Claude.expand(export("claude-commands", "greet"), "").text == "Hello.\n\nWho are you?"
 
     @given(TEXTS, TEXTS, st.sampled_from(["word", "two words", "it's", "<b>", "$HOME"]))
-    def test_a_command_says_what_its_prompt_says(self, before, behind, typed):
-        """
-        Whatever its text holds, or it is refused with the line.
-        """
-        source = made_of(f"Say {before}", f"{behind} now.")
-        if (file := written(claude, source)) is None:
+    def test_command_matches_its_prompt(self, before, after, typed):
+        """The command expands to the prompt's text, or the export is rejected."""
+        source = make_prompt(f"Say {before}", f"{after} now.")
+        if (file := freeze(claude, source)) is None:
             return
-        assert Claude.reads(file, typed).text == source.render({"topic": typed}).text
-        assert Claude.reads(file, typed).commands == []
+        assert Claude.expand(file, typed).text == source.render({"topic": typed}).text
+        assert Claude.expand(file, typed).commands == []
 
     @given(TEXTS, TEXTS)
-    def test_so_does_one_of_two_arguments(self, before, between):
-        """
-        Also where they touch.
-        """
-        source = made_of(f"Say {before}", between, " now.")
-        if (file := written(claude, source)) is None:
+    def test_command_with_two_arguments(self, before, between):
+        """Two arguments are expanded too, even if they are adjacent."""
+        source = make_prompt(f"Say {before}", between, " now.")
+        if (file := freeze(claude, source)) is None:
             return
-        said = source.render({"topic": "one", "second": "a b"}).text
-        assert Claude.reads(file, "one 'a b'").text == said
+        expected = source.render({"topic": "one", "second": "a b"}).text
+        assert Claude.expand(file, "one 'a b'").text == expected
 
     @pytest.mark.parametrize(
         ("text", "reason"),
@@ -136,56 +126,46 @@ class TestClaude:
             ("At \\", "line 1 of its text has a backslash before the place of an argument"),
         ],
     )
-    def test_what_it_would_read_is_refused(self, text, reason):
-        """
-        With the line, and what else can be done.
-        """
-        with pytest.raises(ExportRefusedError) as refused:
-            claude.frozen(made_of(text, ""))
-        assert str(refused.value).startswith(f"prompt 'saying' cannot be written: {reason}")
-        assert str(refused.value).endswith("no escape: --live writes a file that renders it each time")
+    def test_text_that_claude_code_would_interpret_is_rejected(self, text, reason):
+        """The error has the line and an alternative."""
+        with pytest.raises(ExportRefusedError) as error:
+            claude.frozen(make_prompt(text, ""))
+        assert str(error.value).startswith(f"prompt 'saying' cannot be written: {reason}")
+        assert str(error.value).endswith("no escape: --live writes a file that renders it each time")
 
-    def test_an_index_behind_the_place_of_an_argument_is_refused(self):
-        """
-        It would be that of another argument.
-        """
+    def test_index_after_an_argument_is_rejected(self):
+        """An index after an argument would select another argument."""
         with pytest.raises(ExportRefusedError, match="where Claude Code expects its number"):
-            claude.frozen(made_of("Say ", "[0]"))
+            claude.frozen(make_prompt("Say ", "[0]"))
 
 
 class TestGemini:
-    def test_it_has_one_hole(self, exported):
-        """
-        It may stand in several places.
-        """
-        file = exported("gemini-commands", "explain")
+    def test_single_placeholder(self, export):
+        """The placeholder can occur several times."""
+        file = export("gemini-commands", "explain")
 
         assert tomllib.loads(file.decode()) == {
             "description": "Explain something: to a child.",
             "prompt": "Explain {{args}} to a child, for $100. {{args}}!",
         }
 
-    def test_several_arguments_are_refused(self, refused):
-        """
-        All that is typed would be in each.
-        """
-        said = refused("gemini-commands", "compare")
+    def test_several_arguments_are_rejected(self, export_error):
+        """Several arguments are rejected, because each would receive all of the typed text."""
+        message = export_error("gemini-commands", "compare")
 
         assert (
             "Gemini CLI has one placeholder, {{args}}, for all that is typed, and it takes 'first', 'second'"
-            in said
+            in message
         )
-        assert "--live writes a file that tells them apart" in said
+        assert "--live writes a file that tells them apart" in message
 
     @given(TEXTS, TEXTS, st.sampled_from(["word", "two words", "it's", "<b>"]))
-    def test_a_command_says_what_its_prompt_says(self, before, behind, typed):
-        """
-        Whatever its text holds, or it is refused with the line.
-        """
-        source = made_of(f"Say {before}", f"{behind} now.")
-        if (file := written(gemini, source)) is None:
+    def test_command_matches_its_prompt(self, before, after, typed):
+        """The command expands to the prompt's text, or the export is rejected."""
+        source = make_prompt(f"Say {before}", f"{after} now.")
+        if (file := freeze(gemini, source)) is None:
             return
-        assert gemini_says(file, typed) == source.render({"topic": typed}).text
+        assert expand_gemini(file, typed) == source.render({"topic": typed}).text
 
     @pytest.mark.parametrize(
         ("text", "reason"),
@@ -199,21 +179,17 @@ class TestGemini:
             ("Hear me!", "line 1 of its text has '!{', after which Gemini CLI expects a command"),
         ],
     )
-    def test_what_it_would_read_is_refused(self, text, reason):
-        """
-        Also where it begins with the text, and ends with the hole.
-        """
-        with pytest.raises(ExportRefusedError) as refused:
-            gemini.frozen(made_of(text, ""))
-        assert reason in str(refused.value)
+    def test_text_that_gemini_cli_would_interpret_is_rejected(self, text, reason):
+        """The error has the line, even if the text only becomes special next to the placeholder."""
+        with pytest.raises(ExportRefusedError) as error:
+            gemini.frozen(make_prompt(text, ""))
+        assert reason in str(error.value)
 
 
 class TestSkills:
-    def test_a_model_fills_in_what_the_user_says(self, exported):
-        """
-        A mark for each argument stands in the text.
-        """
-        assert exported("skills", "explain").decode() == (
+    def test_placeholders(self, export):
+        """The model replaces a placeholder for each argument."""
+        assert export("skills", "explain").decode() == (
             '---\nname: explain\ndescription: "Explain something: to a child."\n---\n\n'
             "Replace each of these by the value that the user gives, and then follow the "
             "instructions below the line.\n\n"
@@ -221,24 +197,20 @@ class TestSkills:
             "Explain {{topic}} to a child, for $100. {{topic}}!\n"
         )
 
-    def test_an_authors_braces_are_no_mark(self):
-        """
-        A mark has more of them than the text.
-        """
-        file = skills.frozen(made_of("Write {{topic}} for ", "."))["SKILL.md"].data.decode()
+    def test_braces_in_the_text(self):
+        """Placeholders have more braces than the text."""
+        file = skills.frozen(make_prompt("Write {{topic}} for ", "."))["SKILL.md"].data.decode()
 
         assert "- `{{{topic}}}`" in file
         assert file.endswith("\nWrite {{topic}} for {{{topic}}}.\n")
 
-    def test_without_arguments_there_is_nothing_to_fill_in(self, exported):
-        """
-        It is the text alone.
-        """
+    def test_prompt_without_arguments(self, export):
+        """Without arguments the skill is the text alone."""
         expected = "---\nname: greet\ndescription: Say hello.\n---\n\nHello.\n\nWho are you?\n"
-        assert exported("skills", "greet").decode() == expected
+        assert export("skills", "greet").decode() == expected
 
 
-class TestRefusals:
+class TestErrors:
     @pytest.mark.parametrize(
         ("name", "reason"),
         [
@@ -253,11 +225,9 @@ class TestRefusals:
         ],
     )
     @pytest.mark.parametrize("form", ["claude-commands", "codex"])
-    def test_what_is_no_text_with_holes_is_refused(self, refused, form, name, reason):
-        """
-        And it is said why.
-        """
-        said = refused(form, name)
+    def test_unsupported_prompts(self, export_error, form, name, reason):
+        """A prompt that is not a text with placeholders is rejected with a reason."""
+        message = export_error(form, name)
 
-        assert f"prompt {name!r} cannot be written: {reason}" in said
-        assert "give" not in said
+        assert f"prompt {name!r} cannot be written: {reason}" in message
+        assert "give" not in message

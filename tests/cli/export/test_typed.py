@@ -1,27 +1,27 @@
-"""`promptkit render --typed`: what was typed behind a slash command."""
+"""`promptkit render --typed`: the text after a slash command."""
 
 import pytest
 
 from promptkit.cli import main
 from tests.terminal import command
 
-END = "end-of-it"
+MARKER = "end-of-it"
 
 
 @pytest.fixture
 def typed(project):
-    """Render a prompt for what was typed; return the exit code, and what is printed."""
+    """A function that renders a prompt for a typed text and returns the exit code and the output."""
 
-    def render(name, text, *options, end=f"\n{END}\n"):
-        sent = f".{text}{end}".encode()
-        code, out, err = command("render", name, "--typed", END, *options, cwd=project.parent, input=sent)
+    def render(name, text, *options, end=f"\n{MARKER}\n"):
+        stdin = f".{text}{end}".encode()
+        code, out, err = command("render", name, "--typed", MARKER, *options, cwd=project.parent, input=stdin)
         return code, (err if code else out).decode()
 
     return render
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "expected"),
     [
         ("explain", 'it\'s "so"', 'Explain it\'s "so" to a child, for $100. it\'s "so"!'),
         ("explain", "a\n\nb", "Explain a\n\nb to a child, for $100. a\n\nb!"),
@@ -37,15 +37,13 @@ def typed(project):
         ("count", " 3 ", "Count to 3."),
     ],
 )
-def test_it_is_the_text_alone(typed, name, text, said):
-    """
-    All of it is an only argument; several are words. No file is read.
-    """
-    assert typed(name, text) == (0, f"{said}\n")
+def test_typed_text(typed, name, text, expected):
+    """A single argument is the whole text, several are words, and no file is read."""
+    assert typed(name, text) == (0, f"{expected}\n")
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         (
             "compare",
@@ -55,52 +53,42 @@ def test_it_is_the_text_alone(typed, name, text, said):
         ("greet", "you", "typed values: 1, arguments for them: 0; it takes none"),
         ("compare", "it's", "the typed arguments have an unclosed quote (No closing quotation)"),
         ("explain", "", "prompt 'explain': 'topic' is missing"),
-        ("explain", f"a{END}b", "the typed arguments were changed or cut by the client"),
+        ("explain", f"a{MARKER}b", "the typed arguments were changed or cut by the client"),
     ],
 )
-def test_what_does_not_fit_is_refused(typed, name, text, said):
-    """
-    And it is said what to do.
-    """
-    code, printed = typed(name, text)
+def test_invalid_text(typed, name, text, message):
+    """The error explains what to do."""
+    code, output = typed(name, text)
 
     assert code
-    assert said in printed
+    assert message in output
 
 
-@pytest.mark.parametrize("end", ["", "\n", f"{END}\n", f"\n{END}"])
-def test_what_was_cut_is_refused(typed, end):
-    """
-    Its last line has to be there.
-    """
-    code, printed = typed("explain", "half of", end=end)
+@pytest.mark.parametrize("end", ["", "\n", f"{MARKER}\n", f"\n{MARKER}"])
+def test_truncated_text(typed, end):
+    """Without its last line, the text is rejected."""
+    code, output = typed("explain", "half of", end=end)
 
     assert code == 2
     assert (
         "the typed arguments were changed or cut by the client: omit what the client interprets itself"
-        in printed
+        in output
     )
 
 
-def test_what_is_no_text_of_a_user_is_refused(typed):
-    """
-    Or becomes a transcript.
-    """
-    code, printed = typed("debug", "x")
+def test_assistant_turn_is_rejected(typed):
+    """A prompt with an assistant turn is rejected, or printed as a transcript with `--lossy`."""
+    code, output = typed("debug", "x")
 
     assert code == 1
-    assert (
-        "cannot take it: message 2 holds Text of the assistant: a slash command is the text of a" in printed
-    )
-    assert "(--lossy replaces unsupported content by text)" in printed
+    assert "cannot take it: message 2 holds Text of the assistant: a slash command is the text of a" in output
+    assert "(--lossy replaces unsupported content by text)" in output
     assert typed("debug", "x", "--lossy") == (0, "[user]\nI see x.\n\n[assistant]\nWhat have you tried?\n")
 
 
-@pytest.mark.parametrize("more", [["topic=x"], ["--json"], ["--cases"], ["--out", "x"]])
-def test_it_takes_no_others(project, capsys, more):
-    """
-    Neither arguments nor forms.
-    """
+@pytest.mark.parametrize("words", [["topic=x"], ["--json"], ["--cases"], ["--out", "x"]])
+def test_other_options_are_rejected(project, capsys, words):
+    """`--typed` cannot be combined with arguments or formats."""
     with pytest.raises(SystemExit):
-        main(["render", "explain", "--typed", END, *more])
+        main(["render", "explain", "--typed", MARKER, *words])
     assert "--typed takes no other options but --lossy, and no arguments" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A home of the test's own, a project in it, and promptkit run there."""
+"""A temporary home, a project outside of it, and functions that run promptkit there."""
 
 import json
 import subprocess
@@ -17,17 +17,17 @@ def greet(name: str = "you"):
     return f"Hello, {name}."
 '''
 
-#: Where clients look for their configuration, if these are set.
-MOVED = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
+#: Environment variables that move the configuration folders of clients.
+FOLDER_VARIABLES = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """The home of a person who has no client installed."""
+    """The home of a user without any installed client."""
     folder = tmp_path / "home"
     folder.mkdir()
     (tmp_path / "bin").mkdir()
-    for name in MOVED:
+    for name in FOLDER_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(folder))
@@ -37,7 +37,7 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def project(home, tmp_path, monkeypatch):
-    """A project with a prompt, which is the current folder."""
+    """A project with a prompt, as the current folder."""
     folder = tmp_path / "team prompts"
     (folder / "prompts").mkdir(parents=True)
     (folder / "prompts" / "greet.py").write_text(RECIPE)
@@ -48,19 +48,19 @@ def project(home, tmp_path, monkeypatch):
 
 @pytest.fixture
 def promptkit(capsys):
-    """A function that runs a command; it returns the exit code, and what was printed."""
+    """A function that runs a command and returns its exit code, standard output and standard error."""
 
     def run(*argv):
         code = main([str(word) for word in argv])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return run
 
 
 @pytest.fixture
-def refused(promptkit, capsys):
-    """A function that runs a command that is wrong usage, and returns what refuses it."""
+def usage_error(promptkit, capsys):
+    """A function that runs a command with wrong usage and returns the error message."""
 
     def run(*argv):
         with pytest.raises(SystemExit) as end:
@@ -72,8 +72,8 @@ def refused(promptkit, capsys):
 
 
 @pytest.fixture
-def data_of(promptkit):
-    """A function that runs a command that succeeds, and returns what it prints as JSON."""
+def run_json(promptkit):
+    """A function that runs a successful command with `--json` and returns the parsed output."""
 
     def run(command, *argv):
         code, out, err = promptkit(command, "--json", *argv)
@@ -84,8 +84,8 @@ def data_of(promptkit):
 
 
 @pytest.fixture
-def prompts_of(tmp_path):
-    """A function that starts a server as a client does, greets it, and returns the names of its prompts."""
+def served_prompts(tmp_path):
+    """A function that starts a server as a client does and returns the names of its prompts."""
     session = (
         initialize("2025-11-25"),
         notification("notifications/initialized"),
@@ -93,7 +93,7 @@ def prompts_of(tmp_path):
     )
 
     def start(command, cwd=tmp_path):
-        ran = subprocess.run(
+        result = subprocess.run(
             command,
             input=b"".join(map(line, session)),
             capture_output=True,
@@ -102,7 +102,7 @@ def prompts_of(tmp_path):
             env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin"},
             timeout=30,
         )
-        replies = [json.loads(reply) for reply in ran.stdout.splitlines()]
+        replies = [json.loads(reply) for reply in result.stdout.splitlines()]
         (listed,) = [reply["result"]["prompts"] for reply in replies if reply.get("id") == 1]
         return [prompt["name"] for prompt in listed]
 

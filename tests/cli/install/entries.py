@@ -1,15 +1,15 @@
-"""What stands in the configurations of clients, for the project that is the current folder."""
+"""Reads servers from clients' configuration files, for the project in the current folder."""
 
 from pathlib import Path
 
 from promptkit.clients.configurations import ConfigurationFile, read_servers
 
 
-def file_of(name, scope="user"):
-    """The file of a client."""
+def config_path(name, scope="user"):
+    """Return the path of a client's configuration file."""
     return ConfigurationFile(name, scope, str(Path.cwd())).path
 
 
 def entries(name, scope="user"):
-    """The servers in it, by their names."""
+    """Return the servers in a client's configuration file by their names."""
     return read_servers(ConfigurationFile(name, scope, str(Path.cwd())))

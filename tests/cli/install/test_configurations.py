@@ -1,4 +1,4 @@
-"""Texts with one server more, changed or less: everything else in them stays byte for byte."""
+"""Adding, changing and removing a server in a configuration file keeps every other byte."""
 
 import contextlib
 import json
@@ -21,26 +21,26 @@ ENTRY = {"command": "/bin/promptkit", "args": ["serve", "/prompts"]}
 GOOSE = {"type": "stdio", "enabled": True, "cmd": "/bin/promptkit", "args": ["serve", "/prompts"]}
 
 
-def added(client, text, entry=ENTRY, name="ours"):
+def add(client, text, entry=ENTRY, name="ours"):
     return ServerTable(client, text).changed(name, entry)
 
 
-def removed(client, text, name="ours"):
+def remove(client, text, name="ours"):
     return ServerTable(client, text).changed(name, None)
 
 
-def refusal(client, text, entry=ENTRY):
-    with pytest.raises(FileRefusedError) as refused:
-        added(client, text, entry)
-    return str(refused.value)
+def rejection(client, text, entry=ENTRY):
+    with pytest.raises(FileRefusedError) as error:
+        add(client, text, entry)
+    return str(error.value)
 
 
-# JSON, as people and programs write it ---------------------------------------------------------------
+# JSON -------------------------------------------------------------------------------------------------
 
 blanks = st.text(" \t\n", max_size=3)
 comments = st.sampled_from(["", "", "", '// it\'s "so" {\n', "/* , } */", "\n  // a\n  // b\n"])
 gaps = st.tuples(blanks, comments, blanks).map("".join)
-names = st.sampled_from(["a", "b", 'quo"te', "sla//sh", "é", "/*x*/", "mcpServers"])
+keys = st.sampled_from(["a", "b", 'quo"te', "sla//sh", "é", "/*x*/", "mcpServers"])
 scalars = st.one_of(
     st.sampled_from(["1", "-1.50e+3", "true", "null", '"\\u00e9\\/"', '"// no comment"']),
     st.text(max_size=4).map(json.dumps),
@@ -48,11 +48,11 @@ scalars = st.one_of(
 
 
 @st.composite
-def objects(draw, depth=2, own=()):
-    """The text of an object, with members of its own among others."""
-    members = [(json.dumps(name), draw(value)) for name, value in own]
-    for name in draw(st.lists(names, unique=True, max_size=3)):
-        if name not in dict(own):
+def objects(draw, depth=2, required=()):
+    """Generate the text of an object that has the required members among others."""
+    members = [(json.dumps(name), draw(value)) for name, value in required]
+    for name in draw(st.lists(keys, unique=True, max_size=3)):
+        if name not in dict(required):
             value = scalars if depth == 0 else st.one_of(scalars, objects(depth - 1), arrays(depth - 1))
             members.insert(draw(st.integers(0, len(members))), (json.dumps(name), draw(value)))
     inside = ",".join(
@@ -64,25 +64,23 @@ def objects(draw, depth=2, own=()):
 
 @st.composite
 def arrays(draw, depth):
-    """The text of an array."""
+    """Generate the text of an array."""
     item = scalars if depth == 0 else st.one_of(scalars, objects(depth - 1))
     items = draw(st.lists(item, max_size=2))
     return f"[{','.join(items)}{',' if items and draw(st.booleans()) else ''}]"
 
 
-files = st.one_of(objects(), objects(own=[("mcpServers", objects(1))]))
+files = st.one_of(objects(), objects(required=[("mcpServers", objects(1))]))
 
 
 def is_subsequence(less, more):
     characters = iter(more)
-    return all(any(one == other for other in characters) for one in less)
+    return all(any(expected == character for character in characters) for expected in less)
 
 
 @given(files)
-def test_an_entry_is_added_to_any_json(text):
-    """
-    Every character of the file is still there, in its order, and it says what it said, and the entry.
-    """
+def test_added_json_entry(text):
+    """Adding an entry keeps every character and every other value of the file."""
     table = ServerTable(JSON, text)
     assume("ours" not in table.entries and isinstance(table._data.get("mcpServers", {}), dict))
 
@@ -93,17 +91,15 @@ def test_an_entry_is_added_to_any_json(text):
 
 
 @given(files)
-def test_an_entry_is_taken_out_of_any_json(text):
-    """
-    What was added goes again, and every comment, member and comma of others stays.
-    """
+def test_removed_json_entry(text):
+    """Removing an added entry keeps all comments, members and commas of others."""
     table = ServerTable(JSON, text)
     assume("ours" not in table.entries and isinstance(table._data.get("mcpServers", {}), dict))
 
-    back = removed(JSON, table.changed("ours", ENTRY))
+    restored = remove(JSON, table.changed("ours", ENTRY))
 
-    assert is_subsequence(re.sub(r"\s", "", text), re.sub(r"\s", "", back))
-    assert ServerTable(JSON, back).entries == table.entries
+    assert is_subsequence(re.sub(r"\s", "", text), re.sub(r"\s", "", restored))
+    assert ServerTable(JSON, restored).entries == table.entries
 
 
 @pytest.mark.parametrize(
@@ -115,27 +111,23 @@ def test_an_entry_is_taken_out_of_any_json(text):
         '{"mcpServers": {}}',
     ],
 )
-def test_taking_out_undoes_adding(text):
-    """
-    Where others stand on lines of their own, the file is as it was, byte for byte.
-    """
-    assert removed(JSON, added(JSON, text)) == text
+def test_removing_undoes_adding(text):
+    """If entries are on separate lines, removing one restores the file byte for byte."""
+    assert remove(JSON, add(JSON, text)) == text
 
 
-def test_an_entry_stands_as_its_neighbours_do():
-    """
-    Indentation, ends of lines and a last comma are those of the file.
-    """
+def test_added_entry_follows_the_style_of_the_file():
+    """Indentation, line ends and a trailing comma follow the file."""
     text = '{\r\n\t"mcpServers": {\r\n\t\t"a": {"command": "x"}, // mine\r\n\t},\r\n}\r\n'
 
-    assert added(JSON, text) == (
+    assert add(JSON, text) == (
         '{\r\n\t"mcpServers": {\r\n\t\t"a": {"command": "x"}, // mine\r\n'
         '\t\t"ours": {\r\n\t\t\t"command": "/bin/promptkit",\r\n'
         '\t\t\t"args": [\r\n\t\t\t\t"serve",\r\n\t\t\t\t"/prompts"\r\n\t\t\t]\r\n\t\t},\r\n\t},\r\n}\r\n'
     )
 
 
-#: Entries that people have added to, among others, and what is to stand there.
+#: Entries with values that users have added, before and after a change.
 IN_PLACE = {
     "json": (
         """{ // a
@@ -189,40 +181,36 @@ env = { A = "1" }
 
 
 @pytest.mark.parametrize("client", [JSON, TOML], ids=["json", "toml"])
-def test_an_entry_is_changed_in_place(client):
+def test_entry_is_changed_in_place(client):
     """
-    It is written anew where it stands, with what people have added to it; all else stays, comments too.
+    An entry is rewritten in place with the user's additions, and everything around it stays, even comments.
     """
-    text, wanted = IN_PLACE[client.format]
+    text, expected = IN_PLACE[client.format]
 
-    changed = added(client, text)
+    changed = add(client, text)
 
-    assert changed == wanted
+    assert changed == expected
     assert ServerTable(client, changed).entries["ours"] == {**ENTRY, "env": {"A": "1"}}
 
 
-def test_what_only_toml_has_is_not_written():
-    """
-    A date that people have put into an entry stays, so that the entry is left alone.
-    """
+def test_entry_with_toml_date_is_rejected():
+    """An entry with a TOML date cannot be rewritten, so the change is rejected."""
     text = '[mcp_servers.ours]\ncommand = "old"\nsince = 1979-05-27\n'
 
-    assert refusal(TOML, text) == "it cannot be changed without changing other parts of the file"
+    assert rejection(TOML, text) == "it cannot be changed without changing other parts of the file"
 
 
-def test_an_entry_becomes_one_with_a_url():
-    """
-    What started the server goes, and what people have added stays.
-    """
-    text = added(JSON, '{"mcpServers": {"ours": {"note": "x"}}}')
+def test_command_becomes_url():
+    """The command is replaced by the URL, and the user's additions stay."""
+    text = add(JSON, '{"mcpServers": {"ours": {"note": "x"}}}')
 
-    assert ServerTable(JSON, added(JSON, text, {"url": "http://a"})).entries == {
+    assert ServerTable(JSON, add(JSON, text, {"url": "http://a"})).entries == {
         "ours": {"note": "x", "url": "http://a"}
     }
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "this is not JSON: Expecting property name enclosed in double quotes"),
         ('{"a": 1} x', "this is not JSON: Extra data"),
@@ -240,21 +228,17 @@ def test_an_entry_becomes_one_with_a_url():
     ],
     ids=lambda value: value[:20],
 )
-def test_json_that_is_refused(text, said):
-    """
-    What cannot be read, or has no place for an entry, is told.
-    """
-    assert refusal(JSON, text) == said
+def test_invalid_json(text, message):
+    """Unreadable files, and files without room for an entry, are rejected."""
+    assert rejection(JSON, text) == message
 
 
-def test_a_fault_has_its_place():
-    """
-    The line and the column are those of the file, comments counted.
-    """
-    with pytest.raises(FileRefusedError) as refused:
+def test_error_location():
+    """An error has the line and column in the file, counting comments."""
+    with pytest.raises(FileRefusedError) as error:
         ServerTable(JSON, '{\n  // one\n  /* two\n */ "a" 1\n}')
 
-    assert (refused.value.line, refused.value.column) == (4, 9)
+    assert (error.value.line, error.value.column) == (4, 9)
 
 
 # TOML -------------------------------------------------------------------------------------------------
@@ -276,23 +260,20 @@ ends = st.text("\n", max_size=2)
 
 @st.composite
 def toml_files(draw):
-    """A file of Codex."""
+    """Generate a configuration file of Codex."""
     return draw(pairs) + "".join(f"{draw(ends)}{head}\n{draw(pairs)}" for head in draw(headings))
 
 
 @given(toml_files())
-def test_any_toml_keeps_its_lines(text):
-    """
-    Every line of the file is still there, in its order, and it says what it said, and the entry; taken out
-    again, nothing but an empty line may be left.
-    """
+def test_toml_keeps_its_lines(text):
+    """Adding an entry keeps every line and every value; removing it leaves at most an empty line."""
     try:
         before = tomllib.loads(text)
     except tomllib.TOMLDecodeError:  # a key twice
         assume(False)  # noqa: FBT003 (its only parameter)
-    changed = added(TOML, text)
-    moved = added(TOML, changed, {**ENTRY, "command": "/elsewhere/promptkit"})
-    back = removed(TOML, changed)
+    changed = add(TOML, text)
+    moved = add(TOML, changed, {**ENTRY, "command": "/elsewhere/promptkit"})
+    restored = remove(TOML, changed)
 
     assert is_subsequence(text.splitlines(), changed.splitlines())
     assert moved == changed.replace("/bin/", "/elsewhere/")
@@ -300,22 +281,23 @@ def test_any_toml_keeps_its_lines(text):
         **before,
         "mcp_servers": {**before.get("mcp_servers", {}), "ours": ENTRY},
     }
-    assert [line for line in back.splitlines() if line] == [line for line in text.splitlines() if line]
+    assert [line for line in restored.splitlines() if line] == [line for line in text.splitlines() if line]
 
 
-def test_taking_out_of_toml_undoes_adding():
+def test_removing_from_toml_undoes_adding():
     """
-    The file is as it was, byte for byte, whatever ends its lines; what stands behind the entry stays.
+    Removing an entry restores the file byte for byte, whatever its line ends, and keeps what follows the
+    entry.
     """
     text = '[mcp_servers.a]\r\ncommand = "x" # y\r\n\r\n[[list]]\r\nb = [\r\n  [1],\r\n]\r\n'
-    behind = "\r\n# of the next\r\n[next]\r\na = 1\r\n"
+    following = "\r\n# of the next\r\n[next]\r\na = 1\r\n"
 
-    assert removed(TOML, added(TOML, text)) == text
-    assert removed(TOML, added(TOML, text) + behind) == text + behind
+    assert remove(TOML, add(TOML, text)) == text
+    assert remove(TOML, add(TOML, text) + following) == text + following
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a = ", "this is not TOML: Invalid value (at end of document)"),
         ("mcp_servers = 1", "'ours' has no place in it, as 'mcp_servers' holds something else"),
@@ -325,11 +307,9 @@ def test_taking_out_of_toml_undoes_adding():
         ),
     ],
 )
-def test_toml_that_is_refused(text, said):
-    """
-    What cannot be read, or would be laid out anew, is told.
-    """
-    assert refusal(TOML, text) == said
+def test_invalid_toml(text, message):
+    """Files that are unreadable, or would be reformatted, are rejected."""
+    assert rejection(TOML, text) == message
 
 
 @pytest.mark.parametrize(
@@ -340,24 +320,20 @@ def test_toml_that_is_refused(text, said):
     ],
     ids=["inline", "dotted"],
 )
-def test_an_entry_without_a_heading_is_not_taken_out_of_toml(text):
-    """
-    An entry that is found, and that cannot be taken out by its lines, is told: it does not count as gone.
-    """
+def test_inline_toml_entry_is_not_removed(text):
+    """An entry without a table header is found, but cannot be removed."""
     assert "ours" in ServerTable(TOML, text).entries
     with pytest.raises(FileRefusedError, match="cannot be changed"):
-        removed(TOML, text)
+        remove(TOML, text)
 
 
-def test_what_looks_like_a_table_of_toml():
-    """
-    Lines of a text are no table: nothing is changed in them.
-    """
+def test_toml_table_in_a_string():
+    """Lines of a multi-line string are not mistaken for a table."""
     text = "a = '''\n[mcp_servers.ours]\ncommand = \"x\"\n'''\nmcp_servers.ours.command = \"y\"\n"
 
-    assert refusal(TOML, text) != ""
+    assert rejection(TOML, text) != ""
     with pytest.raises(FileRefusedError):
-        removed(TOML, text)
+        remove(TOML, text)
 
 
 # YAML -------------------------------------------------------------------------------------------------
@@ -391,64 +367,54 @@ GOOSE_MODE: ~
         "extensions:\n  one: {a: 1, b: [x]}\nlast: >-\n  text\n",
     ],
 )
-def test_taking_out_of_yaml_undoes_adding(text):
-    """
-    The file is as it was, byte for byte, with comments, blank lines, quotes and ``null``.
-    """
-    changed = added(YAML_CLIENT, text, GOOSE)
+def test_removing_from_yaml_undoes_adding(text):
+    """Removing an entry restores the file byte for byte, with its comments, blank lines, quotes and nulls."""
+    changed = add(YAML_CLIENT, text, GOOSE)
 
     assert is_subsequence(re.sub(r" ?\{\}", "", text), changed)
-    assert removed(YAML_CLIENT, changed) == text
+    assert remove(YAML_CLIENT, changed) == text
 
 
-def test_an_entry_stands_behind_the_others_in_yaml():
-    """
-    It is behind what the last one says, and before the comments behind that.
-    """
+def test_yaml_entry_is_appended():
+    """An entry is added after the last one and before the comments that follow it."""
     lines = "  ours:\n    type: stdio\n    enabled: true\n    cmd: /bin/promptkit\n"
     lines += "    args:\n    - serve\n    - /prompts\n"
 
-    assert added(YAML_CLIENT, GOOSE_FILE, GOOSE) == GOOSE_FILE.replace("lines\n", f"lines\n{lines}")
+    assert add(YAML_CLIENT, GOOSE_FILE, GOOSE) == GOOSE_FILE.replace("lines\n", f"lines\n{lines}")
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "a: 1", "extensions:\n", "extensions: # none\na: 1\n"])
 def test_yaml_without_extensions(text):
-    """
-    They are made, and what was there stays.
-    """
-    changed = added(YAML_CLIENT, text, GOOSE)
+    """Missing or empty `extensions` are created, and the other lines stay."""
+    changed = add(YAML_CLIENT, text, GOOSE)
 
     assert is_subsequence(text, changed)
     assert YAML(typ="safe").load(changed)["extensions"] == {"ours": GOOSE}
 
 
-def test_an_entry_of_yaml_is_changed_in_place():
-    """
-    Its own lines are replaced, those of a list that promptkit wrote in another way before, too, and no other.
-    """
-    text = added(YAML_CLIENT, GOOSE_FILE, GOOSE)
+def test_yaml_entry_is_changed_in_place():
+    """Only the lines of the entry are replaced, even if its list was written in another style."""
+    text = add(YAML_CLIENT, GOOSE_FILE, GOOSE)
     older = text.replace("cmd: /bin/promptkit", "cmd: old").replace(
         "args:\n    - serve\n    - /prompts\n", 'args: ["serve", "/x"]\n'
     )
 
     assert older != text
-    assert added(YAML_CLIENT, older, GOOSE) == text
+    assert add(YAML_CLIENT, older, GOOSE) == text
 
 
-def test_words_that_yaml_takes_for_something_else():
-    """
-    They stand in quotes, as does what has blanks or marks in it.
-    """
+def test_yaml_strings_are_quoted():
+    """Strings that YAML would parse as another type are quoted, and so are special characters."""
     words = ["yes", "null", "1", "a: b", "a #b", "- a", "", "*a", "é", "~", "0x1F", "1979-05-27", "a:"]
     entry = {**GOOSE, "args": words, "cmd": "no", "env": {word: word for word in words}}
 
-    changed = added(YAML_CLIENT, GOOSE_FILE, entry)
+    changed = add(YAML_CLIENT, GOOSE_FILE, entry)
 
     assert ServerTable(YAML_CLIENT, changed).entries["ours"] == entry
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: [", "this is not YAML: expected the node content, but found '<stream end>'"),
         ("a: 1\na: 2\n", "this is not YAML: found duplicate key"),
@@ -466,37 +432,33 @@ def test_words_that_yaml_takes_for_something_else():
         ("base: &x\n  a: {}\nextensions: *x\n", "it has aliases, "),
     ],
 )
-def test_yaml_that_is_refused(text, said):
-    """
-    What cannot be read, or would change what stands elsewhere, is told.
-    """
-    assert refusal(YAML_CLIENT, text, GOOSE).startswith(said)
+def test_invalid_yaml(text, message):
+    """Files that are unreadable, or would change elsewhere, are rejected."""
+    assert rejection(YAML_CLIENT, text, GOOSE).startswith(message)
 
 
-# All of them ------------------------------------------------------------------------------------------
+# All formats ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", INSTALLABLE)
-def test_a_file_of_nothing_else(name):
-    """
-    Where there is no file, one is written that holds the entry alone.
-    """
+def test_new_file(name):
+    """Without a file, one is written that contains the entry alone."""
     client = INSTALLABLE[name]
-    text = added(client, "", {"command": "x"})
+    text = add(client, "", {"command": "x"})
 
     assert ServerTable(client, text).entries == {"ours": {"command": "x"}}
     assert ServerTable(client, "").entries == {}
 
 
-def test_opencode_has_two_places():
+def test_opencode_tables():
     """
-    Where the newer table of servers exists, entries go there; a server that is called so is no such table.
+    An existing `servers` table of opencode gets the entry; a server with that name is not mistaken for it.
     """
     client, entry = INSTALLABLE["opencode"], {"type": "local", "command": ["x"]}
     newer, older = '{"mcp": {"servers": {}}}', '{"mcp": {"servers": {"type": "local", "command": ["y"]}}}'
 
-    assert json.loads(added(client, newer, entry)) == {"mcp": {"servers": {"ours": entry}}}
-    assert set(json.loads(added(client, older, entry))["mcp"]) == {"servers", "ours"}
+    assert json.loads(add(client, newer, entry)) == {"mcp": {"servers": {"ours": entry}}}
+    assert set(json.loads(add(client, older, entry))["mcp"]) == {"servers", "ours"}
 
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -509,7 +471,7 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
 
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize(
-    ("client", "text", "said"),
+    ("client", "text", "message"),
     [
         (YAML_CLIENT, BOMB, "it has aliases, "),
         (YAML_CLIENT, MERGES, "it has aliases, "),
@@ -551,17 +513,13 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
         "last comment",
     ],
 )
-def test_a_text_as_a_weapon(client, text, said):
-    """
-    It is refused, in time that grows with its length, and nothing else is raised.
-    """
-    assert said in refusal(client, text)
+def test_hostile_text(client, text, message):
+    """Hostile text is rejected in linear time without any other exception."""
+    assert message in rejection(client, text)
 
 
-def test_a_deep_text_that_can_be_read():
-    """
-    What a reader takes, and what compares or copies it does not, is refused as well.
-    """
+def test_deeply_nested_text():
+    """Text that can be parsed, but is too deep to compare or copy, raises no other exception."""
     for depth in (200, 400, 800, 1600):
         for client, text in (
             (JSON, '{"x": ' + "[" * depth + "]" * depth + "}"),
@@ -570,4 +528,4 @@ def test_a_deep_text_that_can_be_read():
             (YAML_CLIENT, "x: " + "[" * depth + "]" * depth + "\n"),
         ):
             with contextlib.suppress(FileRefusedError):
-                added(client, text, GOOSE if client is YAML_CLIENT else ENTRY)
+                add(client, text, GOOSE if client is YAML_CLIENT else ENTRY)

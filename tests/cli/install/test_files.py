@@ -1,4 +1,4 @@
-"""Files of others are replaced whole or not at all, and what they are stays."""
+"""Files of other programs are replaced atomically and keep their mode, owner and links."""
 
 import json
 import os
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-#: Runs a command again and again in a process of its own, which is killed before its first call that may
-#: change the disk, then before the second, and so on. Prints each exit code, and what the file holds then.
+#: Runs a command repeatedly in a child process that is killed before its first call that can change the
+#: disk, then before the second one, and so on. Prints each exit code and the content of the file.
 KILLED = """
 import os, sys
 from itertools import count
@@ -46,7 +46,7 @@ OTHER = '{"mcpServers": {"other": {"command": "x"}}}'
 
 @pytest.fixture
 def file(home):
-    """A configuration of Cursor's with a server of someone else's."""
+    """A configuration of Cursor with a server of another program."""
     file = home / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_text(OTHER)
@@ -58,14 +58,12 @@ def servers(file):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no fork")
-def test_killed_half_way(file, project):
-    """
-    Wherever it is killed, the file is as it was, or as it is to be; whoever runs it again gets it done.
-    """
+def test_interrupted_command(file, project):
+    """A command killed at any point leaves the old or the new file, and running it again succeeds."""
     command = [sys.executable, "-c", KILLED, str(file), "install", "cursor", "--name", "ours"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=project)
-    found = [eval(line) for line in ran.stdout.splitlines()]  # noqa: S307 (our own)
-    codes, texts = zip(*found, strict=True)
+    result = subprocess.run(command, capture_output=True, text=True, check=True, cwd=project)
+    outcomes = [eval(line) for line in result.stdout.splitlines()]  # noqa: S307 (our own)
+    codes, texts = zip(*outcomes, strict=True)
 
     assert codes[-1] == 0
     assert set(codes[:-1]) == {9}
@@ -77,11 +75,9 @@ def test_killed_half_way(file, project):
     assert set(json.loads(texts[-1])["mcpServers"]) == {"other", "ours"}
 
 
-class TestChangedMeanwhile:
-    def test_is_refused(self, file, project, promptkit, monkeypatch):
-        """
-        What somebody writes between reading and replacing stays, and nothing else is left there.
-        """
+class TestConcurrentChanges:
+    def test_concurrent_change_is_kept(self, file, project, promptkit, monkeypatch):
+        """A change between reading and replacing is kept, and no temporary file remains."""
         fsync = os.fsync
 
         def slow(descriptor):
@@ -94,12 +90,10 @@ class TestChangedMeanwhile:
         assert (code, out) == (1, "")
         assert "another program changed it at the same time, so it was not written" in err
         assert file.read_text() == '{"theirs": 1}'
-        assert [one.name for one in file.parent.iterdir()] == ["mcp.json"]
+        assert [path.name for path in file.parent.iterdir()] == ["mcp.json"]
 
-    def test_removed(self, file, project, promptkit, monkeypatch):
-        """
-        A file that has gone is not made again.
-        """
+    def test_removed_file(self, file, project, promptkit, monkeypatch):
+        """A file that was removed meanwhile is not created again."""
         monkeypatch.setattr("os.fchown", lambda *_: file.unlink())
         code, _, err = promptkit("install", "cursor")
 
@@ -107,25 +101,23 @@ class TestChangedMeanwhile:
         assert "at the same time" in err
         assert not file.exists()
 
-    def test_by_promptkit_itself(self, file, project):
-        """
-        Of commands that run at once, each has put its server there, or says that it has not.
-        """
+    def test_parallel_commands(self, file, project):
+        """Each of several parallel commands adds its server or reports that it did not."""
         start = [sys.executable, "-m", "promptkit", "install", "cursor", "--name"]
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         running = [subprocess.Popen([*start, f"s{i}"], **pipes) for i in range(4)]
-        ended = [(f"s{i}", one.communicate()[1], one.returncode) for i, one in enumerate(running)]
+        results = [
+            (f"s{i}", process.communicate()[1], process.returncode) for i, process in enumerate(running)
+        ]
 
-        assert servers(file) == {"other", *(name for name, _, code in ended if code == 0)}
-        assert all(b"at the same time" in err for _, err, code in ended if code)
-        assert any(code == 0 for _, _, code in ended)
+        assert servers(file) == {"other", *(name for name, _, code in results if code == 0)}
+        assert all(b"at the same time" in err for _, err, code in results if code)
+        assert any(code == 0 for _, _, code in results)
 
 
-class TestWhatAFileIs:
-    def test_its_mode_and_owner_stay(self, file, project, promptkit):
-        """
-        Who may read it is as before, and whose it is.
-        """
+class TestFileProperties:
+    def test_mode_and_owner_are_kept(self, file, project, promptkit):
+        """Who may read it is as before, and whose it is."""
         file.chmod(0o640)
         if os.geteuid() == 0:
             os.chown(file, 12345, 54321)
@@ -136,24 +128,20 @@ class TestWhatAFileIs:
         assert servers(file) == {"other", "team-prompts"}
         assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
 
-    def test_a_link_stays(self, file, project, promptkit, tmp_path):
-        """
-        What is linked to is written, where it lies; so people keep their dotfiles in a repository.
-        """
+    def test_link_is_kept(self, file, project, promptkit, tmp_path):
+        """The target of a link is replaced in its folder, so that links to a dotfiles repository work."""
         (tmp_path / "dotfiles").mkdir()
-        kept = file.rename(tmp_path / "dotfiles" / "cursor.json")
-        file.symlink_to(os.path.relpath(kept, file.parent))
+        target = file.rename(tmp_path / "dotfiles" / "cursor.json")
+        file.symlink_to(os.path.relpath(target, file.parent))
         code, _, _ = promptkit("install", "cursor")
 
         assert code == 0
         assert file.is_symlink()
-        assert servers(kept) == {"other", "team-prompts"}
-        assert [one.name for one in kept.parent.iterdir()] == ["cursor.json"]
+        assert servers(target) == {"other", "team-prompts"}
+        assert [path.name for path in target.parent.iterdir()] == ["cursor.json"]
 
-    def test_a_link_to_nothing(self, home, project, promptkit, tmp_path):
-        """
-        The file that it leads to is made.
-        """
+    def test_dangling_link(self, home, project, promptkit, tmp_path):
+        """The missing target of a link is created."""
         (home / ".cursor").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
         code, _, _ = promptkit("install", "cursor")
 
@@ -161,7 +149,7 @@ class TestWhatAFileIs:
         assert servers(tmp_path / "elsewhere" / "mcp.json") == {"team-prompts"}
 
     @pytest.mark.parametrize(
-        ("make", "said"),
+        ("prepare", "message"),
         [
             (lambda file: file.chmod(0o444), "it is read-only: make it writable, or write into it by hand"),
             (
@@ -175,47 +163,41 @@ class TestWhatAFileIs:
         ],
         ids=["read-only", "hard links", "folder", "circle", "bytes", "malformed"],
     )
-    def test_what_is_refused(self, make, said, file, project, promptkit):
-        """
-        It is left as it is, and people are told why, where, and what they may write there themselves.
-        """
-        make(file)
+    def test_rejected_files(self, prepare, message, file, project, promptkit):
+        """The file is unchanged, and the error has the reason, the path and the entry to add."""
+        prepare(file)
         before = file.read_bytes() if file.is_file() else None
         code, out, err = promptkit("install", "cursor")
 
         assert (code, out) == (1, "")
         assert err.splitlines()[0].startswith(f"promptkit: {file}")
-        assert said in err.splitlines()[0]
+        assert message in err.splitlines()[0]
         assert '"team-prompts": {' in err
         assert (file.read_bytes() if file.is_file() else None) == before
         assert promptkit("uninstall", "cursor", "--name", "other")[0] == 1
 
-    @pytest.mark.parametrize("made", ["file", "folder", "nothing"])
-    def test_a_link_out_of_the_project(self, made, project, promptkit, tmp_path):
-        """
-        Who cloned the project did not make it: what it leads to is neither read nor written.
-        """
+    @pytest.mark.parametrize("kind", ["file", "folder", "nothing"])
+    def test_link_out_of_the_project(self, kind, project, promptkit, tmp_path):
+        """A link out of the project, which could come from its author, is neither read nor written."""
         outside = tmp_path / "outside"
         outside.mkdir()
-        if made == "folder":
+        if kind == "folder":
             (project / ".cursor").symlink_to(outside, target_is_directory=True)
         else:
             (project / ".cursor").mkdir()
             (project / ".cursor" / "mcp.json").symlink_to(outside / "mcp.json")
-        if made != "nothing":
+        if kind != "nothing":
             (outside / "mcp.json").write_text(OTHER)
-        before = [one.read_text() for one in outside.iterdir()]
+        before = [path.read_text() for path in outside.iterdir()]
 
         code, _, err = promptkit("install", "cursor", "--scope", "project")
 
         assert code == 1
         assert "it leads out of the project: replace the link by a file" in err.splitlines()[0]
-        assert [one.read_text() for one in outside.iterdir()] == before
+        assert [path.read_text() for path in outside.iterdir()] == before
 
-    def test_a_link_within_the_project(self, project, promptkit):
-        """
-        It stays, and what it leads to is written.
-        """
+    def test_link_within_the_project(self, project, promptkit):
+        """A link within the project is kept, and its target is written."""
         (project / ".cursor").mkdir()
         (project / ".cursor" / "mcp.json").symlink_to(project / "shared.json")
 
@@ -224,10 +206,8 @@ class TestWhatAFileIs:
 
     @pytest.mark.timeout(20)
     @pytest.mark.parametrize("kind", ["large", "pipe", "device"])
-    def test_what_has_no_end(self, kind, file, project, promptkit):
-        """
-        A configuration is a regular file that somebody wrote.
-        """
+    def test_endless_files(self, kind, file, project, promptkit):
+        """Only regular files of limited size are read."""
         file.unlink()
         if kind == "large":
             with file.open("wb") as stream:
@@ -242,10 +222,8 @@ class TestWhatAFileIs:
         assert code == 1
         assert ("it has more than 16,777,216 bytes" if kind == "large" else "it is not a file") in err
 
-    def test_a_folder_that_is_a_file(self, home, project, promptkit):
-        """
-        What is in the way is left, and told.
-        """
+    def test_file_in_place_of_a_folder(self, home, project, promptkit):
+        """A file in place of the folder is kept and reported."""
         (home / ".cursor").write_text("mine")
         code, _, err = promptkit("install", "cursor")
 
@@ -255,24 +233,20 @@ class TestWhatAFileIs:
 
 
 class TestBackup:
-    def test_is_the_file_before(self, file, project, data_of):
-        """
-        It is what was there before the last change, in a folder that nobody else can look into.
-        """
+    def test_backup_has_the_previous_content(self, file, project, run_json):
+        """The backup has the content before the last change, in a private folder."""
         file.chmod(0o644)
-        first = data_of("install", "cursor")["backup"]
-        between = file.read_text()
-        second = data_of("uninstall", "cursor")["backup"]
+        first = run_json("install", "cursor")["backup"]
+        previous = file.read_text()
+        second = run_json("uninstall", "cursor")["backup"]
 
         assert first == second
-        assert Path(second).read_text() == between
+        assert Path(second).read_text() == previous
         assert Path(second).stat().st_mode & 0o777 == 0o600
         assert Path(second).parent.stat().st_mode & 0o777 == 0o700
 
-    def test_that_cannot_be_written(self, file, home, project, promptkit):
-        """
-        Without one, nothing is changed.
-        """
+    def test_unwritable_backup(self, file, home, project, promptkit):
+        """Without a backup, nothing is changed."""
         (home / ".local").write_text("")
         code, _, err = promptkit("install", "cursor")
 

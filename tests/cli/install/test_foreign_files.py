@@ -1,4 +1,4 @@
-"""A project that someone else wrote: its configuration of clients leads nowhere, and nothing hangs."""
+"""A project of an unknown author: links in its configuration are not followed, and nothing hangs."""
 
 import difflib
 import json
@@ -10,7 +10,7 @@ import pytest
 from promptkit.clients.changes import EntryChange, unified_diff
 from promptkit.clients.profiles import INSTALLABLE
 
-#: The configuration of each client in a project.
+#: The configuration file of each client in a project.
 FILES = {
     name: settings.project[0].removeprefix("{project}/")
     for name, settings in INSTALLABLE.items()
@@ -30,7 +30,7 @@ COMMANDS = {
 }
 
 
-def state(folder):
+def snapshot(folder):
     """Return the links and the files in a folder, and their content."""
     return {
         path: path.readlink() if path.is_symlink() else path.read_bytes() if path.is_file() else None
@@ -39,74 +39,68 @@ def state(folder):
     }
 
 
-def place_link(kind, place, outside):
-    """Put a link or something else in place of a file or the folder above it, and fill *outside*."""
+def place_link(kind, path, outside):
+    """Put a link or a special file in place of a file or its folder, and fill *outside*."""
     outside.mkdir()
     if not kind.startswith("dangling"):
-        (outside / place.name).write_text(OTHER[place.suffix[1:]])
+        (outside / path.name).write_text(OTHER[path.suffix[1:]])
     if kind.endswith("folder"):
-        place.parent.symlink_to(outside, target_is_directory=True)
+        path.parent.symlink_to(outside, target_is_directory=True)
         if kind.startswith("dangling"):
             outside.rmdir()
         return
-    place.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
     if kind == "pipe":
-        os.mkfifo(place)
+        os.mkfifo(path)
     elif kind == "device":
-        place.symlink_to("/dev/zero")
+        path.symlink_to("/dev/zero")
     elif kind == "link to a pipe":
-        os.mkfifo(place.with_name("pipe"))
-        place.symlink_to("pipe")
+        os.mkfifo(path.with_name("pipe"))
+        path.symlink_to("pipe")
     else:
-        place.symlink_to(outside / place.name)
+        path.symlink_to(outside / path.name)
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("argv", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "device", "link to a pipe"])
 @pytest.mark.parametrize("client", FILES)
-def test_nothing_is_read_or_written_through_a_file(argv, kind, client, project, tmp_path, promptkit):  # noqa: PLR0917
-    """
-    The refusal names the file, and nothing changes inside or outside of the project.
-    """
-    place = project / FILES[client]
-    place_link(kind, place, tmp_path / "outside")
-    before = state(tmp_path)
+def test_linked_file_is_rejected(argv, kind, client, project, tmp_path, promptkit):  # noqa: PLR0917
+    """The error names the file, and nothing changes inside or outside of the project."""
+    path = project / FILES[client]
+    place_link(kind, path, tmp_path / "outside")
+    before = snapshot(tmp_path)
 
     code, out, err = promptkit(*(word.format(client) for word in argv))
 
     assert code == 1
     assert "x" not in out.split()
-    assert err.splitlines()[0].startswith(f"promptkit: {place}: it ")
-    assert state(tmp_path) == before
+    assert err.splitlines()[0].startswith(f"promptkit: {path}: it ")
+    assert snapshot(tmp_path) == before
 
 
 @pytest.mark.parametrize("argv", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.parametrize("kind", ["folder", "dangling folder"])
 @pytest.mark.parametrize("client", IN_FOLDERS)
-def test_nothing_is_read_or_written_through_a_folder(argv, kind, client, project, tmp_path, promptkit):  # noqa: PLR0917
-    """
-    The folder itself is a link.
-    """
-    place = project / FILES[client]
-    place_link(kind, place, tmp_path / "outside")
-    before = state(tmp_path)
+def test_linked_folder_is_rejected(argv, kind, client, project, tmp_path, promptkit):  # noqa: PLR0917
+    """A configuration folder that is a link is rejected."""
+    path = project / FILES[client]
+    place_link(kind, path, tmp_path / "outside")
+    before = snapshot(tmp_path)
 
     code, _, err = promptkit(*(word.format(client) for word in argv))
 
     assert code == 1
-    assert f"{place}: it leads out of the project" in err.splitlines()[0]
-    assert state(tmp_path) == before
+    assert f"{path}: it leads out of the project" in err.splitlines()[0]
+    assert snapshot(tmp_path) == before
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("client", IN_FOLDERS)
-def test_a_pipe_in_place_of_a_folder(client, project, tmp_path, promptkit):
-    """
-    It is refused at once.
-    """
-    place = project / FILES[client]
-    os.mkfifo(place.parent)
+def test_pipe_in_place_of_a_folder(client, project, tmp_path, promptkit):
+    """A pipe in place of the folder is rejected without waiting."""
+    path = project / FILES[client]
+    os.mkfifo(path.parent)
 
     code, _, err = promptkit("install", client, "--scope", "project")
 
@@ -116,12 +110,10 @@ def test_a_pipe_in_place_of_a_folder(client, project, tmp_path, promptkit):
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "device", "folder", "dangling folder"])
-def test_a_list_shows_nothing_from_outside(kind, project, tmp_path, promptkit):
-    """
-    The error is listed.
-    """
-    place = project / ".cursor" / "mcp.json"
-    place_link(kind, place, tmp_path / "outside")
+def test_list_does_not_follow_links(kind, project, tmp_path, promptkit):
+    """`install --list` reports the error and shows nothing from outside of the project."""
+    path = project / ".cursor" / "mcp.json"
+    place_link(kind, path, tmp_path / "outside")
     if kind == "link":
         text = '{"mcpServers": {"stolen": {"command": "promptkit", "args": ["serve"]}}}'
         (tmp_path / "outside" / "mcp.json").write_text(text)
@@ -134,20 +126,18 @@ def test_a_list_shows_nothing_from_outside(kind, project, tmp_path, promptkit):
     assert "it leads out of the project" in listed["error"] or "it is not a file" in listed["error"]
 
 
-class TestMeanwhile:
+class TestRaces:
     @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
     @pytest.mark.parametrize("exists", [True, False])
-    def test_a_link_between_reading_and_writing(  # noqa: PLR0917
+    def test_link_after_reading(  # noqa: PLR0917
         self, kind, exists, project, tmp_path, promptkit, monkeypatch
     ):
-        """
-        The file or folder was fine when it was read.
-        """
+        """A link that replaces the file or folder after it was read is not followed."""
         folder, outside = project / ".cursor", tmp_path / "outside"
         folder.mkdir()
         outside.mkdir()
-        for place in (folder, outside) if exists else ():
-            (place / "mcp.json").write_text(OTHER["json"])
+        for path in (folder, outside) if exists else ():
+            (path / "mcp.json").write_text(OTHER["json"])
         carry_out = EntryChange.carry_out
 
         def late(change):
@@ -169,15 +159,13 @@ class TestMeanwhile:
         assert err.startswith(f"promptkit: {folder / 'mcp.json'}: it ")
         assert [path.read_text() for path in outside.iterdir()] == [OTHER["json"]] * exists
 
-    def test_a_link_right_before_the_replacement(self, project, tmp_path, promptkit, monkeypatch):
-        """
-        The new content is on the disk already, in the folder that was there before.
-        """
+    def test_link_before_the_replacement(self, project, tmp_path, promptkit, monkeypatch):
+        """A link that replaces the folder after the new content was written is not followed."""
         folder, outside = project / ".cursor", tmp_path / "outside"
         folder.mkdir()
         outside.mkdir()
-        for place in (folder, outside):
-            (place / "mcp.json").write_text(OTHER["json"])
+        for path in (folder, outside):
+            (path / "mcp.json").write_text(OTHER["json"])
         fsync = os.fsync
 
         def swap(descriptor):
@@ -196,10 +184,8 @@ class TestMeanwhile:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_the_backup_is_not_written_through_a_link(kind, home, project, tmp_path, promptkit, data_of):  # noqa: PLR0917
-    """
-    Without a backup, nothing is changed.
-    """
+def test_backup_is_not_written_through_a_link(kind, home, project, tmp_path, promptkit, data_of):  # noqa: PLR0917
+    """Without a backup, nothing is changed."""
     file = home / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_text(OTHER["json"])
@@ -222,10 +208,8 @@ def test_the_backup_is_not_written_through_a_link(kind, home, project, tmp_path,
     assert kind != "link" or (tmp_path / "victim.txt").read_text() == "precious"
 
 
-def test_access_lists_stay(home, project, promptkit):
-    """
-    Extended attributes are copied to the new file.
-    """
+def test_extended_attributes_are_kept(home, project, promptkit):
+    """Extended attributes, such as access lists, are copied to the new file."""
     file = home / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_text(OTHER["json"])
@@ -242,7 +226,7 @@ def entry(command, *words):
     return {"command": command, "args": list(words)}
 
 
-#: Entries of promptkit's with odd values.
+#: Entries of promptkit with odd values.
 ODD = {
     "root": entry("/", "-m", "promptkit", "serve"),
     "dots": entry("/..", "-m", "promptkit", "serve", ".."),
@@ -270,18 +254,16 @@ ODD = {
     ],
     ids=" ".join,
 )
-def test_an_odd_entry_breaks_no_command(argv, odd, project, promptkit):
-    """
-    No command ends in a traceback, and no entry adds lines to a list.
-    """
+def test_odd_entry_breaks_no_command(argv, odd, project, promptkit):
+    """No command ends with a traceback, and no entry adds lines to a list."""
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"a\n    user: b": odd, "c": odd}}))
 
     code, out, err = promptkit(*argv)
 
     assert code in (0, 1)
     assert "\x1b" not in out + err
-    added = ("    user: all is fine", "    user: b", "    gone: z")
-    assert not any(line.startswith(added) for line in (out + err).splitlines())
+    injected = ("    user: all is fine", "    user: b", "    gone: z")
+    assert not any(line.startswith(injected) for line in (out + err).splitlines())
 
 
 @pytest.mark.parametrize(
@@ -296,10 +278,8 @@ def test_an_odd_entry_breaks_no_command(argv, odd, project, promptkit):
     ],
 )
 @pytest.mark.parametrize("argv", [["install", "{}", "--scope", "project"], ["install", "--list", "{}"]])
-def test_a_text_that_no_parser_reads_is_refused(client, text, argv, project, promptkit):
-    """
-    Python limits the digits of a number, and the error is not that of JSON.
-    """
+def test_unparsable_text_is_rejected(client, text, argv, project, promptkit):
+    """A number with too many digits, or text that is nested too deeply, is rejected with one line."""
     file = project / FILES[client]
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -311,10 +291,8 @@ def test_a_text_that_no_parser_reads_is_refused(client, text, argv, project, pro
     assert file.read_bytes() == text.encode("utf-8", "surrogatepass")
 
 
-def test_a_refusal_is_one_line(project, promptkit):
-    """
-    The URL in an entry of someone else neither adds lines nor controls the terminal.
-    """
+def test_error_is_one_line(project, promptkit):
+    """A URL in an entry can neither add lines nor control the terminal."""
     odd = {"type": "http", "url": "https://a.example/\n\x1b[2Jpromptkit: all is fine"}
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": odd}}))
 
@@ -325,7 +303,7 @@ def test_a_refusal_is_one_line(project, promptkit):
     assert "\x1b" not in err
 
 
-#: By client: texts of any size that took quadratic time.
+#: By client: texts that once took quadratic time.
 GROWING = {
     "lines that repeat": (
         "claude-code",
@@ -351,10 +329,8 @@ GROWING = {
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(("client", "text"), GROWING.values(), ids=GROWING)
-def test_a_long_text_takes_linear_time(client, text, project, promptkit):
-    """
-    Each took minutes: it is changed, or refused in one line.
-    """
+def test_long_text_takes_linear_time(client, text, project, promptkit):
+    """Each text is changed or rejected within the time limit."""
     file = project / FILES[client]
     file.parent.mkdir(exist_ok=True)
     file.write_text(text(100_000))
@@ -364,7 +340,7 @@ def test_a_long_text_takes_linear_time(client, text, project, promptkit):
     assert code == ("more than 100 parts" in err)
 
 
-def diff_of(old, new):
+def join_diff(old, new):
     return "".join(unified_diff(old, new, "a", "b"))
 
 
@@ -381,23 +357,19 @@ def diff_of(old, new):
         ("abcdef", "abXdYf"),
     ],
 )
-def test_a_diff_is_that_of_difflib(old, new):
-    """
-    It is only found sooner.
-    """
+def test_diff_matches_difflib(old, new):
+    """The diff equals that of difflib, which is slower."""
     before, after = ([f"{char}\n" for char in text] for text in (old, new))
     expected = "".join(difflib.unified_diff(before, after, "a", "b", n=0))
 
-    assert diff_of(before, after) == expected
+    assert join_diff(before, after) == expected
 
 
-def test_a_large_difference_is_shown_whole():
-    """
-    All its lines are removed, and all are added.
-    """
+def test_large_diff_is_complete():
+    """All old lines are removed and all new lines are added."""
     old, new = ([f"{start + i}\n" for i in range(0, 2000, 2)] for start in (0, 1))
 
-    assert diff_of(old, new) == (
+    assert join_diff(old, new) == (
         "--- a\n+++ b\n@@ -1,1000 +1,1000 @@\n"
         + "".join(f"-{line}" for line in old)
         + "".join(f"+{line}" for line in new)

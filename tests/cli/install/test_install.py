@@ -1,4 +1,4 @@
-"""Each client's configuration, with a server put in, started as it stands there, and taken out again."""
+"""Each client's configuration: servers are added, started from it, and removed again."""
 
 import shutil
 import sysconfig
@@ -9,16 +9,16 @@ import pytest
 from promptkit.clients.configurations import ConfigurationFile, ServerTable
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.clients.servers import command_in, url_in
-from tests.cli.install.entries import entries, file_of
+from tests.cli.install.entries import config_path, entries
 
-#: Files by client: what one writes that was not there, with a URL, and one of somebody's before and after.
+#: Expected files by client: a new one, one with a URL, and a user's file before and after the installation.
 GOLDEN = Path(__file__).with_name("golden")
 SUFFIX = {"json": ".json", "toml": ".toml", "yaml": ".yaml"}
 URL = "https://prompts.example.com/mcp"
 WITH_URL = [name for name, settings in INSTALLABLE.items() if settings.url is not None]
 WITH_PROJECT = [name for name, settings in INSTALLABLE.items() if settings.project]
 
-#: What platformdirs says of the folder for configuration, which follows people from machine to machine.
+#: The roaming configuration folder of each platform, as platformdirs returns it.
 ROAMING = {"linux": ".config", "darwin": "Library/Application Support", "win32": "AppData/Roaming"}
 
 
@@ -27,19 +27,19 @@ def golden(name, kind):
 
 
 @pytest.fixture
-def shown(project):
-    """A function that returns a text with the paths of this machine as they stand in golden files."""
+def normalized(project):
+    """A function that reads a file and replaces this machine's paths by those in the expected files."""
     program = shutil.which("promptkit", path=sysconfig.get_path("scripts"))
 
-    def show(file):
+    def normalize(file):
         text = file.read_bytes().decode()
         return text.replace(str(project), "/home/me/team prompts").replace(str(program), "/env/bin/promptkit")
 
-    return show
+    return normalize
 
 
 def write(name, text):
-    file = file_of(name)
+    file = config_path(name)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text.encode())
     return file
@@ -51,35 +51,31 @@ def entries_before(name):
 
 @pytest.mark.parametrize("name", INSTALLABLE)
 class TestEachClient:
-    def test_without_a_file(self, name, project, promptkit, shown):
-        """
-        One is written that holds the server alone, which only its owner needs no help to read.
-        """
+    def test_new_file(self, name, project, promptkit, normalized):
+        """Without a configuration file, one is written that contains the server alone."""
         code, out, err = promptkit("install", name)
 
         assert (code, err) == (0, "")
         assert out.splitlines()[0] == f"{CLIENTS[name].title} has the server 'team-prompts'"
-        assert shown(file_of(name)) == golden(name, "missing")
+        assert normalized(config_path(name)) == golden(name, "missing")
 
-    def test_beside_others(self, name, project, promptkit, shown):
+    def test_existing_file(self, name, project, promptkit, normalized):
         """
-        The server is added to somebody's file, and the rest of it stays; taken out, it is as it was.
+        The server is added to an existing file, the rest of it stays, and uninstalling restores the entries.
         """
         file = write(name, golden(name, "before"))
         code, _, _ = promptkit("install", name)
-        after = shown(file)
-        told = promptkit("uninstall", name)
+        after = normalized(file)
+        uninstalled = promptkit("uninstall", name)
 
         assert (code, after) == (0, golden(name, "after"))
-        assert told[0] == 0
+        assert uninstalled[0] == 0
         assert set(entries(name)) == set(entries_before(name))
 
-    def test_again(self, name, project, promptkit):
-        """
-        A second time nothing changes, and that is said.
-        """
+    def test_second_install(self, name, project, promptkit):
+        """A second installation changes nothing and reports that."""
         promptkit("install", name)
-        file = file_of(name)
+        file = config_path(name)
         before = file.stat()
         code, out, _ = promptkit("install", name)
         after = file.stat()
@@ -90,33 +86,27 @@ class TestEachClient:
         )
         assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
-    def test_what_was_written_works(self, name, project, promptkit, prompts_of):
-        """
-        The command that stands there serves the prompts, wherever it is started, with an empty environment.
-        """
+    def test_installed_command_works(self, name, project, promptkit, served_prompts):
+        """The installed command serves the prompts from any folder with an empty environment."""
         promptkit("install", name)
         command = command_in(INSTALLABLE[name], entries(name)["team-prompts"])
 
-        assert prompts_of(command) == ["greet"]
+        assert served_prompts(command) == ["greet"]
 
     def test_dry_run(self, name, project, promptkit):
-        """
-        What would change is printed, and nothing is.
-        """
+        """A dry run prints the changes without making them."""
         file = write(name, golden(name, "before"))
         code, out, _ = promptkit("install", name, "--dry-run")
-        added = [one for one in out.splitlines() if one.startswith("+") and not one.startswith("+++")]
+        added = [line for line in out.splitlines() if line.startswith("+") and not line.startswith("+++")]
 
         assert code == 0
-        assert any("team-prompts" in one for one in added)
+        assert any("team-prompts" in line for line in added)
         assert file.read_bytes().decode() == golden(name, "before")
 
-    def test_somebody_elses_server(self, name, project, promptkit):
-        """
-        A server of that name that is not promptkit's is neither replaced nor taken out.
-        """
+    def test_foreign_server_is_kept(self, name, project, promptkit):
+        """A server of the same name that is not promptkit's is neither replaced nor removed."""
         promptkit("install", name)
-        file = file_of(name)
+        file = config_path(name)
         text = file.read_text().replace("promptkit", "something")
         file.write_text(text)
         for argv in (
@@ -133,10 +123,8 @@ class TestEachClient:
             )
         assert file.read_text() == text
 
-    def test_malformed(self, name, project, promptkit):
-        """
-        A file that cannot be read is left as it is, and what should stand there is printed.
-        """
+    def test_malformed_file(self, name, project, promptkit):
+        """An unreadable file stays unchanged, and the error shows the entry to add."""
         file = write(name, "{[: not\n")
         code, out, err = promptkit("install", name)
 
@@ -146,21 +134,17 @@ class TestEachClient:
         assert "team-prompts" in err
         assert file.read_text() == "{[: not\n"
 
-    def test_uninstall_of_nothing(self, name, project, promptkit):
-        """
-        Where there is no such server, nothing changes, and no file is made.
-        """
+    def test_uninstall_without_a_server(self, name, project, promptkit):
+        """Without such a server nothing changes, and no file is created."""
         code, out, _ = promptkit("uninstall", name)
 
         assert code == 0
         assert out.splitlines()[0] == f"{CLIENTS[name].title} has no server 'team-prompts': nothing to change"
-        assert not file_of(name).exists()
+        assert not config_path(name).exists()
 
 
-def test_uninstall_after_a_folder_was_moved(project, promptkit, monkeypatch):
-    """
-    Those that there are stand below, with what is gone: one of them may be meant. Others are not named.
-    """
+def test_uninstall_after_moving_the_project(project, promptkit, monkeypatch):
+    """Uninstalling after a move lists promptkit's servers in the file and their missing targets."""
     write("cursor", '{"mcpServers": {"others": {"command": "npx"}, "away": {"url": "https://a.example"}}}')
     promptkit("install", "cursor")
     (program,) = command_in(INSTALLABLE["cursor"], entries("cursor")["team-prompts"])[:1]
@@ -171,7 +155,7 @@ def test_uninstall_after_a_folder_was_moved(project, promptkit, monkeypatch):
     assert (code, err) == (0, "")
     assert out == (
         "Cursor has no server 'moved': nothing to change\n"
-        f"    file: {file_of('cursor')}\n"
+        f"    file: {config_path('cursor')}\n"
         "    servers of promptkit's in it, which --name NAME takes out:\n"
         f"        team-prompts: {program} serve '{project / 'prompts'}'\n"
         f"            gone: {project / 'prompts'}\n"
@@ -182,20 +166,16 @@ def test_uninstall_after_a_folder_was_moved(project, promptkit, monkeypatch):
 
 @pytest.mark.parametrize("name", WITH_URL)
 class TestOverHttp:
-    def test_an_entry(self, name, project, promptkit, shown):
-        """
-        It is reached at the URL, by the name of the host.
-        """
+    def test_an_entry(self, name, project, promptkit, normalized):
+        """The entry has the URL, and its name comes from the host."""
         code, _, _ = promptkit("install", name, "--url", URL)
 
         assert code == 0
-        assert shown(file_of(name)) == golden(name, "url")
+        assert normalized(config_path(name)) == golden(name, "url")
         assert url_in(INSTALLABLE[name], entries(name)["prompts-example-com"]) == URL
 
-    def test_is_taken_out_by_its_url(self, name, project, promptkit):
-        """
-        Nothing tells whose a URL is but the URL itself.
-        """
+    def test_uninstall_needs_the_url(self, name, project, promptkit):
+        """Only its URL identifies such an entry as promptkit's."""
         promptkit("install", name, "--url", URL, "--name", "team")
         code, _, err = promptkit("uninstall", name, "--name", "team")
         assert code == 1
@@ -204,25 +184,21 @@ class TestOverHttp:
         assert promptkit("uninstall", name, "--name", "team", "--url", URL)[0] == 0
         assert dict(entries(name)) == {}
 
-    def test_that_has_moved(self, name, project, promptkit, data_of):
-        """
-        An entry with another URL may be anybody's: no `install` changes it, and `--list` does not show it.
-        """
+    def test_changed_url(self, name, project, promptkit, run_json):
+        """An entry with another URL is not changed by `install` or shown by `--list`."""
         promptkit("install", name, "--url", URL, "--name", "team")
-        before = file_of(name).read_bytes()
-        way_out = f"leads to {URL}: choose another --name, or uninstall that --url first\n"
+        before = config_path(name).read_bytes()
+        suggestion = f"leads to {URL}: choose another --name, or uninstall that --url first\n"
 
-        for where in (["--url", "https://b.example/mcp"], []):
-            code, _, err = promptkit("install", name, "--name", "team", *where)
-            assert (code, err.endswith(way_out)) == (1, True)
-        assert file_of(name).read_bytes() == before
-        (listed,) = data_of("install", "--list", name)["clients"]
+        for option in (["--url", "https://b.example/mcp"], []):
+            code, _, err = promptkit("install", name, "--name", "team", *option)
+            assert (code, err.endswith(suggestion)) == (1, True)
+        assert config_path(name).read_bytes() == before
+        (listed,) = run_json("install", "--list", name)["clients"]
         assert listed["configurations"]["user"]["servers"] == {}
 
-    def test_in_place_of_a_command(self, name, project, promptkit):
-        """
-        A server that was started is reached instead, and the other way round.
-        """
+    def test_switch_from_command_to_url(self, name, project, promptkit):
+        """An entry with a command becomes one with a URL."""
         promptkit("install", name, "--name", "team")
         promptkit("install", name, "--name", "team", "--url", URL)
         assert command_in(INSTALLABLE[name], entries(name)["team"]) is None
@@ -231,13 +207,11 @@ class TestOverHttp:
 
 
 def test_claude_desktop_takes_no_url(project, promptkit, capsys):
-    """
-    Its file has no such entries: people are told where it has them.
-    """
-    with pytest.raises(SystemExit) as end:
+    """A URL cannot be installed in Claude Desktop; the error names the place in its settings."""
+    with pytest.raises(SystemExit) as exit:
         promptkit("install", "claude-desktop", "--url", URL)
 
-    assert end.value.code == 2
+    assert exit.value.code == 2
     assert capsys.readouterr().err.endswith(
         "promptkit install: error: argument --url: Claude Desktop starts the servers of its file itself: "
         "add it in Claude Desktop under Settings, Connectors\n"
@@ -245,30 +219,25 @@ def test_claude_desktop_takes_no_url(project, promptkit, capsys):
 
 
 @pytest.mark.parametrize("name", WITH_PROJECT)
-def test_a_projects_configuration(name, project, promptkit, monkeypatch):
-    """
-    It lies in the folder of the project's configuration, from below, too.
-    """
+def test_project_configuration(name, project, promptkit, monkeypatch):
+    """`--scope project` writes to the project's folder, even from a folder below it."""
     (project / "below").mkdir()
     monkeypatch.chdir(project / "below")
     code, _, _ = promptkit("install", name, "--scope", "project")
     monkeypatch.chdir(project)
 
     assert code == 0
-    assert project in file_of(name, "project").parents
+    assert project in config_path(name, "project").parents
     assert set(entries(name, "project")) == {"team-prompts"}
     assert dict(entries(name)) == {}
 
 
 @pytest.mark.parametrize("name", sorted(INSTALLABLE.keys() - set(WITH_PROJECT)))
-def test_a_client_without_projects(name, project, promptkit, capsys):
-    """
-    Wrong usage, which is told.
-    """
-    with pytest.raises(SystemExit) as end:
+def test_client_without_project_configuration(name, project, promptkit, capsys):
+    with pytest.raises(SystemExit) as exit:
         promptkit("install", name, "--scope", "project")
 
-    assert end.value.code == 2
+    assert exit.value.code == 2
     assert (
         f"argument --scope: {CLIENTS[name].title} has no configuration of a project"
         in capsys.readouterr().err
@@ -276,7 +245,7 @@ def test_a_client_without_projects(name, project, promptkit, capsys):
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (["install"], "name a client: claude-code, claude-desktop, "),
         (["install", "zedd"], "argument CLIENT: there is no client 'zedd': did you mean 'zed'?"),
@@ -300,36 +269,32 @@ def test_a_client_without_projects(name, project, promptkit, capsys):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_usage(argv, said, project, promptkit, capsys):
-    """
-    Each ends with 2, and says what is meant.
-    """
-    with pytest.raises(SystemExit) as end:
+def test_wrong_usage(argv, message, project, promptkit, capsys):
+    """Wrong usage exits with 2 and an explanation."""
+    with pytest.raises(SystemExit) as exit:
         promptkit(*argv)
 
-    assert end.value.code == 2
-    assert f"promptkit {argv[0]}: error: {said}" in capsys.readouterr().err
+    assert exit.value.code == 2
+    assert f"promptkit {argv[0]}: error: {message}" in capsys.readouterr().err
 
 
 class TestTargets:
-    def test_without_any(self, home, tmp_path, promptkit, monkeypatch):
+    def test_no_prompts(self, home, tmp_path, promptkit, monkeypatch):
         """
-        A folder without prompts is told; where a name says which server is meant, none are needed.
+        A folder without prompts is an error, unless `--name`, `--url` or `--list` makes a target unnecessary.
         """
         (tmp_path / "empty").mkdir()
         monkeypatch.chdir(tmp_path / "empty")
 
         assert promptkit("install", "zed")[0] == 2
-        way_out = "; or name the server by --name, as install --list shows it\n"
-        assert promptkit("uninstall", "zed")[2].endswith(way_out)
+        suggestion = "; or name the server by --name, as install --list shows it\n"
+        assert promptkit("uninstall", "zed")[2].endswith(suggestion)
         assert promptkit("uninstall", "zed", "--name", "x")[0] == 0
         assert promptkit("install", "--list")[0] == 0
         assert promptkit("install", "zed", "--url", URL)[0] == 0
 
-    def test_that_is_missing(self, project, promptkit):
-        """
-        Nothing is written for prompts that are not there.
-        """
+    def test_missing_target(self, project, promptkit):
+        """A missing target is an error, and nothing is written."""
         code, _, err = promptkit("install", "zed", "nowhere")
 
         assert code == 2
@@ -337,26 +302,22 @@ class TestTargets:
             "promptkit: cannot load 'nowhere': there is no such folder or file, nor such a module that a "
             "client could import; there are recipes in 'prompts/'\n"
         )
-        assert not file_of("zed").exists()
+        assert not config_path("zed").exists()
 
     @pytest.mark.parametrize(
         "target", ["prompts", "prompts/greet.py", "prompts/greet.py:greet", "../team prompts/prompts"]
     )
-    def test_are_absolute(self, target, project, promptkit, prompts_of):
-        """
-        A file and an object are served as they would be from here.
-        """
+    def test_targets_become_absolute(self, target, project, promptkit, served_prompts):
+        """Targets become absolute paths; a file or an object is served like here."""
         promptkit("install", "zed", target)
         command = command_in(INSTALLABLE["zed"], entries("zed")["team-prompts"])
 
         assert command[-2:] == ["serve", f"{project}/{target.removeprefix('../team prompts/')}"]
-        assert prompts_of(command) == ["greet"]
+        assert served_prompts(command) == ["greet"]
 
     @pytest.mark.parametrize("mark", ["pyproject.toml", ".git"])
-    def test_that_are_the_project(self, mark, project, promptkit):
-        """
-        A server of prompts that lie in the folder of their project itself is called as that folder.
-        """
+    def test_target_with_its_own_project(self, mark, project, promptkit):
+        """If the target is a project's root, the server is named after that folder."""
         (project / "prompts" / mark).mkdir()
 
         promptkit("install", "zed", "prompts")
@@ -365,7 +326,7 @@ class TestTargets:
 
     def test_a_module(self, project, promptkit, monkeypatch):
         """
-        One that is installed is served by its name; one that is found from here alone is not.
+        An installed module is served by its name; a module that can only be imported from here is rejected.
         """
         (project / "local.py").touch()
         monkeypatch.syspath_prepend(str(project))
@@ -376,15 +337,15 @@ class TestTargets:
 
 
 class TestList:
-    def test_shows_ours(self, project, promptkit, data_of):
+    def test_list(self, project, promptkit, run_json):
         """
-        Each client: whether it is there, its files, and the servers of promptkit's in them.
+        Each client is listed with its files, whether it is installed, and the servers of promptkit in them.
         """
         write("cursor", golden("cursor", "before"))
         write("zed", "{[")
         promptkit("install", "cursor")
         promptkit("install", "codex", "--scope", "project")
-        clients = {one["client"]: one for one in data_of("install", "--list")["clients"]}
+        clients = {client["client"]: client for client in run_json("install", "--list")["clients"]}
         code, out, err = promptkit("install", "--list")
 
         assert list(clients) == list(INSTALLABLE)
@@ -393,42 +354,36 @@ class TestList:
         assert list(clients["cursor"]["configurations"]["user"]["servers"]) == ["team-prompts"]
         assert "this is not JSON" in clients["zed"]["configurations"]["user"]["error"]
         assert (code, err) == (0, "")
-        assert f"cursor: found\n    user: {file_of('cursor')}\n        team-prompts: /" in out
+        assert f"cursor: found\n    user: {config_path('cursor')}\n        team-prompts: /" in out
         assert (
-            f"    project: {file_of('codex', 'project')}\n        team-prompts: promptkit serve ./prompts"
+            f"    project: {config_path('codex', 'project')}\n        team-prompts: promptkit serve ./prompts"
             in out
         )
-        assert f"goose: not found\n    user: {file_of('goose')} (does not exist)\n" in out
+        assert f"goose: not found\n    user: {config_path('goose')} (does not exist)\n" in out
 
-    def test_of_one_client(self, project, promptkit, data_of):
-        """
-        Of a client that is named, and of no other.
-        """
+    def test_list_of_one_client(self, project, promptkit, run_json):
+        """Only the named client is listed."""
         _, out, _ = promptkit("install", "--list", "goose")
 
-        assert [one["client"] for one in data_of("install", "goose", "--list")["clients"]] == ["goose"]
-        assert out == f"goose: not found\n    user: {file_of('goose')} (does not exist)\n"
+        assert [client["client"] for client in run_json("install", "goose", "--list")["clients"]] == ["goose"]
+        assert out == f"goose: not found\n    user: {config_path('goose')} (does not exist)\n"
 
-    def test_knows_a_url(self, project, promptkit, data_of):
-        """
-        A server at a URL is shown if the URL is told.
-        """
+    def test_list_with_url(self, project, promptkit, run_json):
+        """A server with a URL is listed if `--url` names it."""
         promptkit("install", "zed", "--url", URL)
 
-        def found(*argv):
-            clients = {one["client"]: one for one in data_of("install", "--list", *argv)["clients"]}
+        def listed(*argv):
+            clients = {client["client"]: client for client in run_json("install", "--list", *argv)["clients"]}
             return list(clients["zed"]["configurations"]["user"]["servers"])
 
-        assert found() == []
-        assert found("--url", URL) == ["prompts-example-com"]
+        assert listed() == []
+        assert listed("--url", URL) == ["prompts-example-com"]
 
 
-def test_what_people_have_changed_stays(project, promptkit):
-    """
-    An extension that was switched off in goose stays so, also when the prompts have moved.
-    """
+def test_user_changes_are_kept(project, promptkit):
+    """A user's change to an entry, such as a disabled extension, survives a new installation."""
     promptkit("install", "goose")
-    file = file_of("goose")
+    file = config_path("goose")
     file.write_text(file.read_text().replace("enabled: true", "enabled: false"))
     project.rename(project.with_name("moved"))
     promptkit("install", "goose", "../moved/prompts", "--name", "team-prompts")
@@ -437,10 +392,8 @@ def test_what_people_have_changed_stays(project, promptkit):
     assert entries("goose")["team-prompts"]["args"] == ["serve", str(project.with_name("moved") / "prompts")]
 
 
-def test_a_diff_shows_nothing_of_others(project, promptkit):
-    """
-    The lines beside those that change may hold keys, so they are not printed.
-    """
+def test_diff_hides_neighbouring_lines(project, promptkit):
+    """Neighbouring lines are not printed, because they could contain keys."""
     write("codex", golden("codex", "before"))
     _, out, _ = promptkit("install", "codex", "--dry-run")
 
@@ -448,16 +401,14 @@ def test_a_diff_shows_nothing_of_others(project, promptkit):
     assert "+[mcp_servers.team-prompts]" in out
 
 
-def test_json(project, data_of):
-    """
-    Programs are told which file holds what, whether it was changed, and how.
-    """
-    told = data_of("install", "windsurf")
-    again = data_of("install", "windsurf")
+def test_json(project, run_json):
+    """The JSON has the file, the entry, the change and the diff."""
+    first = run_json("install", "windsurf")
+    second = run_json("install", "windsurf")
 
-    assert told["file"] == str(file_of("windsurf"))
-    assert told["entry"] == entries("windsurf")["team-prompts"]
-    assert {key: told[key] for key in ("client", "scope", "name", "changed", "backup", "commands")} == {
+    assert first["file"] == str(config_path("windsurf"))
+    assert first["entry"] == entries("windsurf")["team-prompts"]
+    assert {key: first[key] for key in ("client", "scope", "name", "changed", "backup", "commands")} == {
         "client": "windsurf",
         "scope": "user",
         "name": "team-prompts",
@@ -465,20 +416,18 @@ def test_json(project, data_of):
         "backup": None,
         "commands": [],
     }
-    assert (again["changed"], again["diff"]) == (False, "")
+    assert (second["changed"], second["diff"]) == (False, "")
 
 
-def test_a_client_that_is_not_there(project, promptkit):
-    """
-    It may come later; that it was not found is said.
-    """
+def test_missing_client(project, promptkit):
+    """A client that was not found still gets the server, and the output reports that."""
     _, out, _ = promptkit("install", "zed")
 
     assert out.splitlines()[-1] == "    Zed itself was not found on this machine"
 
 
 @pytest.mark.parametrize(
-    ("platform", "places"),
+    ("platform", "paths"),
     [
         (
             "linux",
@@ -512,21 +461,19 @@ def test_a_client_that_is_not_there(project, promptkit):
         ),
     ],
 )
-def test_where_files_lie(platform, places, home, monkeypatch):
-    """
-    On each system they lie where the client's documentation says.
-    """
+def test_paths_by_platform(platform, paths, home, monkeypatch):
+    """The paths match the clients' documentation for each platform."""
     config = home / ROAMING[platform]
     monkeypatch.setattr("sys.platform", platform)
     monkeypatch.setattr("promptkit.clients.configurations.user_config_path", lambda *, roaming: config)
 
-    assert {name: ConfigurationFile(name).path for name in places} == {
-        name: home / place for name, place in places.items()
+    assert {name: ConfigurationFile(name).path for name in paths} == {
+        name: home / path for name, path in paths.items()
     }
 
 
 @pytest.mark.parametrize(
-    ("variable", "name", "place"),
+    ("variable", "name", "path"),
     [
         ("CLAUDE_CONFIG_DIR", "claude-code", ".claude.json"),
         ("CODEX_HOME", "codex", "config.toml"),
@@ -535,33 +482,27 @@ def test_where_files_lie(platform, places, home, monkeypatch):
     ],
 )
 @pytest.mark.usefixtures("home")
-def test_folders_that_are_moved(variable, name, place, tmp_path, monkeypatch):
-    """
-    What a variable of the environment says of a client's folder holds here, too.
-    """
+def test_folder_variables(variable, name, path, tmp_path, monkeypatch):
+    """Environment variables that move a client's folder are respected."""
     monkeypatch.setenv(variable, str(tmp_path / "moved"))
 
-    assert ConfigurationFile(name).path == tmp_path / "moved" / place
+    assert ConfigurationFile(name).path == tmp_path / "moved" / path
 
 
-def test_opencodes_other_file(project, promptkit):
-    """
-    Where it has a file with comments by another name, that one is written.
-    """
-    file = file_of("opencode").with_suffix(".jsonc")
+def test_opencode_jsonc_file(project, promptkit):
+    """An existing `opencode.jsonc` is used instead of `opencode.json`."""
+    file = config_path("opencode").with_suffix(".jsonc")
     file.parent.mkdir(parents=True)
     file.write_text("{} // mine")
     promptkit("install", "opencode")
 
-    assert file_of("opencode") == file
+    assert config_path("opencode") == file
     assert file.read_text().endswith("} // mine")
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_uninstalling_what_has_no_heading(project, promptkit):
-    """
-    A server that `install --list` shows, and that cannot be taken out, is not said to be gone.
-    """
+def test_uninstall_of_inline_tables(project, promptkit):
+    """A server in an inline table is listed, and removing it is an error."""
     file = write("codex", '[mcp_servers]\nours = {command = "/env/bin/promptkit", args = ["serve", "/x"]}\n')
     before = file.read_text()
     listed = promptkit("install", "--list", "codex")[1]

@@ -1,4 +1,4 @@
-"""A new project, and the three commands that lead from there into a client."""
+"""`promptkit new`, and the suggested commands that lead from there to a client."""
 
 import json
 import os
@@ -26,7 +26,7 @@ RENDERED = "[user]\nReview this python code.\n\n```python\nx = 1\n```\n"
 
 @pytest.fixture
 def empty(home, tmp_path, monkeypatch):
-    """An empty folder, which is the current one."""
+    """An empty folder, as the current folder."""
     folder = tmp_path / "somewhere"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -37,11 +37,11 @@ def files_in(folder):
     return sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
 
 
-def follow(commands, folder, environment):
-    """Type commands into one shell, one after the other; return what it shows for each."""
-    mark = "--- that was it"
-    script = "".join(f"{command}\necho '{mark}'\n" for command in commands)
-    ran = subprocess.run(
+def run_commands(commands, folder, environment):
+    """Run commands one after the other in one shell, and return the output of each."""
+    marker = "--- that was it"
+    script = "".join(f"{command}\necho '{marker}'\n" for command in commands)
+    result = subprocess.run(
         ["/bin/sh", "-e"],
         input=script,
         cwd=folder,
@@ -50,27 +50,25 @@ def follow(commands, folder, environment):
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout.split(f"{mark}\n")[:-1]
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout.split(f"{marker}\n")[:-1]
 
 
-def installed_in(home):
-    """What Claude Code starts now."""
+def installed_command(home):
+    """Return the command in Claude Code's configuration."""
     entry = json.loads((home / ".claude.json").read_text())["mcpServers"]["my-prompts"]
     return [entry["command"], *entry["args"]]
 
 
 @pytest.mark.parametrize("argv", [[], ["."], ["my prompts"], ["a/b"]], ids=" ".join)
-def test_what_is_written(argv, empty, promptkit):
-    """
-    One prompt, its test, the configuration and a `.gitignore`: nothing else.
-    """
+def test_written_files(argv, empty, promptkit):
+    """`new` writes a prompt, its test, the configuration and a `.gitignore`."""
     code, out, err = promptkit("new", *argv)
     folder = empty.joinpath(*argv)
 
     assert (code, err) == (0, "")
     assert files_in(folder) == [IGNORED, *FILES]
-    assert [one for one in out.splitlines() if one.startswith("wrote ")] == [
+    assert [line for line in out.splitlines() if line.startswith("wrote ")] == [
         f"wrote {Path(*argv, name)}"
         for name in ("pyproject.toml", "prompts/review.py", "prompts/test_review.py", IGNORED)
     ]
@@ -78,10 +76,8 @@ def test_what_is_written(argv, empty, promptkit):
 
 @pytest.mark.skipif(GIT is None, reason="there is no git")
 @pytest.mark.parametrize("argv", [["new"], ["new", "--skill"]], ids=" ".join)
-def test_what_a_repository_is_to_hold(argv, empty, promptkit):
-    """
-    All that was written, and nothing that Python and an environment write next to it.
-    """
+def test_committed_files(argv, empty, promptkit):
+    """Every written file is committed, and generated files next to them are ignored."""
     promptkit(*argv)
     written = files_in(empty)
     for name in ("prompts/__pycache__/review.pyc", ".venv/bin/python"):
@@ -94,12 +90,12 @@ def test_what_a_repository_is_to_hold(argv, empty, promptkit):
     assert sorted(git([GIT, "ls-files"]).splitlines()) == written
 
 
-@pytest.mark.parametrize("make", [lambda file: file.write_text("mine\n"), lambda file: file.symlink_to("no")])
-def test_a_gitignore_stays(make, empty, promptkit):
-    """
-    It is not in the way, as all other files are.
-    """
-    make(file := empty / IGNORED)
+@pytest.mark.parametrize(
+    "create", [lambda file: file.write_text("mine\n"), lambda file: file.symlink_to("no")]
+)
+def test_existing_gitignore_is_kept(create, empty, promptkit):
+    """An existing `.gitignore` is kept and does not prevent the other files."""
+    create(file := empty / IGNORED)
     code, out, _ = promptkit("new")
 
     assert (code, IGNORED in out) == (0, False)
@@ -107,10 +103,8 @@ def test_a_gitignore_stays(make, empty, promptkit):
     assert not (empty / "no").exists()
 
 
-def test_nothing_is_found_in_it(empty, promptkit, monkeypatch):
-    """
-    `check` is content, as it is with what people then write.
-    """
+def test_check_passes(empty, promptkit, monkeypatch):
+    """`check` has nothing to report in a new project."""
     promptkit("new", "one")
     monkeypatch.chdir("one")
 
@@ -119,58 +113,60 @@ def test_nothing_is_found_in_it(empty, promptkit, monkeypatch):
 
 @pytest.mark.timeout(300)  # pytest is started in it, with all of its plugins
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
-def test_the_next_commands_work(empty, home, prompts_of, data_of):
+def test_suggested_commands_work(empty, home, served_prompts, run_json):
     """
-    As they are printed they show the prompt, pass its test and put it into a client, which can start it.
+    The printed commands render the prompt, pass its test and install it into a client that can start it.
     """
-    commands = data_of("new", "my prompts")["next"]
-    shown, tested, installed = follow(commands, empty, {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    commands = run_json("new", "my prompts")["next"]
+    rendered, tested, installed = run_commands(
+        commands, empty, {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    )
 
     assert len(commands) == 3
-    assert shown == RENDERED
+    assert rendered == RENDERED
     assert "2 passed" in tested
     assert installed.splitlines()[0] == "Claude Code has the server 'my-prompts'"
-    assert prompts_of(installed_in(home)) == ["review"]
+    assert served_prompts(installed_command(home)) == ["review"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
 @pytest.mark.parametrize("name", ["-x", "--help", "-", "a\nb", "\x1b[2J", "$(touch ran)", "it's", "\u202ea"])
-def test_a_folder_of_any_name(name, empty, home):
+def test_any_folder_name(name, empty, home):
     """
-    What is printed is one line a command, holds nothing that cannot be seen, and works as it is.
+    The suggested commands take one line each, contain no invisible characters, and work for any folder name.
     """
-    ran = command("new", "--", name, cwd=empty)
-    printed = [one.strip() for one in ran[1].decode().partition("next:\n")[2].splitlines()]
+    result = command("new", "--", name, cwd=empty)
+    commands = [line.strip() for line in result[1].decode().partition("next:\n")[2].splitlines()]
 
-    assert (ran[0], len(printed)) == (0, 3)
-    assert escape_invisible(printed[0]) == printed[0]
+    assert (result[0], len(commands)) == (0, 3)
+    assert escape_invisible(commands[0]) == commands[0]
     program = Path(sys.executable).parent
     path = os.pathsep.join([str(program), os.environ["PATH"], "/usr/bin", "/bin"])
-    shown = subprocess.run(
-        ["bash", "-c", printed[0]],  # noqa: S607 (wherever it is)
+    rendered = subprocess.run(
+        ["bash", "-c", commands[0]],  # noqa: S607 (wherever it is)
         cwd=empty,
         env={**os.environ, "PATH": path, "LC_ALL": "C.UTF-8"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert shown.stdout == RENDERED
-    assert [one.name for one in empty.iterdir()] == [name]
+    assert rendered.stdout == RENDERED
+    assert [path.name for path in empty.iterdir()] == [name]
 
 
 @pytest.mark.installs
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
-def test_a_new_users_first_minute(empty, home, prompts_of, tmp_path):
-    """
-    With nothing but this package installed in an environment of its own, each command works the first time.
-    """
+def test_first_minute_of_a_new_user(empty, home, served_prompts, tmp_path):
+    """With only this package in a new environment, each suggested command works."""
     path = os.pathsep.join([str(tmp_path / "env" / "bin"), "/usr/bin", "/bin"])
-    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "HTTP"))}
-    environment = {"HOME": str(home), "PATH": path, **kept}
+    inherited = {
+        name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "HTTP"))
+    }
+    environment = {"HOME": str(home), "PATH": path, **inherited}
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
     subprocess.run(["pip", "install", "-q", ROOT], env=environment, check=True, cwd=empty)  # noqa: S607 (the venv's)
-    made = subprocess.run(
+    result = subprocess.run(
         ["promptkit", "new", "my-prompts"],  # noqa: S607 (the venv's)
         env=environment,
         cwd=empty,
@@ -178,26 +174,24 @@ def test_a_new_users_first_minute(empty, home, prompts_of, tmp_path):
         text=True,
         check=True,
     )
-    commands = [one.strip() for one in made.stdout.partition("next:\n")[2].splitlines()]
-    shown, tested, installed = follow(commands, empty, environment)
+    commands = [line.strip() for line in result.stdout.partition("next:\n")[2].splitlines()]
+    rendered, tested, installed = run_commands(commands, empty, environment)
 
     assert commands == [
         'cd my-prompts && promptkit render review code="x = 1"',
         "python -m pip install pytest && python -m pytest",
         "promptkit install claude-code",
     ]
-    assert shown == RENDERED
+    assert rendered == RENDERED
     assert "2 passed" in tested
     assert installed.splitlines()[0] == "Claude Code has the server 'my-prompts'"
-    assert prompts_of(installed_in(home)) == ["review"]
+    assert served_prompts(installed_command(home)) == ["review"]
 
 
 @pytest.mark.parametrize("name", FILES)
 class TestNeverOverwrites:
-    def test_a_file(self, name, empty, promptkit):
-        """
-        The file that is in the way is named, and nothing is written.
-        """
+    def test_existing_file_is_kept(self, name, empty, promptkit):
+        """An existing file is reported, and nothing is written."""
         (empty / name).parent.mkdir(exist_ok=True)
         (empty / name).write_text("mine")
         code, out, err = promptkit("new")
@@ -209,10 +203,8 @@ class TestNeverOverwrites:
         assert files_in(empty) == [name]
         assert (empty / name).read_text() == "mine"
 
-    def test_a_link_to_nothing(self, name, empty, promptkit):
-        """
-        Nothing is written through a link.
-        """
+    def test_dangling_link_is_kept(self, name, empty, promptkit):
+        """Nothing is written through a link."""
         (empty / name).parent.mkdir(exist_ok=True)
         (empty / name).symlink_to("nowhere")
 
@@ -225,10 +217,8 @@ class TestNeverOverwrites:
     ("argv", "link"), [(["out"], "out"), (["out/deep"], "out"), ([], "prompts"), (["out"], "out/prompts")]
 )
 @pytest.mark.parametrize("target", ["theirs", "missing"])
-def test_a_link_in_place_of_a_folder(argv, link, target, empty, promptkit):
-    """
-    Nothing is written through a link that may have come with a repository.
-    """
+def test_link_in_place_of_a_folder(argv, link, target, empty, promptkit):
+    """Nothing is written through a link that could have come with a repository."""
     (empty.parent / "theirs").mkdir()
     (empty / link).parent.mkdir(exist_ok=True)
     (empty / link).symlink_to(empty.parent / target)
@@ -243,10 +233,8 @@ def test_a_link_in_place_of_a_folder(argv, link, target, empty, promptkit):
     assert list((empty.parent / "theirs").iterdir()) == []
 
 
-def test_a_file_in_place_of_a_folder(empty, promptkit):
-    """
-    It is left, and told.
-    """
+def test_file_in_place_of_a_folder(empty, promptkit):
+    """An existing file in place of a folder is kept and reported."""
     (empty / "prompts").write_text("mine")
     code, _, err = promptkit("new")
 
@@ -255,10 +243,8 @@ def test_a_file_in_place_of_a_folder(empty, promptkit):
     assert files_in(empty) == ["prompts"]
 
 
-def test_a_folder_that_cannot_be_made(empty, promptkit):
-    """
-    The reason is the system's.
-    """
+def test_folder_that_cannot_be_created(empty, promptkit):
+    """The error quotes the operating system."""
     (empty / "file").touch()
     code, _, err = promptkit("new", "file/below")
 
@@ -268,13 +254,11 @@ def test_a_folder_that_cannot_be_made(empty, promptkit):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
-@pytest.mark.parametrize(("folder", "left"), [("mine", ["mine"]), ("mine/a/b", ["mine"])])
-def test_a_full_disk(folder, left, empty):
-    """
-    Nothing of what was made is left, and a folder that was there stays.
-    """
+@pytest.mark.parametrize(("folder", "remaining"), [("mine", ["mine"]), ("mine/a/b", ["mine"])])
+def test_a_full_disk(folder, remaining, empty):
+    """After a failed write, all created files are removed and existing folders stay."""
     (empty / "mine").mkdir()
-    ran = subprocess.run(
+    result = subprocess.run(
         ["/bin/sh", "-c", f"ulimit -f 0; exec {sys.executable} -m promptkit new {folder}"],
         cwd=empty,
         capture_output=True,
@@ -282,37 +266,33 @@ def test_a_full_disk(folder, left, empty):
         check=False,
     )
 
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.startswith("promptkit: nothing was written: ")
-    assert [path.relative_to(empty).as_posix() for path in empty.rglob("*")] == left
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("promptkit: nothing was written: ")
+    assert [path.relative_to(empty).as_posix() for path in empty.rglob("*")] == remaining
 
 
-def test_below_a_broken_configuration(empty, promptkit):
-    """
-    What is wrong with another project is nothing to a new one.
-    """
+def test_broken_configuration_above(empty, promptkit):
+    """A broken configuration in a parent folder does not affect a new project."""
     (empty / "pyproject.toml").write_text("[tool.promptkit]\ntarge = 1\n")
 
     assert promptkit("new", "one")[0] == 0
 
 
-@pytest.mark.parametrize(("found", "named"), [("codex", "claude-code"), ("cursor", "cursor"), ("zed", "zed")])
-def test_the_client_is_one_that_is_there(found, named, empty, data_of):
-    """
-    The first client on this machine is named that offers prompts.
-    """
-    ConfigurationFile(found).path.parent.mkdir(parents=True)
+@pytest.mark.parametrize(
+    ("installed", "expected"), [("codex", "claude-code"), ("cursor", "cursor"), ("zed", "zed")]
+)
+def test_suggested_client(installed, expected, empty, run_json):
+    """The suggested client is the first installed one that supports prompts."""
+    ConfigurationFile(installed).path.parent.mkdir(parents=True)
 
-    assert data_of("new")["next"][-1].endswith(f" install {named}")
+    assert run_json("new")["next"][-1].endswith(f" install {expected}")
 
 
-def test_programs_on_the_path_are_named_by_their_names(empty, data_of, monkeypatch):
-    """
-    Where the shell finds the programs of this environment, that is all it takes.
-    """
+def test_commands_use_short_names(empty, run_json, monkeypatch):
+    """If the programs are on the PATH, the suggested commands use their names."""
     monkeypatch.setenv("PATH", sysconfig.get_path("scripts"))
 
-    assert data_of("new")["next"] == [
+    assert run_json("new")["next"] == [
         'promptkit render review code="x = 1"',
         "python -m pytest",
         "promptkit install claude-code",

@@ -1,4 +1,4 @@
-"""Configuration files that no parser takes: each is refused with one line."""
+"""Configuration files that no parser accepts are rejected with one line."""
 
 import pytest
 
@@ -23,28 +23,22 @@ from promptkit.files.writing import FileRefusedError
         (yaml_edits, "%YAML 9.9\n--- {a: 1}", "this is not YAML: "),
     ],
 )
-def test_it_is_refused(module, text, reason):
-    """
-    The reason is one line, whatever the parser raises.
-    """
-    with pytest.raises(FileRefusedError, match=reason) as caught:
+def test_invalid_configuration(module, text, reason):
+    """The reason is one line, whatever the parser raises."""
+    with pytest.raises(FileRefusedError, match=reason) as error:
         module.read(text)
 
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
 
 
-def test_a_key_of_many_parts_in_a_text_is_text():
-    """
-    Only keys are counted, at the beginning of a line.
-    """
+def test_dotted_text_in_a_string():
+    """Only keys at the beginning of a line count towards the limit of key parts."""
     line = "see " + "a." * 200
 
     assert toml_edits.read(f"a = '''\n{line}\n'''") == {"a": f"{line}\n"}
 
 
-def test_an_anchor_twice_is_no_warning(recwarn):
-    """
-    The warning of the parser would show the text as it is.
-    """
+def test_duplicate_anchor_causes_no_warning(recwarn):
+    """The parser's warning is suppressed, because it would show the file's text."""
     assert yaml_edits.read("a: &x 1\nb: &x 2") == {"a": 1, "b": 2}
     assert list(recwarn) == []

@@ -1,58 +1,56 @@
-"""Several clients at once: how they are told from targets, and that one that is refused holds up no other."""
+"""Several clients in one command: distinguishing them from targets, and errors of single clients."""
 
 import json
 
 import pytest
 
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
-from tests.cli.install.entries import entries, file_of
+from tests.cli.install.entries import config_path, entries
 
 URL = "https://prompts.example.com/mcp"
 
 
 class TestInstall:
-    def test_all_are_named(self, project, promptkit):
-        """
-        Each has the server, and is told of, in the order in which they are named; a second time none changes.
-        """
+    def test_named_clients(self, project, promptkit):
+        """Every named client gets the server and is reported in order; a second run changes nothing."""
         code, out, err = promptkit("install", "zed", "goose", "codex", "prompts")
-        again = promptkit("install", "zed", "goose", "codex", "prompts")[1]
+        repeated = promptkit("install", "zed", "goose", "codex", "prompts")[1]
 
         assert (code, err) == (0, "")
-        said = [line for line in out.splitlines() if not line.startswith(" ")]
-        assert said == [f"{title} has the server 'team-prompts'" for title in ("Zed", "goose", "Codex")]
+        lines = [line for line in out.splitlines() if not line.startswith(" ")]
+        assert lines == [f"{title} has the server 'team-prompts'" for title in ("Zed", "goose", "Codex")]
         for name in ("zed", "goose", "codex"):
             assert str(project / "prompts") in json.dumps(entries(name)["team-prompts"])
-        assert [line for line in again.splitlines() if not line.startswith(" ")] == [
-            f"{line}: nothing to change" for line in said
+        assert [line for line in repeated.splitlines() if not line.startswith(" ")] == [
+            f"{line}: nothing to change" for line in lines
         ]
 
-    def test_every_client(self, project, data_of):
-        """
-        All that there are, in one command, and out of all of them.
-        """
-        put_in = data_of("install", *INSTALLABLE)["changes"]
-        taken_out = data_of("uninstall", *INSTALLABLE)["changes"]
+    def test_every_client(self, project, run_json):
+        """A command can install into all clients, and uninstall from all of them."""
+        installed = run_json("install", *INSTALLABLE)["changes"]
+        removed = run_json("uninstall", *INSTALLABLE)["changes"]
 
-        assert [one["client"] for one in put_in] == [one["client"] for one in taken_out] == [*INSTALLABLE]
-        assert all(one["changed"] for one in (*put_in, *taken_out))
+        assert (
+            [change["client"] for change in installed]
+            == [change["client"] for change in removed]
+            == [*INSTALLABLE]
+        )
+        assert all(change["changed"] for change in (*installed, *removed))
         assert not any(entries(name) for name in INSTALLABLE)
 
-    def test_one_that_is_refused(self, project, promptkit):
-        """
-        The others have the server, the reason is told, and the exit code says that not all went well.
-        """
-        file_of("cursor").parent.mkdir()
-        file_of("cursor").write_text("{oops")
+    def test_rejected_file(self, project, promptkit):
+        """A client with an invalid file is reported and exits with 1, and the others get the server."""
+        config_path("cursor").parent.mkdir()
+        config_path("cursor").write_text("{oops")
         code, out, err = promptkit("install", "zed", "cursor", "windsurf", "--json")
 
         assert code == 1
-        assert [one["client"] for one in json.loads(out)["changes"]] == ["zed", "windsurf"]
-        assert f"{file_of('cursor')}:1:2: this is not JSON" in err
-        assert file_of("cursor").read_text() == "{oops"
+        assert [change["client"] for change in json.loads(out)["changes"]] == ["zed", "windsurf"]
+        assert f"{config_path('cursor')}:1:2: this is not JSON" in err
+        assert config_path("cursor").read_text() == "{oops"
 
     @pytest.mark.parametrize(
-        ("argv", "said"),
+        ("argv", "message"),
         [
             (
                 ["zed", "goose", "--scope", "project"],
@@ -69,26 +67,20 @@ class TestInstall:
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
-    def test_wrong_usage_changes_none(self, argv, said, project, refused, home):
-        """
-        What one of them cannot do is told before any file is written.
-        """
-        assert said in refused("install", *argv)
+    def test_usage_error_changes_nothing(self, argv, message, project, usage_error, home):
+        """An option that one client does not support is rejected before any file is written."""
+        assert message in usage_error("install", *argv)
         assert not list(home.rglob("*"))
 
-    def test_a_target_that_is_missing_changes_none(self, project, promptkit, home):
-        """
-        Nor is any written for prompts that are not there.
-        """
+    def test_missing_target_changes_nothing(self, project, promptkit, home):
+        """A missing target is an error, and nothing is written."""
         assert promptkit("install", "zed", "cursor", "nowhere")[0] == 2
         assert not list(home.rglob("*"))
 
 
 class TestClientsAndTargets:
-    def test_a_folder_that_is_called_as_a_client(self, project, promptkit):
-        """
-        The name alone means the client, whatever there is; written as a path, it is the folder.
-        """
+    def test_folder_named_like_a_client(self, project, promptkit):
+        """A bare name means the client, and a path means the folder."""
         (project / "cursor").mkdir()
         (project / "cursor" / "more.py").touch()
         promptkit("install", "zed", "cursor")
@@ -98,57 +90,45 @@ class TestClientsAndTargets:
         assert entries("zed")["more"]["args"] == ["serve", str(project / "cursor")]
         assert "more" not in entries("cursor")
 
-    def test_a_client_behind_a_target(self, project, refused):
-        """
-        It may mean two things, and so it means none.
-        """
-        assert refused("install", "zed", "prompts", "cursor") == (
+    def test_client_after_target(self, project, usage_error):
+        """A client after a target is ambiguous and rejected."""
+        assert usage_error("install", "zed", "prompts", "cursor") == (
             "promptkit install: error: the client 'cursor' follows a target: name clients first, or "
             "write ./cursor"
         )
-        assert not file_of("zed").exists()
+        assert not config_path("zed").exists()
 
-    def test_a_client_that_is_misspelt(self, project, promptkit):
-        """
-        It is taken for a target, and what it may have meant is said.
-        """
+    def test_misspelled_client(self, project, promptkit):
+        """A misspelled client is taken for a target, and the error suggests the client."""
         code, _, err = promptkit("install", "zed", "cursr")
 
         assert code == 2
         assert err.endswith("there are recipes in 'prompts/' (it is not a client: did you mean 'cursor'?)\n")
 
     @pytest.mark.parametrize("target", ["promts", "./promts", "promts:greet"])
-    def test_a_target_that_is_misspelt(self, target, project, promptkit):
-        """
-        What was probably meant is said, as by other commands.
-        """
+    def test_misspelled_target(self, target, project, promptkit):
+        """The error suggests the nearest target, as in other commands."""
         code, _, err = promptkit("install", "cursor", "vscode", target)
 
         assert code == 2
         assert err.endswith("nor such a module that a client could import; did you mean 'prompts/'?\n")
-        assert not file_of("cursor").exists()
+        assert not config_path("cursor").exists()
 
-    def test_one_that_is_named_twice(self, project, data_of):
-        """
-        It counts once.
-        """
-        assert data_of("install", "zed", "zed", "prompts")["client"] == "zed"
+    def test_client_named_twice(self, project, run_json):
+        """A repeated client counts once."""
+        assert run_json("install", "zed", "zed", "prompts")["client"] == "zed"
 
-    def test_options_between_them(self, project, promptkit):
-        """
-        Words are told apart by what they are, wherever options stand.
-        """
+    def test_options_between_clients(self, project, promptkit):
+        """Options can appear between clients and targets."""
         promptkit("install", "zed", "--name", "team", "cursor", "--scope", "project", "prompts")
 
         assert set(entries("zed", "project")) == set(entries("cursor", "project")) == {"team"}
 
-    def test_a_list_of_several(self, project, data_of):
-        """
-        Of those that are named.
-        """
-        clients = data_of("install", "--list", "zed", "goose")["clients"]
+    def test_list_of_several_clients(self, project, run_json):
+        """Only the named clients are listed."""
+        clients = run_json("install", "--list", "zed", "goose")["clients"]
 
-        assert [one["client"] for one in clients] == ["zed", "goose"]
+        assert [client["client"] for client in clients] == ["zed", "goose"]
 
 
 class TestSkills:
@@ -156,32 +136,30 @@ class TestSkills:
         '\nfrom promptkit import skill\n\n@skill(description="Say hello.")\ndef hello(): return "Hello."\n'
     )
 
-    def test_into_several(self, project, home, data_of):
+    def test_install_skills(self, project, home, run_json):
         """
-        Into the folder of each; those who read the same one find them there.
+        Skills are written to the folder of each client, and clients that share a folder find them there.
         """
         (project / "prompts" / "skills.py").write_text(self.SKILL)
-        put_in = data_of("install", "claude-code", "cursor", "--skills")["changes"]
+        changes = run_json("install", "claude-code", "cursor", "--skills")["changes"]
 
-        assert [one["skills"] for one in put_in] == [["hello"], ["hello"]]
+        assert [change["skills"] for change in changes] == [["hello"], ["hello"]]
         assert (home / ".claude" / "skills" / "hello" / "SKILL.md").exists()
         assert (home / ".cursor" / "skills" / "hello" / "SKILL.md").exists()
 
-    def test_out_of_all(self, project, home, data_of, promptkit):
-        """
-        Whatever was written, from wherever, and nothing else.
-        """
+    def test_uninstall_all_skills(self, project, home, run_json, promptkit):
+        """All installed skills are removed, whatever target they came from, and nothing else."""
         (project / "prompts" / "skills.py").write_text(self.SKILL)
         (project / "others").mkdir()
         (project / "others" / "skills.py").write_text(self.SKILL.replace("hello", "greet"))
-        data_of("install", "claude-code", "cursor", "--skills")
-        data_of("install", "cursor", "others", "--skills")
+        run_json("install", "claude-code", "cursor", "--skills")
+        run_json("install", "cursor", "others", "--skills")
         mine = home / ".cursor" / "skills" / "mine" / "SKILL.md"
         mine.parent.mkdir()
         mine.touch()
 
-        taken_out = data_of("uninstall", "--all", "--skills")["changes"]
-        assert [(one["client"], one["removed"]) for one in taken_out] == [
+        changes = run_json("uninstall", "--all", "--skills")["changes"]
+        assert [(change["client"], change["removed"]) for change in changes] == [
             ("claude-code", ["hello"]),
             ("cursor", ["greet", "hello"]),
         ]
@@ -192,17 +170,15 @@ class TestSkills:
 
 
 class TestUninstallAll:
-    def test_of_every_client(self, project, promptkit, data_of):
-        """
-        Every server of promptkit's goes, whatever it is called, and nobody else's.
-        """
+    def test_all_clients(self, project, promptkit, run_json):
+        """Every server of promptkit's is removed, whatever its name, and no other server."""
         promptkit("install", "zed", "cursor", "goose")
         promptkit("install", "zed", "--name", "second")
-        others = {"mcpServers": {"other": {"command": "x"}, **entries("cursor")}}
-        file_of("cursor").write_text(json.dumps(others))
+        servers = {"mcpServers": {"other": {"command": "x"}, **entries("cursor")}}
+        config_path("cursor").write_text(json.dumps(servers))
 
-        taken_out = data_of("uninstall", "--all")["changes"]
-        assert [(one["client"], one["name"], one["entry"]) for one in taken_out] == [
+        changes = run_json("uninstall", "--all")["changes"]
+        assert [(change["client"], change["name"], change["entry"]) for change in changes] == [
             ("cursor", "team-prompts", None),
             ("goose", "team-prompts", None),
             ("zed", "team-prompts", None),
@@ -211,10 +187,8 @@ class TestUninstallAll:
         assert set(entries("cursor")) == {"other"}
         assert promptkit("uninstall", "--all")[1] == "no server of promptkit's was found: nothing to change\n"
 
-    def test_of_one_client(self, project, promptkit):
-        """
-        Of those that are named, and no other.
-        """
+    def test_named_client(self, project, promptkit):
+        """Only servers of the named clients are removed."""
         promptkit("install", "zed", "cursor")
         code, out, _ = promptkit("uninstall", "zed", "--all")
 
@@ -222,27 +196,23 @@ class TestUninstallAll:
         assert out.startswith("Zed no longer has the server 'team-prompts'\n")
         assert (set(entries("zed")), set(entries("cursor"))) == (set(), {"team-prompts"})
 
-    def test_a_dry_run(self, project, promptkit):
-        """
-        It prints what would go, and takes nothing out.
-        """
+    def test_dry_run(self, project, promptkit):
+        """A dry run prints the removals without making them."""
         promptkit("install", "zed", "cursor")
         _, out, _ = promptkit("uninstall", "--all", "--dry-run")
 
-        assert f"--- {file_of('zed')}" in out
-        assert f"--- {file_of('cursor')}" in out
+        assert f"--- {config_path('zed')}" in out
+        assert f"--- {config_path('cursor')}" in out
         assert set(entries("zed")) == set(entries("cursor")) == {"team-prompts"}
 
-    def test_the_projects_files_stay(self, project, promptkit):
-        """
-        They are everybody's: what they still have is told, and how it is taken out.
-        """
+    def test_project_files_are_kept(self, project, promptkit):
+        """Configuration files of the project are shared, so they are kept and reported."""
         promptkit("install", "zed", "cursor", "--scope", "project")
         _, out, _ = promptkit("uninstall", "--all")
         assert out.splitlines() == [
             "no server of promptkit's was found: nothing to change",
             *(
-                f"{CLIENTS[name].title} still has 'team-prompts' in {file_of(name, 'project')}: "
+                f"{CLIENTS[name].title} still has 'team-prompts' in {config_path(name, 'project')}: "
                 "--scope project takes it out"
                 for name in ("cursor", "zed")
             ),
@@ -251,10 +221,8 @@ class TestUninstallAll:
         promptkit("uninstall", "--all", "--scope", "project")
         assert dict(entries("zed", "project")) == dict(entries("cursor", "project")) == {}
 
-    def test_at_a_url(self, project, promptkit):
-        """
-        Nothing but the URL tells that such an entry is promptkit's.
-        """
+    def test_url(self, project, promptkit):
+        """An entry with a URL is only removed if `--url` names it."""
         promptkit("install", "zed", "--url", URL)
         promptkit("install", "zed")
         promptkit("uninstall", "--all")
@@ -263,13 +231,11 @@ class TestUninstallAll:
         promptkit("uninstall", "--all", "--url", URL)
         assert dict(entries("zed")) == {}
 
-    def test_one_that_cannot_be_read(self, project, promptkit):
-        """
-        It is told, and the others are done.
-        """
+    def test_unreadable_file(self, project, promptkit):
+        """An unreadable file is reported, and the others are processed."""
         promptkit("install", "zed")
-        file_of("cursor").parent.mkdir()
-        file_of("cursor").write_text("{oops")
+        config_path("cursor").parent.mkdir()
+        config_path("cursor").write_text("{oops")
         code, out, err = promptkit("uninstall", "--all")
 
         assert code == 1
@@ -279,16 +245,12 @@ class TestUninstallAll:
     @pytest.mark.parametrize(
         "argv", [["--all", "zed", "prompts"], ["--all", "--name", "x"]], ids=["a target", "a name"]
     )
-    def test_what_does_not_go_with_it(self, argv, project, refused):
-        """
-        It says which server is meant, and so do these.
-        """
-        assert refused("uninstall", *argv).endswith(
+    def test_conflicting_options(self, argv, project, usage_error):
+        """`--all` cannot be combined with a target or `--name`."""
+        assert usage_error("uninstall", *argv).endswith(
             "error: --all takes out every server: neither TARGET nor --name is for it"
         )
 
-    def test_without_it_a_client_is_named(self, project, refused):
-        """
-        Nothing goes without being named, or all.
-        """
-        assert refused("uninstall").endswith(", zed, or --all")
+    def test_client_is_required(self, project, usage_error):
+        """Without `--all` a client is required."""
+        assert usage_error("uninstall").endswith(", zed, or --all")

@@ -1,4 +1,4 @@
-"""A project's file is everybody's: its paths are right wherever it lies. And entries that are stale."""
+"""A project's shared configuration has portable paths; and entries with missing files are marked."""
 
 import json
 import os
@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from promptkit.clients.configurations import ConfigurationFile
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.clients.servers import command_in
-from tests.cli.install.entries import entries, file_of
+from tests.cli.install.entries import config_path, entries
 
 WITH_PROJECT = [name for name, settings in INSTALLABLE.items() if settings.project]
 
-#: What each client's documentation has for the folder of a project; the others start servers in that folder.
+#: The variable for the project's folder by client; all others start servers in that folder.
 FOLDERS = {
     "claude-code": "${CLAUDE_PROJECT_DIR:-.}",
     "cursor": "${workspaceFolder}",
@@ -32,15 +32,15 @@ def command(name):
     return command_in(INSTALLABLE[name], entries(name, "project")["team-prompts"])
 
 
-def as_the_client_does(name, words, project):
-    """The words that a client starts: its variable stands for the folder of the project."""
+def expand_variables(name, words, project):
+    """Replace the client's variable for the project's folder in a command."""
     folder = FOLDERS.get(name)
     return [word.replace(folder, str(project)) if folder else word for word in words]
 
 
 @pytest.fixture
 def own_environment(project, monkeypatch):
-    """The scripts of an environment that lies in the project."""
+    """The scripts of a virtual environment within the project."""
     scripts = project / ".venv" / "bin"
     scripts.mkdir(parents=True)
     (scripts / "promptkit").symlink_to(shutil.which("promptkit", path=sysconfig.get_path("scripts")))
@@ -58,67 +58,60 @@ def own_environment(project, monkeypatch):
     st.sampled_from(["team", "team/..b", ".", "team2"]),
     st.lists(st.sampled_from(["a", "..b", "team", "two words"]), max_size=3),
 )
-def test_what_is_written_is_found(name, folder, parts):
-    """
-    Whatever path is written into a project's file leads there; those within the project hold nothing of it.
-    """
+def test_written_paths_resolve(name, folder, parts):
+    """Every path in a project's file resolves to the original, and paths within the project are relative."""
     home = Path("/home/me").absolute()
-    place = ConfigurationFile(name, "project", str(home / "team"))
+    configuration = ConfigurationFile(name, "project", str(home / "team"))
     path = home.joinpath(folder, *parts)
-    written = place.format_path(str(path))
+    written = configuration.format_path(str(path))
 
-    assert Path(place.resolve_path(written)) == path
+    assert Path(configuration.resolve_path(written)) == path
     assert Path(written).is_absolute() != path.is_relative_to(home / "team")
 
 
 @pytest.mark.parametrize("name", WITH_PROJECT)
 class TestEachClient:
-    def test_paths_are_those_of_everybody(self, name, project, promptkit):
+    def test_paths_are_portable(self, name, project, promptkit):
         """
-        They begin with what the client has for the folder of the project, and nothing in the file is yours.
+        Paths start with the client's variable for the project's folder, and none is specific to this machine.
         """
         folder = FOLDERS.get(name, ".")
         code, out, err = promptkit("install", name, "--scope", "project", "--", "--workspace", ".")
 
         assert (code, err) == (0, "")
         assert command(name)[:4] == ["promptkit", "serve", f"{folder}/prompts", f"--workspace={folder}"]
-        assert str(Path.home().parent) not in file_of(name, "project").read_text()
-        assert "    everyone who works on the project needs promptkit on their PATH\n" in out
+        assert str(Path.home().parent) not in config_path(name, "project").read_text()
+        assert "    everyone everyone who works on the project needs promptkit on their PATH\n" in out
 
     @posix
-    def test_it_starts_in_another_clone(  # noqa: PLR0917
-        self, name, project, own_environment, promptkit, tmp_path, prompts_of, monkeypatch
+    def test_moved_project(  # noqa: PLR0917
+        self, name, project, own_environment, promptkit, tmp_path, served_prompts, monkeypatch
     ):
         """
-        The environment within the project is named as the prompts are: where the project is moved to, the
-        client starts it as before.
+        The environment within the project has a relative path too, so that a moved project still starts.
         """
         promptkit("install", name, "--scope", "project")
         program, *words = command(name)
         clone = project.rename(tmp_path / "clone")
         monkeypatch.chdir(clone)
-        started = as_the_client_does(name, [program, *words], clone)
+        started = expand_variables(name, [program, *words], clone)
 
         assert program == f"{FOLDERS.get(name, '.')}/.venv/bin/promptkit"
-        assert prompts_of(started, cwd=clone) == ["greet"]
+        assert served_prompts(started, cwd=clone) == ["greet"]
 
-    def test_again(self, name, project, promptkit):
-        """
-        What stands there is recognised, shown and taken out.
-        """
+    def test_entry_is_recognized(self, name, project, promptkit):
+        """The entry is recognized, listed and removed."""
         promptkit("install", name, "--scope", "project")
-        _, again, _ = promptkit("install", name, "--scope", "project")
+        _, repeated, _ = promptkit("install", name, "--scope", "project")
         _, listed, _ = promptkit("install", "--list", name)
         _, removed, _ = promptkit("uninstall", name, "--scope", "project")
 
-        assert ": nothing to change" in again
-        assert f"project: {file_of(name, 'project')}\n        team-prompts: promptkit serve " in listed
+        assert ": nothing to change" in repeated
+        assert f"project: {config_path(name, 'project')}\n        team-prompts: promptkit serve " in listed
         assert removed.startswith(f"{CLIENTS[name].title} no longer has the server 'team-prompts'\n")
 
-    def test_what_others_have_not(self, name, project, promptkit, tmp_path):
-        """
-        What lies outside of the project is yours alone, and that is said.
-        """
+    def test_targets_outside_the_project(self, name, project, promptkit, tmp_path):
+        """Targets outside of the project are reported, because others do not have them."""
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "elsewhere" / "greet.py").touch()
         _, out, _ = promptkit("install", name, "prompts", "../elsewhere", "--scope", "project")
@@ -126,20 +119,16 @@ class TestEachClient:
         assert command(name)[2:4] == [f"{FOLDERS.get(name, '.')}/prompts", str(tmp_path / "elsewhere")]
         assert f"    only this machine has {tmp_path / 'elsewhere'}\n" in out
 
-    def test_of_ones_own(self, name, project, promptkit):
-        """
-        In the file that is yours, paths are absolute, as before.
-        """
+    def test_user_configuration_has_absolute_paths(self, name, project, promptkit):
+        """The user's own file has absolute paths."""
         promptkit("install", name)
         words = command_in(INSTALLABLE[name], entries(name)["team-prompts"])
 
         assert words[1:3] == ["serve", str(project / "prompts")]
         assert Path(words[0]).is_absolute()
 
-    def test_an_object_and_the_project_itself(self, name, project, promptkit):
-        """
-        A file, an object in it, and the folder of the project.
-        """
+    def test_object_and_project_as_targets(self, name, project, promptkit):
+        """An object in a file and the project's folder are portable too."""
         folder = FOLDERS.get(name, ".")
         promptkit(
             "install", name, "prompts/greet.py:greet", ".", "--scope", "project", "--name", "team-prompts"
@@ -148,11 +137,9 @@ class TestEachClient:
         assert command(name)[2:4] == [f"{folder}/prompts/greet.py:greet", folder]
 
 
-class TestGone:
-    def test_a_folder(self, project, promptkit, data_of, tmp_path):
-        """
-        An entry whose prompts were moved is marked, and no other; so is one whose workspace is gone.
-        """
+class TestMissingFiles:
+    def test_missing_target(self, project, promptkit, run_json, tmp_path):
+        """An entry is marked if its prompts or its workspace are missing, and no other entry is."""
         (tmp_path / "space").mkdir()
         promptkit("install", "zed", "goose")
         promptkit("install", "zed", "prompts", "--name", "second", "--", f"--workspace={tmp_path / 'space'}")
@@ -163,7 +150,7 @@ class TestGone:
         (tmp_path / "space").rmdir()
         (project / "prompts").rename(project / "moved")
         _, out, _ = promptkit("install", "--list", "zed")
-        (client,) = data_of("install", "--list", "zed")["clients"]
+        (client,) = run_json("install", "--list", "zed")["clients"]
 
         prompts = str(project / "prompts")
         assert client["configurations"]["user"]["gone"] == {
@@ -174,10 +161,8 @@ class TestGone:
         assert f"            gone: {prompts}\n" in out
 
     @posix
-    def test_an_environment(self, project, own_environment, promptkit):
-        """
-        Its program, or the Python that it runs on.
-        """
+    def test_missing_environment(self, project, own_environment, promptkit):
+        """An entry is marked if its program or the program's Python is missing."""
         promptkit("install", "zed")
         assert "gone: " not in promptkit("install", "--list", "zed")[1]
 
@@ -185,17 +170,15 @@ class TestGone:
         (own_environment / "python").symlink_to("/nonexistent/python3")
         broken = promptkit("install", "--list", "zed")[1]
         (own_environment / "promptkit").unlink()
-        gone = promptkit("install", "--list", "zed")[1]
+        removed = promptkit("install", "--list", "zed")[1]
 
         assert f"            gone: {own_environment / 'promptkit'}\n" in broken
-        assert broken == gone
+        assert broken == removed
 
     @posix
     @pytest.mark.parametrize("name", WITH_PROJECT)
-    def test_in_a_projects_file(self, name, project, own_environment, promptkit):
-        """
-        What stands for the folder of the project is known there.
-        """
+    def test_missing_target_in_a_project_file(self, name, project, own_environment, promptkit):
+        """The variable for the project's folder is resolved."""
         promptkit("install", name, "--scope", "project")
         assert "gone: " not in promptkit("install", "--list", name)[1]
 
@@ -204,10 +187,8 @@ class TestGone:
             f"            gone: {FOLDERS.get(name, '.')}/prompts\n" in promptkit("install", "--list", name)[1]
         )
 
-    def test_a_program_by_its_name(self, project, promptkit, tmp_path):
-        """
-        It is gone if nobody finds it.
-        """
+    def test_missing_program(self, project, promptkit, tmp_path):
+        """A program without a path is missing if it is not on the PATH."""
         promptkit("install", "zed", "--scope", "project")
         assert "            gone: promptkit\n" in promptkit("install", "--list", "zed")[1]
 
@@ -215,17 +196,15 @@ class TestGone:
         program.touch(mode=0o755)
         assert "gone: " not in promptkit("install", "--list", "zed")[1]
 
-    def test_what_only_a_client_knows(self, project, promptkit):
-        """
-        A path with a variable of a client's may be there.
-        """
+    def test_unknown_variable(self, project, promptkit):
+        """A path with another variable of the client is not marked."""
         promptkit("install", "cursor")
         text = (
-            file_of("cursor")
+            config_path("cursor")
             .read_text()
             .replace(json.dumps(str(project / "prompts")), '"${userHome}/prompts"')
         )
-        file_of("cursor").write_text(text)
+        config_path("cursor").write_text(text)
 
         assert "${userHome}/prompts" in promptkit("install", "--list", "cursor")[1]
         assert "gone: " not in promptkit("install", "--list", "cursor")[1]

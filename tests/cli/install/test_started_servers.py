@@ -1,4 +1,4 @@
-"""What a client starts a server with: variables of the environment and options; and what is said of it."""
+"""Environment variables and options of `serve` in an entry, and the reported limitations of a client."""
 
 import json
 
@@ -6,25 +6,26 @@ import pytest
 
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.clients.servers import command_in, variables_in
-from tests.cli.install.entries import entries, file_of
+from tests.cli.install.entries import config_path, entries
 
 URL = "https://prompts.example.com/mcp"
 WITH_URL = [name for name, settings in INSTALLABLE.items() if settings.url is not None]
 
-#: Where each client has the variables, as their documentation says; elsewhere ``env``.
+#: The key of the variables by client, from the clients' documentation; all others use `env`.
 KEYS = {"goose": "envs", "opencode": "environment"}
 
 
-def words(name, scope="user"):
-    """What follows the program in the entry of a client."""
+def serve_arguments(name, scope="user"):
+    """Return the arguments of the program in a client's entry."""
     return command_in(INSTALLABLE[name], entries(name, scope)["team-prompts"])[1:]
 
 
 @pytest.mark.parametrize("name", INSTALLABLE)
 class TestVariables:
-    def test_stand_where_the_client_reads_them(self, name, project, promptkit):
+    def test_variables_are_written(self, name, project, promptkit):
         """
-        Each as it is written, also with ``=``, quotes and what a client may put something in for.
+        Variables are written to the client's key literally, even with `=`, quotes or placeholders of the
+        client.
         """
         code, _, err = promptkit(
             "install", name, "--env", "TOKEN=${env:TOKEN}", "--env", "A=1=2 '\"ü", "--env", "EMPTY="
@@ -37,54 +38,48 @@ class TestVariables:
             "EMPTY": "",
         }
 
-    def test_are_kept(self, name, project, promptkit):
-        """
-        By the next `install`, which adds its own, and changes those of the same name.
-        """
+    def test_variables_are_kept(self, name, project, promptkit):
+        """Another `install` keeps the variables, adds new ones, and replaces those of the same name."""
         promptkit("install", name, "--env", "A=1", "--env", "B=2")
         promptkit("install", name, "--env", "B=3", "--env", "C=4")
-        wanted = {"A": "1", "B": "3", "C": "4"}
-        assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == wanted
+        expected = {"A": "1", "B": "3", "C": "4"}
+        assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == expected
 
         _, out, _ = promptkit("install", name)
-        assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == wanted
+        assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == expected
         assert ": nothing to change" in out
         assert "removed" not in out
 
         _, out, _ = promptkit("install", name, "--", "--grace", "5")
-        assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == wanted
+        assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == expected
         assert "removed" not in out
 
 
 @pytest.mark.parametrize("name", WITH_URL)
-def test_variables_go_where_the_server_is_reached(name, project, promptkit, data_of):
-    """
-    What is not started has no environment; that they are gone is said, without their values.
-    """
+def test_variables_are_dropped_for_a_url(name, project, promptkit, run_json):
+    """An entry with a URL has no variables, and the dropped names are reported without their values."""
     promptkit("install", name, "--env", "TOKEN=secret")
-    told = data_of("install", name, "--url", URL, "--name", "team-prompts")
+    change = run_json("install", name, "--url", URL, "--name", "team-prompts")
 
     assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == {}
-    assert "TOKEN" in told["removed"]
-    assert "secret" not in "".join(told["removed"])
+    assert "TOKEN" in change["removed"]
+    assert "secret" not in "".join(change["removed"])
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "name"),
     [("TOKEN", "TOKEN"), ("=x", ""), ("MY-TOKEN=x", "MY-TOKEN"), ("A B=x", "A B"), ("É=x", "É")],
 )
-def test_what_is_no_variable(text, shown, project, refused):
-    """
-    The name is told, and no value.
-    """
-    assert refused("install", "zed", "--env", text) == (
-        f"promptkit install: error: argument --env: {shown!r} is not a variable name followed by "
+def test_invalid_variable(text, name, project, usage_error):
+    """The error shows the name and never the value."""
+    assert usage_error("install", "zed", "--env", text) == (
+        f"promptkit install: error: argument --env: {name!r} is not a variable name followed by "
         f"'=': write NAME=VALUE"
     )
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (["install", "zed", "--url", URL, "--env", "A=1"], "--env is for a server that the client starts"),
         (["install", "zed", "--url", URL, "--", "--tools"], "-- is for a server that the client starts"),
@@ -94,87 +89,86 @@ def test_what_is_no_variable(text, shown, project, refused):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_where_nothing_is_started(argv, said, project, refused):
-    """
-    Nothing is started with anything, and that is said.
-    """
-    assert refused(*argv) == f"promptkit {argv[0]}: error: {said}"
+def test_options_without_a_started_server(argv, message, project, usage_error):
+    """`--env` and `--` are rejected if the command does not write an entry that starts a server."""
+    assert usage_error(*argv) == f"promptkit {argv[0]}: error: {message}"
 
 
 class TestOptions:
     @pytest.mark.parametrize("name", INSTALLABLE)
-    def test_stand_behind_the_targets(self, name, project, promptkit, prompts_of):
-        """
-        Each as one word; a client without prompts is offered tools all the same, and the server starts.
-        """
+    def test_options_follow_the_targets(self, name, project, promptkit, served_prompts):
+        """Each option is one word after the targets, and `--tools` is added for a client without prompts."""
         code, _, err = promptkit("install", name, "prompts", "--", "--grace", "5", "--name=Team 'A'")
         tools = [] if CLIENTS[name].has_prompts else ["--tools"]
 
         assert (code, err) == (0, "")
-        assert words(name) == ["serve", str(project / "prompts"), "--grace=5", "--name=Team 'A'", *tools]
-        assert prompts_of(command_in(INSTALLABLE[name], entries(name)["team-prompts"])) == ["greet"]
+        assert serve_arguments(name) == [
+            "serve",
+            str(project / "prompts"),
+            "--grace=5",
+            "--name=Team 'A'",
+            *tools,
+        ]
+        assert served_prompts(command_in(INSTALLABLE[name], entries(name)["team-prompts"])) == ["greet"]
 
-    def test_are_kept(self, project, promptkit):
-        """
-        By the next `install` of the same name, for other prompts, too.
-        """
+    def test_options_are_kept(self, project, promptkit):
+        """Another `install` of the same name keeps the options, even for another target."""
         (project / "more").mkdir()
         (project / "more" / "one.py").touch()
         promptkit("install", "zed", "--", "--grace", "5", "--no-watch")
-        _, again, _ = promptkit("install", "zed")
-        _, other, _ = promptkit("install", "zed", "more")
+        _, repeated, _ = promptkit("install", "zed")
+        _, changed, _ = promptkit("install", "zed", "more")
 
-        assert ": nothing to change" in again
-        assert words("zed") == ["serve", str(project / "more"), "--grace=5", "--no-watch"]
-        assert f"    removed: {project / 'prompts'}\n" in other
-        assert "--grace" not in other
+        assert ": nothing to change" in repeated
+        assert serve_arguments("zed") == ["serve", str(project / "more"), "--grace=5", "--no-watch"]
+        assert f"    removed: {project / 'prompts'}\n" in changed
+        assert "--grace" not in changed
 
-    def test_that_people_wrote_are_kept(self, project, promptkit):
+    def test_options_edited_by_the_user(self, project, promptkit):
         """
-        In whatever form; what is no option of `serve` goes, as the server would not start, and is told.
+        Options in any form are kept; an unknown one is removed and reported, because `serve` would reject it.
         """
         promptkit("install", "zed")
         entry = entries("zed")["team-prompts"]
         entry["args"] += ["--grace", "5", "--tools", "--olden=1"]
-        file_of("zed").write_text(json.dumps({"context_servers": {"team-prompts": entry}}))
+        config_path("zed").write_text(json.dumps({"context_servers": {"team-prompts": entry}}))
         _, out, _ = promptkit("install", "zed")
 
-        assert words("zed") == ["serve", str(project / "prompts"), "--grace=5", "--tools"]
+        assert serve_arguments("zed") == ["serve", str(project / "prompts"), "--grace=5", "--tools"]
         assert [line for line in out.splitlines() if "removed" in line] == ["    removed: --olden=1"]
 
-    def test_are_replaced_by_others(self, project, promptkit, data_of):
+    def test_options_are_replaced(self, project, promptkit, run_json):
         """
-        What stands behind ``--`` is all of them, also nothing; those that go are told.
+        The words after `--` replace all options, even if there are none, and the removed ones are reported.
         """
         promptkit("install", "zed", "--", "--grace", "5", "--tools")
-        told = data_of("install", "zed", "--", "--grace=5", "--strict")
-        assert (told["removed"], told["entry"]["args"][2:]) == (["--tools"], ["--grace=5", "--strict"])
+        change = run_json("install", "zed", "--", "--grace=5", "--strict")
+        assert (change["removed"], change["entry"]["args"][2:]) == (["--tools"], ["--grace=5", "--strict"])
 
         _, out, _ = promptkit("install", "zed", "--")
-        assert words("zed") == ["serve", str(project / "prompts")]
+        assert serve_arguments("zed") == ["serve", str(project / "prompts")]
         assert "    removed: --grace=5\n    removed: --strict\n" in out
 
-    def test_tools_are_offered_once(self, project, promptkit):
-        """
-        Where people have chosen how, in that way.
-        """
+    def test_tools_are_added_once(self, project, promptkit):
+        """`--tools` is not added if the user has already chosen an option for tools."""
         promptkit("install", "codex", "--", "--tools-search")
-        assert words("codex")[2:] == ["--tools-search"]
+        assert serve_arguments("codex")[2:] == ["--tools-search"]
 
         promptkit("install", "codex", "--", "--tools")
         promptkit("install", "codex")
-        assert words("codex")[2:] == ["--tools"]
+        assert serve_arguments("codex")[2:] == ["--tools"]
 
     def test_paths_are_absolute(self, project, promptkit):
-        """
-        As a client starts the server anywhere.
-        """
+        """Paths in options become absolute, because a client starts the server in any folder."""
         promptkit("install", "zed", "--", "--audit", "log/audit.jsonl", "--workspace=.")
 
-        assert words("zed")[2:] == [f"--audit={project / 'log' / 'audit.jsonl'}", f"--workspace={project}"]
+        assert serve_arguments("zed")[2:] == [
+            f"--audit={project / 'log' / 'audit.jsonl'}",
+            f"--workspace={project}",
+        ]
 
     @pytest.mark.parametrize(
-        ("served", "said"),
+        ("options", "message"),
         [
             (["--grase", "5"], "promptkit serve: error: unknown option '--grase'; did you mean '--grace'?"),
             (["--grace", "x"], "promptkit serve: error: argument --grace: 'x' is not a number from 0 to "),
@@ -190,32 +184,28 @@ class TestOptions:
         ],
         ids=" ".join,
     )
-    def test_that_are_wrong(self, served, said, project, refused):
-        """
-        They are told before anything is written, as the server would not start.
-        """
-        assert refused("install", "zed", "--", *served).startswith(said)
-        assert not file_of("zed").exists()
+    def test_invalid_options(self, options, message, project, usage_error):
+        """Invalid options are reported before anything is written."""
+        assert usage_error("install", "zed", "--", *options).startswith(message)
+        assert not config_path("zed").exists()
 
 
 class TestLimitations:
     @pytest.mark.parametrize("name", INSTALLABLE)
-    def test_are_said(self, name, project, promptkit, data_of):
-        """
-        Whatever is known to get in the way of prompts there, and how to see where; of the others nothing.
-        """
-        known = CLIENTS[name].limitations
+    def test_limitations_are_listed(self, name, project, promptkit, run_json):
+        """`install` prints a client's limitations and how to check for them; other clients have none."""
+        limitations = CLIENTS[name].limitations
         _, out, _ = promptkit("install", name)
         _, removed, _ = promptkit("uninstall", name)
 
-        for limitation in known:
+        for limitation in limitations:
             assert f"    {CLIENTS[name].title} {limitation}\n" in out
             assert limitation not in removed
-        assert (f"promptkit check --client {name}" in out) == bool(known)
-        assert data_of("install", name)["limitations"] == list(known)
+        assert (f"promptkit check --client {name}" in out) == bool(limitations)
+        assert run_json("install", name)["limitations"] == list(limitations)
 
     @pytest.mark.parametrize(
-        ("name", "said"),
+        ("name", "message"),
         [
             ("zed", "Zed hides prompts with more than 1 argument"),
             ("claude-code", "Claude Code sends assistant turns as user turns"),
@@ -226,8 +216,6 @@ class TestLimitations:
             ("codex", "Codex does not show prompts: it uses the tools of --tools"),
         ],
     )
-    def test_in_words(self, name, said, project, promptkit):
-        """
-        Each is a sentence about the client.
-        """
-        assert f"    {said}\n" in promptkit("install", name)[1]
+    def test_wording(self, name, message, project, promptkit):
+        """Each limitation is a sentence about the client."""
+        assert f"    {message}\n" in promptkit("install", name)[1]

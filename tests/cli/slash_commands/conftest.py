@@ -1,4 +1,4 @@
-"""Importing files as somebody does who types the command."""
+"""A fixture that imports command files through the command line."""
 
 from typing import NamedTuple
 
@@ -9,22 +9,22 @@ from promptkit.testing import Client
 
 
 class Imported(NamedTuple):
-    """What an import has said, and what it has left."""
+    """The result of an import."""
 
     code: int
-    said: list[str]
+    lines: list[str]
     client: Client
 
-    def text(self, name, **arguments):
-        """What a client receives as the first message of a prompt."""
+    def render(self, name, **arguments):
+        """Return the text of a prompt's first message, as a client receives it."""
         return self.client.get_prompt(name, arguments)[0].content.text
 
 
 @pytest.fixture
-def imported(recipes, tmp_path, monkeypatch, capsys):
-    """A function that imports files of a format, and returns what comes of it."""
+def import_files(recipes, tmp_path, monkeypatch, capsys):
+    """A function that imports files of a format and returns the result."""
     monkeypatch.chdir(tmp_path)
-    recipes()  # it forgets the modules afterwards
+    recipes()  # removes the imported modules afterwards
 
     def run(client_format, files, out="prompts"):
         for name, text in files.items():
@@ -33,7 +33,7 @@ def imported(recipes, tmp_path, monkeypatch, capsys):
             path.write_bytes(text if isinstance(text, bytes) else text.encode())
         capsys.readouterr()
         code = main(["import", client_format, "theirs", "-o", out])
-        said = capsys.readouterr().out.replace("theirs/", "").splitlines()
-        return Imported(code, said, Client(out))
+        lines = capsys.readouterr().out.replace("theirs/", "").splitlines()
+        return Imported(code, lines, Client(out))
 
     return run

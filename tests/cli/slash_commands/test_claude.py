@@ -1,7 +1,7 @@
 """
-Commands of Claude Code: what each of its marks becomes, and what is named as lost.
+Commands of Claude Code: the conversion of each mark, and the reported losses.
 
-The rules are those of https://code.claude.com/docs/en/skills.
+The rules are from https://code.claude.com/docs/en/skills.
 """
 
 import re
@@ -39,15 +39,15 @@ Issue $1 has priority $2, and costs $20 or \\$1. {{issue_number}}
 """
 
 
-class TestWholeFile:
-    def test_the_parsed_form(self):
+class TestCompleteFile:
+    def test_parsed_command(self):
         """
-        It has each part with its line, the parameters by the names that people are told, and what is lost.
+        A command has its parts with their lines, the parameters by their documented names, and the losses.
         """
         command = read_claude_command("git/fix-issue", ISSUE)
 
-        found = [(type(part), part.line) for part in command.parts if not isinstance(part, TextPart)]
-        assert found == [
+        parts = [(type(part), part.line) for part in command.parts if not isinstance(part, TextPart)]
+        assert parts == [
             *((ArgumentPart, 8), (CommandPart, 10), (FilePart, 12)),
             *((ArgumentPart, 14), (ArgumentPart, 14)),
         ]
@@ -64,33 +64,31 @@ class TestWholeFile:
             (14, "'$20' is left as text: it looks like an amount"),
         ]
 
-    def test_it_is_served(self, imported, tmp_path):
-        """
-        A client is shown its name, description and arguments, and receives the text and the file.
-        """
+    def test_served_prompt(self, import_files, tmp_path):
+        """A client sees the name, description and arguments, and receives the text and the file."""
         (tmp_path / "docs").mkdir()
         (tmp_path / "docs" / "style.md").write_text("Be plain.", encoding="utf-8")
 
-        found = imported("claude-commands", {"git/fix-issue.md": ISSUE})
+        result = import_files("claude-commands", {"git/fix-issue.md": ISSUE})
 
-        (listed,) = found.client.list_prompts()
+        (listed,) = result.client.list_prompts()
         assert (listed.name, listed.description) == ("git-fix-issue", "Fix an issue")
-        assert [one.name for one in listed.arguments] == ["issue_number", "priority"]
-        said = found.client.get_prompt("git-fix-issue", {"issue_number": "7", "priority": "high"})
+        assert [argument.name for argument in listed.arguments] == ["issue_number", "priority"]
+        messages = result.client.get_prompt("git-fix-issue", {"issue_number": "7", "priority": "high"})
         version = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True)  # noqa: S607
-        assert said[0].content.text == (
+        assert messages[0].content.text == (
             f"# Fix 7\n\n- Version: {version.stdout.strip()}\n- Log: !`git log -5 | head`\n"
             "- Follow @docs/style.md, but not @src/\n\n"
             "Issue 7 has priority high, and costs $20 or $1. {{issue_number}}"
         )
-        assert said[1].content.text == "Be plain."
-        assert found.code == 1
-        assert found.said[-1] == "imported 1 command, 0 of them whole"
+        assert messages[1].content.text == "Be plain."
+        assert result.code == 1
+        assert result.lines[-1] == "imported 1 command, 0 of them whole"
 
 
 class TestArguments:
     @pytest.mark.parametrize(
-        ("text", "arguments", "said"),
+        ("text", "arguments", "expected"),
         [
             ("Fix $ARGUMENTS.", {"arguments": "it's {{x}} $1"}, "Fix it's {{x}} $1."),
             ("Fix $ARGUMENTS.", {}, "Fix ."),
@@ -108,22 +106,18 @@ class TestArguments:
         ],
         ids=str,
     )
-    def test_what_is_put_where(self, imported, text, arguments, said):
-        """
-        Each is put where Claude Code puts it; a single one that is missing leaves its placeholder.
-        """
-        assert imported("claude-commands", {"try.md": text}).text("try", **arguments) == said
+    def test_substitution(self, import_files, text, arguments, expected):
+        """Arguments are inserted like in Claude Code; a missing single argument leaves its placeholder."""
+        assert import_files("claude-commands", {"try.md": text}).render("try", **arguments) == expected
 
-    def test_named_arguments(self, imported):
-        """
-        The field 'arguments' names them; other words behind a dollar are text.
-        """
+    def test_named_arguments(self, import_files):
+        """The field `arguments` names them, and other words after a dollar sign are text."""
         text = "---\narguments: [issue, class]\n---\n$issue of $class, $issues, $1"
 
-        found = imported("claude-commands", {"try.md": text})
+        result = import_files("claude-commands", {"try.md": text})
 
-        assert found.code == 0
-        assert found.text("try", issue="7", class_="x") == "7 of x, $issues, x"
+        assert result.code == 0
+        assert result.render("try", issue="7", class_="x") == "7 of x, $issues, x"
 
     @pytest.mark.parametrize(
         ("hint", "names"),
@@ -136,13 +130,11 @@ class TestArguments:
         ],
         ids=str,
     )
-    def test_hints_name_single_arguments(self, hint, names):
-        """
-        If each of them is another name, that no recipe uses itself.
-        """
+    def test_argument_hint(self, hint, names):
+        """The words of a hint name the arguments if they are distinct and none is reserved."""
         command = read_claude_command("x", f"---\nargument-hint: {hint}\n---\n$1 $2")
 
-        assert [one.name for one in command.parameters] == names
+        assert [parameter.name for parameter in command.parameters] == names
 
 
 class TestLosses:
@@ -168,48 +160,40 @@ class TestLosses:
         ],
         ids=str,
     )
-    def test_each_is_named_with_its_line(self, imported, text, what):
-        """
-        The line counts from the beginning of the file, and the exit code says that something was lost.
-        """
-        found = imported("claude-commands", {"try.md": f"---\ndescription: x\n---\n\nFirst.\n{text}"})
+    def test_losses_are_reported(self, import_files, text, what):
+        """Each loss is reported with its line in the file, and the exit code is 1."""
+        result = import_files("claude-commands", {"try.md": f"---\ndescription: x\n---\n\nFirst.\n{text}"})
 
-        assert found.code == 1
-        assert f"try.md:6: {what}" in found.said
+        assert result.code == 1
+        assert f"try.md:6: {what}" in result.lines
 
-    def test_a_command_that_is_left_has_its_arguments(self, imported):
-        """
-        It is text for the model, and says what was asked for.
-        """
-        found = imported("claude-commands", {"try.md": "Look at !`gh pr view $1 | cat`"})
+    def test_text_of_a_command_has_its_arguments(self, import_files):
+        """A command that is not run becomes text with the arguments filled in."""
+        result = import_files("claude-commands", {"try.md": "Look at !`gh pr view $1 | cat`"})
 
-        assert found.text("try", argument_1="7") == "Look at !`gh pr view 7 | cat`"
+        assert result.render("try", argument_1="7") == "Look at !`gh pr view 7 | cat`"
 
     @pytest.mark.parametrize(
         "text", ["me@example.org", "@param x", "@pytest.fixture", "@app.get('/x')", "@scope/name", "a!`ls`"]
     )
-    def test_what_only_looks_like_a_reference_is_text(self, text):
-        """
-        Nothing is said of it.
-        """
+    def test_text_that_resembles_a_reference(self, text):
+        """Text that only resembles a reference is kept without a report."""
         command = read_claude_command("x", f"{text} $ARGUMENTS")
 
         assert command.parts == (TextPart(f"{text} "), ArgumentPart("arguments"))
         assert command.losses == ()
 
-    def test_a_block_of_a_command(self):
-        """
-        A fence that opens with an exclamation mark is a command, too.
-        """
+    def test_fenced_command(self):
+        """A fence that opens with an exclamation mark is a command too."""
         command = read_claude_command("x", "```!\ngit status -s\n```\n$ARGUMENTS")
 
         assert command.parts[0] == CommandPart(("git", "status", "-s"))
 
 
 class TestFrontmatter:
-    def test_one_field_that_is_no_yaml_spoils_no_other(self):
+    def test_invalid_yaml_field(self):
         """
-        It is taken as it stands, as Claude Code does.
+        A field that is not valid YAML is taken literally, like in Claude Code, and the others are parsed.
         """
         text = "---\ndescription: Fix: a bug\nargument-hint: [a] [b]\ntags: [x\n---\n$ARGUMENTS"
 
@@ -218,10 +202,8 @@ class TestFrontmatter:
         assert (command.description, command.parameters[0].description) == ("Fix: a bug", "[a] [b]")
         assert [loss.what for loss in command.losses] == ["the field 'tags' is not carried"]
 
-    def test_several_lines(self):
-        """
-        A description is one line.
-        """
+    def test_multi_line_field(self):
+        """A multi-line description becomes one line."""
         text = "---\n# about\ndescription: >-\n  Fix\n  it\nmodel:\n  - a\n---\nx"
 
         command = read_claude_command("x", text)
@@ -230,32 +212,26 @@ class TestFrontmatter:
         assert [loss.line for loss in command.losses] == [6]
 
     @pytest.mark.parametrize("value", ["[" * 450, "2026-02-30", "*a", "&a [*a]", "!!python/name:os", "\x00"])
-    def test_values_that_no_reader_takes(self, value):
-        """
-        They are text, and spoil no import.
-        """
+    def test_unparsable_values(self, value):
+        """A value that cannot be parsed is taken as text."""
         command = read_claude_command("x", f"---\nargument-hint: {value}\nother: {value}\n---\nx")
 
         assert [loss.line for loss in command.losses] == [3]
 
-    def test_rules_in_the_text_are_none(self):
-        """
-        What stands between two lines of hyphens is text if it begins with no field.
-        """
+    def test_text_between_rules(self):
+        """Text between two lines of hyphens is not frontmatter if it does not start with a field."""
         command = read_claude_command("x", "---\nHello there\n---\n$ARGUMENTS")
 
         assert command.parts[0] == TextPart("---\nHello there\n---\n")
 
     @pytest.mark.parametrize("text", ["", "\n \n", "---\ndescription: x\n---\n\n"])
-    def test_no_text(self, text):
-        """
-        A file without text is no command.
-        """
+    def test_empty_text(self, text):
+        """A file without text is not a command."""
         with pytest.raises(CommandSyntaxError, match="it has no text"):
             read_claude_command("x", text)
 
 
-#: What may lead a reader astray, among other text.
+#: Text that could mislead a parser, among other text.
 PIECES = st.lists(
     st.sampled_from(
         [
@@ -298,22 +274,20 @@ ONE_LINE = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", 
 )
 
 
-class TestLaw:
+class TestEquivalence:
     @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
     @given(pieces=PIECES, value=ONE_LINE, data=st.data())
-    def test_it_says_what_the_original_says(self, imported, tmp_path, pieces, value, data):
-        """
-        For any text, and whatever is given.
-        """
+    def test_rendering_matches_claude_code(self, import_files, tmp_path, pieces, value, data):
+        """The prompt renders what Claude Code sends, for any text and arguments."""
         text = "".join(pieces)
         if not text.strip() or re.search(r"\$\d|\$ARGUMENTS\[\d|[!`]`|!`|@\S", text):
             text = f"x {text.replace('$', '').replace('`', '').replace('@', '').replace('!', '')}"
-        said = re.sub(r"(\\?)\$ARGUMENTS", lambda found: "$ARGUMENTS" if found[1] else value, text)
+        expected = re.sub(r"(\\?)\$ARGUMENTS", lambda match: "$ARGUMENTS" if match[1] else value, text)
         if re.search(r"(?<!\\)\$ARGUMENTS", text) is None:
-            said = f"{said.rstrip()}\n\nARGUMENTS: {value}" if value else said
+            expected = f"{expected.rstrip()}\n\nARGUMENTS: {value}" if value else expected
         number = len(list(tmp_path.glob("out*")))
         source = f"---\ndescription: x\n---\n{text}"
 
-        found = imported("claude-commands", {"try.md": source}, out=f"out{number}")
+        result = import_files("claude-commands", {"try.md": source}, out=f"out{number}")
 
-        assert found.text("try", arguments=value).strip() == said.strip()
+        assert result.render("try", arguments=value).strip() == expected.strip()

@@ -1,7 +1,7 @@
 """
-Commands of Gemini CLI: what each of its marks becomes, and what is named as lost.
+Commands of Gemini CLI: the conversion of each mark, and the reported losses.
 
-The oracle of the law is written after the client's own code (`FileCommandLoader` and its processors).
+The expected renderings follow the client's own code (`FileCommandLoader` and its processors).
 """
 
 import json
@@ -34,15 +34,13 @@ Say what `{{args}}` means.
 '''
 
 
-class TestWholeFile:
-    def test_the_parsed_form(self):
-        """
-        It has each part with its line in the file, and what is lost.
-        """
+class TestCompleteFile:
+    def test_parsed_command(self):
+        """A command has its parts with their lines in the file, and the losses."""
         command = read_gemini_command("fs/grep", GREP)
 
-        found = [(type(part), part.line) for part in command.parts if not isinstance(part, TextPart)]
-        assert found == [(ArgumentPart, 4), (ArgumentPart, 6), (CommandPart, 7), (FilePart, 8)]
+        parts = [(type(part), part.line) for part in command.parts if not isinstance(part, TextPart)]
+        assert parts == [(ArgumentPart, 4), (ArgumentPart, 6), (CommandPart, 7), (FilePart, 8)]
         assert command.description == "Find a pattern"
         assert [(loss.line, loss.what) for loss in command.losses] == [
             (2, "the field 'model' is not carried"),
@@ -51,31 +49,30 @@ class TestWholeFile:
             (9, "'@{logo.png}' is left as text: it is not text"),
         ]
 
-    def test_it_is_served(self, imported, tmp_path):
+    def test_served_prompt(self, import_files, tmp_path):
         """
-        Arguments, output and files stand where their marks were; a command that is left has its arguments.
+        Arguments, output and files replace their marks; a command that is not run has its arguments filled
+        in.
         """
         (tmp_path / "docs").mkdir()
         (tmp_path / "docs" / "style.md").write_text("Be plain {{args}}.", encoding="utf-8")
 
-        found = imported("gemini-commands", {"fs/grep.toml": GREP})
+        result = import_files("gemini-commands", {"fs/grep.toml": GREP})
 
         version = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True)  # noqa: S607
-        assert found.text("fs-grep", arguments="a b").splitlines() == [
+        assert result.render("fs-grep", arguments="a b").splitlines() == [
             *("Say what `a b` means.", "", "!{grep -r a b .}", version.stdout.strip()),
             *("Be plain {{args}}.", "@{docs} and @{logo.png}"),
         ]
-        assert found.code == 1
+        assert result.code == 1
 
-    def test_what_was_typed_is_appended_where_there_is_no_hole(self, imported):
-        """
-        As Gemini CLI does: the whole line, behind an empty one, if there are arguments.
-        """
-        found = imported("gemini-commands", {"git/log.toml": "prompt = 'Write a log.'"})
+    def test_arguments_without_a_placeholder(self, import_files):
+        """Without a placeholder, the typed line is appended after an empty line, like in Gemini CLI."""
+        result = import_files("gemini-commands", {"git/log.toml": "prompt = 'Write a log.'"})
 
-        assert found.code == 0
-        assert found.text("git-log") == "Write a log."
-        assert found.text("git-log", arguments="1.2 --all") == "Write a log.\n\n/git:log 1.2 --all"
+        assert result.code == 0
+        assert result.render("git-log") == "Write a log."
+        assert result.render("git-log", arguments="1.2 --all") == "Write a log.\n\n/git:log 1.2 --all"
 
     @pytest.mark.parametrize(
         ("prompt", "what"),
@@ -91,15 +88,15 @@ class TestWholeFile:
         ],
         ids=str,
     )
-    def test_each_loss_is_named_with_its_line(self, imported, prompt, what):
-        """
-        The line is that of the prompt, where it is written on one line.
-        """
-        found = imported("gemini-commands", {"try.toml": f"description = 'x'\nprompt = {json.dumps(prompt)}"})
+    def test_losses_are_reported(self, import_files, prompt, what):
+        """Each loss is reported with its line in the file."""
+        result = import_files(
+            "gemini-commands", {"try.toml": f"description = 'x'\nprompt = {json.dumps(prompt)}"}
+        )
 
-        assert found.code == 1
-        assert f"try.toml:2: {what}" in found.said
-        assert found.text("try", arguments="y").startswith(prompt.replace("{{args}}", "y"))
+        assert result.code == 1
+        assert f"try.toml:2: {what}" in result.lines
+        assert result.render("try", arguments="y").startswith(prompt.replace("{{args}}", "y"))
 
     @pytest.mark.parametrize(
         ("text", "reason", "line"),
@@ -111,23 +108,21 @@ class TestWholeFile:
             ("\nprompt = ' '", "it has no prompt", 2),
         ],
     )
-    def test_what_is_no_command(self, text, reason, line):
-        """
-        It is refused with the line.
-        """
-        with pytest.raises(CommandSyntaxError, match=reason) as refused:
+    def test_invalid_file(self, text, reason, line):
+        """An invalid file is rejected with the line."""
+        with pytest.raises(CommandSyntaxError, match=reason) as error:
             read_gemini_command("x", text)
-        assert refused.value.line <= line + 1
+        assert error.value.line <= line + 1
 
 
-def said_by_gemini(prompt, arguments):
-    """What the client sends for a prompt without files and commands."""
+def expected_rendering(prompt, arguments):
+    """Return the text that Gemini CLI sends for a prompt without files and commands."""
     if "{{args}}" in prompt:
         return prompt.replace("{{args}}", arguments)
     return f"{prompt}\n\n/try {arguments}" if arguments else prompt
 
 
-class TestLaw:
+class TestEquivalence:
     @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
     @given(
         pieces=st.lists(
@@ -139,14 +134,12 @@ class TestLaw:
         ),
         value=st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"])).map(str.strip),
     )
-    def test_it_says_what_the_original_says(self, imported, tmp_path, pieces, value):
-        """
-        For any text, and whatever is given.
-        """
+    def test_rendering_matches_gemini_cli(self, import_files, tmp_path, pieces, value):
+        """The prompt renders what Gemini CLI sends, for any text and arguments."""
         prompt = f"x{''.join(pieces)}"
         number = len(list(tmp_path.glob("out*")))
 
         toml = f"prompt = {json.dumps(prompt, ensure_ascii=False)}".replace("\x7f", "\\u007f")
-        found = imported("gemini-commands", {"try.toml": toml}, out=f"out{number}")
+        result = import_files("gemini-commands", {"try.toml": toml}, out=f"out{number}")
 
-        assert found.text("try", arguments=value).strip() == said_by_gemini(prompt, value).strip()
+        assert result.render("try", arguments=value).strip() == expected_rendering(prompt, value).strip()

@@ -1,4 +1,4 @@
-"""`promptkit import`: where recipes are written, what they are called, and how it ends."""
+"""`promptkit import`: the written recipes, their names, and the exit codes."""
 
 import ast
 import json
@@ -34,11 +34,9 @@ argument-hint: what to look at
 """
 
 
-def test_a_recipe_is_a_few_lines(imported, tmp_path):
-    """
-    The Python has what the text has not: arguments, commands, files.
-    """
-    imported("claude-commands", {"look.md": EVERYTHING, "plain.md": "Look\nat $ARGUMENTS.\n"})
+def test_written_recipe(import_files, tmp_path):
+    """The Python has what a text file cannot have: arguments, commands and files."""
+    import_files("claude-commands", {"look.md": EVERYTHING, "plain.md": "Look\nat $ARGUMENTS.\n"})
 
     assert (tmp_path / "prompts" / "plain.md").read_text(encoding="utf-8") == "Look\nat {{arguments}}.\n"
     assert (tmp_path / "prompts" / "plain.py").read_text(encoding="utf-8") == (
@@ -72,7 +70,7 @@ def test_a_recipe_is_a_few_lines(imported, tmp_path):
     )
 
 
-#: Text with much of what ends or escapes strings of Python.
+#: Text with characters that end or escape Python strings.
 TEXT = st.text(st.sampled_from('"""\\\'\0\f\n\u202e日{}') | st.characters(exclude_categories=["Cs"]))
 
 
@@ -82,28 +80,24 @@ TEXT = st.text(st.sampled_from('"""\\\'\0\f\n\u202e日{}') | st.characters(exclu
 @example(description='\\"', hint="", name="", text="")
 @example(description='x""""', hint="", name="", text="")
 @example(description="x\\", hint="", name="", text="")
-def test_the_description_is_that_of_the_file(description, hint, name, text):
-    """
-    Python reads it from the docstring as it was, whatever quotes and backslashes are in it.
-    """
+def test_description_becomes_the_docstring(description, hint, name, text):
+    """Python reads the docstring as it was, whatever quotes and backslashes are in it."""
     parameters = (CommandParameter("a", hint), CommandParameter("class_", default=text))
     parts = (TextPart(text), ArgumentPart("a"), FilePart(hint or "x"), CommandPart((text, hint)))
-    shown = one_line(description)
+    expected = one_line(description)
 
-    _, python = generate_recipe(SlashCommand(name, parts, parameters, shown or None), name, "stem")
+    _, python = generate_recipe(SlashCommand(name, parts, parameters, expected or None), name, "stem")
 
     compile(python, "stem.py", "exec")
     function = ast.parse(python).body[-1]
-    found = ast.get_docstring(function, clean=False)
-    assert found == shown if shown else found.isprintable()
-    assert [ast.literal_eval(one) for one in function.args.defaults] == ["", text]
+    docstring = ast.get_docstring(function, clean=False)
+    assert docstring == expected if expected else docstring.isprintable()
+    assert [ast.literal_eval(default) for default in function.args.defaults] == ["", text]
     assert escape_invisible(python) == python
 
 
-def test_a_text_with_more_placeholders_than_a_function_takes():
-    """
-    It is refused, as Python would take quadratic time to compile the function.
-    """
+def test_too_many_placeholders():
+    """Too many arguments are rejected, because compiling the function would take quadratic time."""
     command = read_claude_command("x", "".join(f"!`git log {number}`\n" for number in range(501)))
 
     with pytest.raises(CommandSyntaxError, match="it has more than 500 different arguments"):
@@ -112,10 +106,8 @@ def test_a_text_with_more_placeholders_than_a_function_takes():
 
 @settings(max_examples=40, deadline=None)
 @given(description=st.text(max_size=30), hint=st.text(max_size=20), text=st.text(min_size=1, max_size=30))
-def test_what_a_file_says_is_data_in_the_recipe(description, hint, text):
-    """
-    Whatever stands in a file: the Python is one function, whose texts are those of the file.
-    """
+def test_file_content_is_data(description, hint, text):
+    """Whatever a file contains, the Python is one function whose strings are the texts of the file."""
     head = f"description: {json.dumps(description)}\nargument-hint: {json.dumps(hint)}"
     command = read_claude_command("x", f"---\n{head}\n---\n$ARGUMENTS {text}")
 
@@ -124,25 +116,25 @@ def test_what_a_file_says_is_data_in_the_recipe(description, hint, text):
     tree = ast.parse(python.encode())
     *_, function = tree.body
     assert isinstance(function, ast.FunctionDef)
-    assert {type(one) for one in tree.body[:-1]} <= {ast.ImportFrom}
-    assert [type(one) for one in function.body] == [ast.Expr, ast.Return]
-    shown = " ".join("".join(one if one.isprintable() else " " for one in description).split())
-    assert not shown or ast.get_docstring(function, clean=False) == shown
+    assert {type(node) for node in tree.body[:-1]} <= {ast.ImportFrom}
+    assert [type(node) for node in function.body] == [ast.Expr, ast.Return]
+    expected = " ".join("".join(node if node.isprintable() else " " for node in description).split())
+    assert not expected or ast.get_docstring(function, clean=False) == expected
     assert markdown.startswith("{{arguments}}")
 
 
-def test_recipes_are_as_ruff_writes_them(imported, tmp_path):
-    """
-    Nothing in them is to be put right.
-    """
-    imported("claude-commands", {"look.md": EVERYTHING, "git/one.md": "$1 $2 !`git log`", "b.md": '"""\\ x'})
+def test_recipes_pass_ruff(import_files, tmp_path):
+    """The written recipes are formatted and pass the linter."""
+    import_files(
+        "claude-commands", {"look.md": EVERYTHING, "git/one.md": "$1 $2 !`git log`", "b.md": '"""\\ x'}
+    )
 
     ruff, options = [sys.executable, "-m", "ruff"], ["--isolated", "--line-length=110"]
     for words in (["check", *options, "--select=E,F,I,UP"], ["format", *options, "--diff"]):
-        told = subprocess.run(
+        result = subprocess.run(
             [*ruff, *words, "prompts"], cwd=tmp_path, capture_output=True, text=True, check=False
         )
-        assert told.returncode == 0, told.stdout
+        assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize(
@@ -168,42 +160,36 @@ def test_recipes_are_as_ruff_writes_them(imported, tmp_path):
     ],
     ids=str,
 )
-def test_what_is_written_is_served(imported, tmp_path, name, file, prompt):
-    """
-    Files and folders that would be left out have other names; a client sees the name of the command.
-    """
-    found = imported("claude-commands", {f"{name}.md": "Hello."})
+def test_names(import_files, tmp_path, name, file, prompt):
+    """Reserved file and folder names are changed, and a client sees the name of the command."""
+    result = import_files("claude-commands", {f"{name}.md": "Hello."})
 
-    assert [one.name for one in found.client.list_prompts()] == [prompt]
+    assert [prompt_.name for prompt_ in result.client.list_prompts()] == [prompt]
     assert find_recipes(str(tmp_path / "prompts")).names == (str(Path(f"{file}.py")),)
-    assert found.text(prompt) == "Hello."
+    assert result.render(prompt) == "Hello."
 
 
-def test_commands_of_like_names(imported):
-    """
-    Each has files and a name of its own, also where the file system makes no difference of case.
-    """
+def test_similar_names(import_files):
+    """Commands with similar names get distinct files and names, even if the file system ignores case."""
     files = {"git/log.md": "1", "git-log.md": "2", "git_log.md": "3", "git/LOG!.md": "4"}
 
-    found = imported("claude-commands", files)
+    result = import_files("claude-commands", files)
 
-    names = sorted(one.name for one in found.client.list_prompts())
+    names = sorted(prompt.name for prompt in result.client.list_prompts())
     assert names == ["git-LOG", "git-log-2", "git-log-3", "git_log"]
-    assert found.code == 0
+    assert result.code == 0
 
 
-def test_nothing_is_replaced(imported, tmp_path):
-    """
-    A file in the way stays as it is, what belongs to it is not written, and the others are.
-    """
+def test_existing_file_is_kept(import_files, tmp_path):
+    """An existing file is kept and its command is not imported, but the others are."""
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "a.md").write_text("Mine.", encoding="utf-8")
 
-    found = imported("claude-commands", {"a.md": "A", "b.md": "B"})
+    result = import_files("claude-commands", {"a.md": "A", "b.md": "B"})
 
-    assert found.code == 1
+    assert result.code == 1
     in_the_way = str(Path("prompts", "a.md"))
-    assert found.said == [
+    assert result.lines == [
         f"a.md:1: not imported: {in_the_way!r} is in the way: move it, or name another folder with -o",
         f"b.md: wrote {Path('prompts', 'b.py')} and {Path('prompts', 'b.md')}",
         "imported 1 command, 1 of them whole",
@@ -213,55 +199,47 @@ def test_nothing_is_replaced(imported, tmp_path):
     assert not (tmp_path / "prompts" / "a.py").exists()
 
 
-def test_what_cannot_be_read(imported):
-    """
-    It is named, with the reason, and the others are imported.
-    """
-    found = imported(
+def test_unreadable_files(import_files):
+    """An unreadable file is reported with the reason, and the others are imported."""
+    result = import_files(
         "claude-commands", {"a.md": b"\xff", "b.md": "", "c.md": b"\xef\xbb\xbfC $ARGUMENTS\r\n"}
     )
 
-    assert [line for line in found.said if "not imported" in line] == [
+    assert [line for line in result.lines if "not imported" in line] == [
         "a.md:1: not imported: it is not UTF-8 at byte 1",
         "b.md:1: not imported: it has no text",
     ]
-    assert found.text("c", arguments="x") == "C x"
+    assert result.render("c", arguments="x") == "C x"
 
 
-def test_a_file_that_begins_with_properties_for_the_model(imported):
-    """
-    They stay in the text, which reads them as such nowhere.
-    """
-    found = imported("gemini-commands", {"a.toml": 'prompt = "---\\nname: x\\n---\\n{{args}}"'})
+def test_text_that_resembles_frontmatter(import_files):
+    """Text that resembles frontmatter stays in the prompt."""
+    result = import_files("gemini-commands", {"a.toml": 'prompt = "---\\nname: x\\n---\\n{{args}}"'})
 
-    assert found.text("a", arguments="y") == "---\nname: x\n---\ny"
+    assert result.render("a", arguments="y") == "---\nname: x\n---\ny"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["claude-commands", "nowhere"], "promptkit: there is no file or folder 'nowhere'\n"),
         (["gemini-commands", "."], "promptkit: there are no files *.toml in '.'\n"),
     ],
 )
-def test_nothing_to_import(words, said, tmp_path, monkeypatch, capsys):
-    """
-    That is wrong usage, and nothing is written.
-    """
+def test_nothing_to_import(words, message, tmp_path, monkeypatch, capsys):
+    """Without any files to import, the command is a usage error, and nothing is written."""
     monkeypatch.chdir(tmp_path)
 
     assert main(["import", *words]) == 2
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err == message
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_misspelt(tmp_path, monkeypatch, capsys):
-    """
-    The one that was meant is named.
-    """
+def test_misspelled_folder(tmp_path, monkeypatch, capsys):
+    """The error suggests the nearest folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "commands").mkdir()
 
     assert main(["import", "claude-commands", "comands"]) == 2
-    said = "promptkit: there is no file or folder 'comands'; did you mean 'commands'?\n"
-    assert capsys.readouterr().err == said
+    message = "promptkit: there is no file or folder 'comands'; did you mean 'commands'?\n"
+    assert capsys.readouterr().err == message

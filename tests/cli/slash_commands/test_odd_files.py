@@ -1,4 +1,4 @@
-"""`promptkit import` in a repository of others: links, files that are not files, and text that misleads."""
+"""`promptkit import` in an unknown repository: links, special files, and misleading text."""
 
 import os
 import re
@@ -16,15 +16,15 @@ LINK = "it is a link, and links are not followed: import its target instead"
 
 @pytest.fixture
 def outside(tmp_path):
-    """A file outside of the folder that is imported, with text that every reader takes."""
+    """A file outside of the imported folder, with text that every parser accepts."""
     file = tmp_path / "secret.md"
     file.write_text("prompt = 'precious'\n")
     return file
 
 
 @pytest.fixture
-def theirs(tmp_path, monkeypatch):
-    """A folder that came with a repository, in the current folder."""
+def repository(tmp_path, monkeypatch):
+    """A folder of an unknown repository, in the current folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "fine.md").write_text("Fine.")
@@ -33,13 +33,13 @@ def theirs(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(capsys):
-    """A function that runs a command, and returns its exit code and the lines that it prints."""
+    """A function that runs `promptkit import` and returns its exit code and the printed lines."""
 
     def call(*words):
         code = main(["import", *map(str, words)])
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return code, (printed.out + printed.err).splitlines()
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, (captured.out + captured.err).splitlines()
 
     return call
 
@@ -54,115 +54,103 @@ def files_in(folder):
 
 @posix
 class TestLinks:
-    def test_links_in_a_folder_are_reported(self, theirs, outside, run):
-        """
-        What links to files and folders lead to is not imported, and the other files are.
-        """
-        (theirs / "a.md").symlink_to(outside)
-        (theirs / "b.md").symlink_to("missing")
-        (theirs / "c").symlink_to(outside.parent)
-        (theirs / "d.md").symlink_to("d.md")
+    def test_links_are_reported(self, repository, outside, run):
+        """Links to files and folders are reported and not followed, and the other files are imported."""
+        (repository / "a.md").symlink_to(outside)
+        (repository / "b.md").symlink_to("missing")
+        (repository / "c").symlink_to(outside.parent)
+        (repository / "d.md").symlink_to("d.md")
 
         code, lines = run("claude-commands", "theirs")
 
         assert code == 1
-        refused = [f"theirs/{name}:1: not imported: {LINK}" for name in ("a.md", "b.md", "c", "d.md")]
+        rejected = [f"theirs/{name}:1: not imported: {LINK}" for name in ("a.md", "b.md", "c", "d.md")]
         assert lines == [
-            *refused,
+            *rejected,
             "theirs/fine.md: wrote prompts/fine.py and prompts/fine.md",
             "imported 1 command, 1 of them whole",
             "did not import 4 files",
         ]
 
     @pytest.mark.parametrize("path", ["theirs/a.md", "{absolute}/theirs/a.md", "./theirs/../theirs/a.md"])
-    def test_a_link_that_is_named(self, path, theirs, outside, run):
-        """
-        It is refused, and the other file is imported.
-        """
-        (theirs / "a.md").symlink_to(outside)
+    def test_named_link(self, path, repository, outside, run):
+        """A link on the command line is rejected, and the other file is imported."""
+        (repository / "a.md").symlink_to(outside)
 
-        code, lines = run("claude-commands", path.format(absolute=theirs.parent), "theirs/fine.md")
+        code, lines = run("claude-commands", path.format(absolute=repository.parent), "theirs/fine.md")
 
         assert (code, len(lines)) == (1, 4)
         assert re.search(
             r"a\.md:1: not imported: it is a link.* (or name that|import its target instead)$", lines[0]
         )
-        assert files_in(theirs.parent / "prompts") == ["fine.md", "fine.py"]
+        assert files_in(repository.parent / "prompts") == ["fine.md", "fine.py"]
 
     @pytest.mark.parametrize("path", ["link", "link/secret.md"])
-    def test_a_folder_that_is_a_link(self, path, theirs, outside, run):
-        """
-        A link in a relative path may have come with the repository.
-        """
-        (theirs.parent / "link").symlink_to(outside.parent)
+    def test_linked_folder(self, path, repository, outside, run):
+        """A link in a relative path is rejected, because it could have come with the repository."""
+        (repository.parent / "link").symlink_to(outside.parent)
 
         code, lines = run("claude-commands", path, "theirs")
 
         assert code == 1
         assert "not imported" in lines[0]
         assert "it is a link" in lines[0]
-        assert files_in(theirs.parent / "prompts") == ["fine.md", "fine.py"]
+        assert files_in(repository.parent / "prompts") == ["fine.md", "fine.py"]
 
-    @pytest.mark.parametrize("place", ["out", "out/sub", "out/fine.py", "out/fine.md"])
+    @pytest.mark.parametrize("path", ["out", "out/sub", "out/fine.py", "out/fine.md"])
     @pytest.mark.parametrize("target", ["elsewhere", "missing"])
-    def test_nothing_is_written_through_a_link(self, place, target, theirs, run, tmp_path):
-        """
-        In place of the folder, of one below it, or of a file: the file is refused whole.
-        """
+    def test_nothing_is_written_through_a_link(self, path, target, repository, run, tmp_path):
+        """A link in place of the folder, a subfolder or a file rejects the whole command."""
         (tmp_path / "elsewhere").mkdir()
-        link = tmp_path / place
+        link = tmp_path / path
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(tmp_path / target)
-        (theirs / "sub").mkdir()
-        if place == "out/sub":
-            (theirs / "fine.md").rename(theirs / "sub" / "fine.md")
+        (repository / "sub").mkdir()
+        if path == "out/sub":
+            (repository / "fine.md").rename(repository / "sub" / "fine.md")
 
         code, lines = run("claude-commands", "theirs", "-o", "out")
 
         assert code == 1
         assert lines[1:] == ["imported 0 commands, 0 of them whole", "did not import 1 file"]
-        assert re.search(f"{place}'?(: it is a link:| is in the way:)", lines[0])
+        assert re.search(f"{path}'?(: it is a link:| is in the way:)", lines[0])
         assert list((tmp_path / "elsewhere").iterdir()) == []
         assert not (tmp_path / "missing").exists()
-        assert files_in(tmp_path / "out") == ([place.partition("/")[2]] if "/" in place else [])
+        assert files_in(tmp_path / "out") == ([path.partition("/")[2]] if "/" in path else [])
 
 
 @posix
 @pytest.mark.timeout(10)
 class TestOddFiles:
     @pytest.mark.parametrize("client_format", FORMATS)
-    def test_what_is_not_a_file(self, client_format, theirs, run, monkeypatch):
-        """
-        Pipes, sockets, folders called as files, and huge files are one line each, and nothing waits for them.
-        """
-        end = FORMATS[client_format]
-        os.mkfifo(theirs / f"pipe{end}")
-        monkeypatch.chdir(theirs)  # paths of sockets are short
+    def test_special_files(self, client_format, repository, run, monkeypatch):
+        """Pipes, sockets, folders named like files, and huge files take one line each, without waiting."""
+        suffix = FORMATS[client_format]
+        os.mkfifo(repository / f"pipe{suffix}")
+        monkeypatch.chdir(repository)  # paths of sockets are short
         with socket.socket(socket.AF_UNIX) as server:
-            server.bind(f"socket{end}")
-        monkeypatch.chdir(theirs.parent)
-        (theirs / f"folder{end}").mkdir()
-        with (theirs / f"huge{end}").open("wb") as huge:
+            server.bind(f"socket{suffix}")
+        monkeypatch.chdir(repository.parent)
+        (repository / f"folder{suffix}").mkdir()
+        with (repository / f"huge{suffix}").open("wb") as huge:
             huge.truncate(16 << 30)
-        (theirs / f"ok{end}").write_text("prompt = 'Hello.'")
+        (repository / f"ok{suffix}").write_text("prompt = 'Hello.'")
 
-        code, lines = run(client_format, "theirs", f"theirs/pipe{end}")
+        code, lines = run(client_format, "theirs", f"theirs/pipe{suffix}")
 
         assert code == 1
         expected = [
-            f"theirs/huge{end}:1: not imported: it has more than 1,048,576 bytes",
-            f"theirs/pipe{end}:1: not imported: it is not a regular file",
-            f"theirs/socket{end}:1: not imported: it is not a regular file",
-            f"theirs/pipe{end}:1: not imported: it is not a regular file",
+            f"theirs/huge{suffix}:1: not imported: it has more than 1,048,576 bytes",
+            f"theirs/pipe{suffix}:1: not imported: it is not a regular file",
+            f"theirs/socket{suffix}:1: not imported: it is not a regular file",
+            f"theirs/pipe{suffix}:1: not imported: it is not a regular file",
             "did not import 4 files",
         ]
         assert [line for line in lines if "not import" in line] == expected
-        assert any(line.startswith(f"theirs/ok{end}: wrote ") for line in lines)
+        assert any(line.startswith(f"theirs/ok{suffix}: wrote ") for line in lines)
 
-    def test_a_device(self, theirs, run):
-        """
-        It is not read, although it has no end.
-        """
+    def test_device(self, repository, run):
+        """A device is not read."""
         code, lines = run("claude-commands", "/dev/zero", "theirs")
 
         assert code == 1
@@ -170,56 +158,48 @@ class TestOddFiles:
         assert "theirs/fine.md: wrote" in lines[1]
 
     @pytest.mark.parametrize("client_format", FORMATS)
-    def test_a_name_that_is_not_utf8(self, client_format, theirs, run):
-        """
-        It is escaped, and the others are imported.
-        """
-        end = FORMATS[client_format]
-        (theirs / os.fsdecode(b"a\xff" + end.encode())).write_text("prompt = 'x'")
-        (theirs / f"b{end}").write_text("prompt = 'x'")
+    def test_name_that_is_not_utf8(self, client_format, repository, run):
+        """A file name that is not UTF-8 is escaped and rejected, and the others are imported."""
+        suffix = FORMATS[client_format]
+        (repository / os.fsdecode(b"a\xff" + suffix.encode())).write_text("prompt = 'x'")
+        (repository / f"b{suffix}").write_text("prompt = 'x'")
 
         code, lines = run(client_format, "theirs")
 
         assert code == 1
-        assert lines[0] == f"theirs/a\\udcff{end}:1: not imported: its name is not UTF-8: rename it"
-        assert f"theirs/b{end}: wrote " in lines[1]
+        assert lines[0] == f"theirs/a\\udcff{suffix}:1: not imported: its name is not UTF-8: rename it"
+        assert f"theirs/b{suffix}: wrote " in lines[1]
 
     @pytest.mark.parametrize(
         "name", ["a\nb", "a\x1b[2J", "\u202ea", "a:b", "a\\b", "-x", "::add-mask::x", "a b"]
     )
-    def test_a_name_of_any_characters(self, name, theirs, run):
-        """
-        The file is imported, and its name is shown on one line, without what a terminal would obey.
-        """
-        (theirs / "fine.md").rename(theirs / f"{name}.md")
-        (theirs / name).mkdir()
-        (theirs / name / f"{name}.md").write_text("$1,0")
+    def test_name_with_special_characters(self, name, repository, run):
+        """The file is imported, and its name is printed on one line with control characters escaped."""
+        (repository / "fine.md").rename(repository / f"{name}.md")
+        (repository / name).mkdir()
+        (repository / name / f"{name}.md").write_text("$1,0")
 
         code, lines = run("claude-commands", "theirs")
 
         assert (code, len(lines)) == (1, 4)
         assert all(line.isprintable() for line in lines)
-        assert len(files_in(theirs.parent / "prompts")) == 4
+        assert len(files_in(repository.parent / "prompts")) == 4
 
     @pytest.mark.parametrize("name", ["::add-mask::x", "##[error]x", " ::error::x"])
-    def test_a_name_that_is_a_command_of_a_ci_system(self, name, theirs, run, monkeypatch):
-        """
-        No line begins with it.
-        """
-        monkeypatch.chdir(theirs)
-        (theirs / "fine.md").rename(theirs / f"{name}.md")
+    def test_name_like_a_workflow_command(self, name, repository, run, monkeypatch):
+        """No output line starts with a workflow command of a CI system."""
+        monkeypatch.chdir(repository)
+        (repository / "fine.md").rename(repository / f"{name}.md")
 
         code, lines = run("claude-commands", ".")
 
         assert code == 0
         assert lines[0].startswith(f"./{name}.md: wrote ")
 
-    def test_a_folder_that_cannot_be_read(self, theirs, run, monkeypatch):
-        """
-        It is one line, and the others are imported.
-        """
-        (theirs / "closed").mkdir()
-        (theirs / "closed" / "a.md").write_text("x")
+    def test_unreadable_folder(self, repository, run, monkeypatch):
+        """An unreadable folder is reported in one line, and the other files are imported."""
+        (repository / "closed").mkdir()
+        (repository / "closed" / "a.md").write_text("x")
         monkeypatch.setattr("promptkit.files.folder.os.listdir", refuse_closed(os.listdir))
 
         code, lines = run("claude-commands", "theirs")
@@ -230,16 +210,16 @@ class TestOddFiles:
 
 
 def refuse_closed(listdir):
-    def call(place):
-        names = listdir(place)
+    def call(path):
+        names = listdir(path)
         if names == ["a.md"]:
-            raise PermissionError(13, "Permission denied", place)
+            raise PermissionError(13, "Permission denied", path)
         return names
 
     return call
 
 
-#: By format: text that ended the whole import, or might.
+#: By format: text that ended the whole import, or could.
 ODD = {
     "claude-commands": [
         "---\n\n---\nx",
@@ -280,25 +260,21 @@ ODD = {
 
 
 @pytest.mark.parametrize(("client_format", "text"), [(name, text) for name in ODD for text in ODD[name]])
-def test_one_odd_file_does_not_end_the_import(client_format, text, imported):
-    """
-    It is imported so that it can be served, or it is one line; the file after it is imported.
-    """
-    end = FORMATS[client_format]
+def test_odd_file_does_not_end_the_import(client_format, text, import_files):
+    """An odd file is imported or reported in one line, and the next file is imported."""
+    suffix = FORMATS[client_format]
 
-    found = imported(client_format, {f"a{end}": text, f"z{end}": "prompt = 'Hello.'"})
+    result = import_files(client_format, {f"a{suffix}": text, f"z{suffix}": "prompt = 'Hello.'"})
 
-    assert found.said[0].startswith((f"a{end}: wrote ", f"a{end}:")), found.said
-    assert any(line.startswith(f"z{end}: wrote ") for line in found.said)
-    assert "Hello." in found.text("z")
-    assert max(map(len, found.said)) < 1_000
-    assert not any("Error" in line for line in found.said)
+    assert result.lines[0].startswith((f"a{suffix}: wrote ", f"a{suffix}:")), result.lines
+    assert any(line.startswith(f"z{suffix}: wrote ") for line in result.lines)
+    assert "Hello." in result.render("z")
+    assert max(map(len, result.lines)) < 1_000
+    assert not any("Error" in line for line in result.lines)
 
 
-def test_an_unexpected_error_concerns_one_file(theirs, run, monkeypatch):
-    """
-    Its type is shown in the line of the file.
-    """
+def test_unexpected_error(repository, run, monkeypatch):
+    """An unexpected error is reported with its type in the file's line."""
 
     def fail(name, text):
         if name == "a":
@@ -309,7 +285,7 @@ def test_an_unexpected_error_concerns_one_file(theirs, run, monkeypatch):
 
     ending, read = module._READERS["claude-commands"]
     monkeypatch.setitem(module._READERS, "claude-commands", (ending, fail))
-    (theirs / "a.md").write_text("x")
+    (repository / "a.md").write_text("x")
 
     code, lines = run("claude-commands", "theirs")
 
@@ -318,14 +294,12 @@ def test_an_unexpected_error_concerns_one_file(theirs, run, monkeypatch):
     assert lines[1].startswith("theirs/fine.md: wrote ")
 
 
-def test_python_that_does_not_parse_is_not_written(theirs, run, monkeypatch):
-    """
-    The command is not counted as imported.
-    """
-    monkeypatch.setattr("promptkit.cli.import_commands.written", lambda *_: ("x", "def"))
+def test_invalid_python_is_not_written(repository, run, monkeypatch):
+    """A command whose Python does not parse is not imported."""
+    monkeypatch.setattr("promptkit.cli.import_commands.generate_recipe", lambda *_: ("x", "def"))
 
     code, lines = run("claude-commands", "theirs")
 
     assert code == 1
     assert lines[0].startswith("theirs/fine.md:1: not imported: it cannot be read (SyntaxError: ")
-    assert not (theirs.parent / "prompts").exists()
+    assert not (repository.parent / "prompts").exists()

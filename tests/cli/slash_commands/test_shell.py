@@ -1,4 +1,4 @@
-"""Which commands mean the same without a shell."""
+"""Commands that need no shell."""
 
 import shutil
 import subprocess
@@ -22,10 +22,8 @@ from promptkit.clients.slash_commands.command import shell_reason, split_command
         ("echo ''", ("echo", "")),
     ],
 )
-def test_words(command, words):
-    """
-    Quotes hold words together.
-    """
+def test_split_words(command, words):
+    """Quotes hold words together."""
     assert split_command(command) == words
 
 
@@ -63,25 +61,21 @@ def test_words(command, words):
         *("A=b", "A=b c", "cd a", "export A=b", "source a", "", " ", "'' a"),
     ],
 )
-def test_what_a_shell_has_to_read(command):
-    """
-    A pipe, a redirection, a variable, a pattern, a second command, or what only shells do.
-    """
+def test_commands_that_need_a_shell(command):
+    """Pipes, redirections, variables, patterns, several commands and shell builtins need a shell."""
     assert split_command(command) is None
     assert shell_reason(command)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it asks a POSIX shell")
 @given(st.text("ab '\"$`\\~*?[]{}|&;<>()#!=%@^.,:/-\n\té", min_size=1, max_size=12))
-def test_a_shell_reads_the_same_words(text):
-    """
-    Whatever is taken as words, a shell takes as those words.
-    """
+def test_words_match_those_of_a_shell(text):
+    """A shell splits every accepted command into the same words."""
     words = split_command(f"printf {text}")
     if words is None:
         return
     shell = [str(shutil.which("sh")), "-c", f"set -- {text}\nprintf '%s\\0' \"$@\""]
 
-    told = subprocess.run(shell, capture_output=True, check=True).stdout
+    output = subprocess.run(shell, capture_output=True, check=True).stdout
 
-    assert [*words[1:]] == (told.decode().split("\0")[:-1] if words[1:] else [])
+    assert [*words[1:]] == (output.decode().split("\0")[:-1] if words[1:] else [])

@@ -1,7 +1,7 @@
 """
-Prompt files of VS Code: what is asked for, and what only the editor knows.
+Prompt files of VS Code: inputs, and the variables that only the editor has.
 
-The rules are those of https://code.visualstudio.com/docs/copilot/customization/prompt-files.
+The rules are from https://code.visualstudio.com/docs/copilot/customization/prompt-files.
 """
 
 import pytest
@@ -21,9 +21,9 @@ Look at ${selection}, [the rules](../docs/rules.md#top) and #tool:search, not [h
 """
 
 
-def test_the_parsed_form():
+def test_parsed_command():
     """
-    What is asked for is required, with its hint; all else is named with its line.
+    Inputs are required parameters with their hints, and everything that is lost is reported with its line.
     """
     command = read_vscode_prompt("web/form", FORM)
 
@@ -41,18 +41,19 @@ def test_the_parsed_form():
     ]
 
 
-def test_it_is_served(imported):
-    """
-    The text is the same but for what was asked for.
-    """
-    found = imported("vscode-prompts", {"web/form.prompt.md": FORM, "web/other.md": "No prompt file."})
+def test_served_prompt(import_files):
+    """The text is unchanged except for the inputs."""
+    result = import_files("vscode-prompts", {"web/form.prompt.md": FORM, "web/other.md": "No prompt file."})
 
-    (listed,) = found.client.list_prompts()
-    assert [(one.name, one.required) for one in listed.arguments] == [("form_name", True), ("user_", True)]
+    (listed,) = result.client.list_prompts()
+    assert [(argument.name, argument.required) for argument in listed.arguments] == [
+        ("form_name", True),
+        ("user_", True),
+    ]
     assert listed.arguments[0].description == "What is it called?"
     text = FORM.partition("---\nMake")[2].replace("${input:form-name:What is it called?}", "A ${x}")
     expected = f"Make{text}".replace("${input:form-name}", "A ${x}").replace("${input:user}", "B")
-    assert found.text("web-new-form", form_name="A ${x}", user_="B") == expected.rstrip()
+    assert result.render("web-new-form", form_name="A ${x}", user_="B") == expected.rstrip()
 
 
 @pytest.mark.parametrize(
@@ -65,8 +66,6 @@ def test_it_is_served(imported):
     ],
     ids=str,
 )
-def test_what_parameters_are_called(text, names):
-    """
-    Each has a name of its own, which Python takes.
-    """
-    assert [one.name for one in read_vscode_prompt("x", text).parameters] == names
+def test_parameter_names(text, names):
+    """Each parameter has a unique name that is valid in Python."""
+    assert [parameter.name for parameter in read_vscode_prompt("x", text).parameters] == names

@@ -110,7 +110,7 @@ class TestAcceptedTokens:
             "several audiences",
             "scp, a list",
             "scp",
-            "no scope",
+            "not a scope",
             "invalid scope",
             "exact text",
             "a program on behalf of a user",
