@@ -184,12 +184,12 @@ class TestRaces:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_backup_is_not_written_through_a_link(kind, home, project, tmp_path, promptkit, data_of):  # noqa: PLR0917
+def test_backup_is_not_written_through_a_link(kind, home, project, tmp_path, promptkit, run_json):  # noqa: PLR0917
     """Without a backup, nothing is changed."""
     file = home / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_text(OTHER["json"])
-    backup = Path(data_of("install", "cursor", "--name", "first")["backup"])
+    backup = Path(run_json("install", "cursor", "--name", "first")["backup"])
     before = file.read_bytes()
     backup.unlink()
     if kind == "pipe":
