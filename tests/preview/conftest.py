@@ -1,4 +1,4 @@
-"""The pages of the preview, asked for as a browser does."""
+"""Fixtures that request the preview's pages as a browser does."""
 
 from contextlib import closing
 
@@ -21,38 +21,38 @@ TOKEN = "the-token"  # noqa: S105 (of a test)
 
 
 class Words:
-    """Compares words as the command line does, and knows of no commit."""
+    """A comparison with the command line's word diff, but without a commit."""
 
     words = staticmethod(changed_words)
 
     def since_commit(self, *_):
-        """There is none."""
+        """Raise the error for a missing commit."""
         msg = "there is no commit"
         raise PromptkitError(msg)
 
 
 @attrs.frozen
 class Preview:
-    """A browser that has shown the token, and what the pages show."""
+    """A browser that has sent the token, and the served recipes."""
 
     client: TestClient
     live: Live
 
     def page(self, path):
-        """The text of a page that is there."""
+        """Return the text of an existing page."""
         response = self.client.get(path)
         assert response.status_code == 200
         return response.text
 
     def render(self, name, **values):
-        """What the form of a prompt is answered with."""
+        """Submit the form of a prompt and return the reply."""
         response = self.client.post(f"/prompts/{name}/render", data=values)
         assert response.status_code == 200
         return response.text
 
 
 def cookie_of(pages, host=HOST):
-    """What a browser sends once it has shown the token."""
+    """Return the cookie header of a browser that has sent the token."""
     with closing(TestClient(pages, base_url=f"http://{host}", follow_redirects=False)) as client:
         client.get(f"/?access-token={TOKEN}")
         return "; ".join(f"{name}={value}" for name, value in client.cookies.items()).encode()
@@ -60,7 +60,7 @@ def cookie_of(pages, host=HOST):
 
 @pytest.fixture
 def stranger():
-    """A function that returns a browser that knows no token."""
+    """A function that returns a browser without the token."""
 
     def meet(live, host=HOST, pages=None):
         pages = pages or application(live, "recipes", TOKEN, [HOST, "localhost:8137"], comparison=Words())
@@ -71,7 +71,7 @@ def stranger():
 
 @pytest.fixture
 def preview(recipes, stranger):
-    """A function that shows recipes."""
+    """A function that serves recipes in a preview."""
 
     def show(**files):
         live = Live(compile(load(recipes(**files))))

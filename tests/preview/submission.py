@@ -1,4 +1,4 @@
-"""What a browser sends of a form: its successful controls, by the rules of HTML, parsed by html5lib."""
+"""The data that a browser submits for a form: its successful controls, by the rules of HTML."""
 
 import math
 import re
@@ -6,7 +6,7 @@ import re
 import html5lib
 from starlette.datastructures import FormData
 
-#: What browsers do to the values of inputs, by their type.
+#: Patterns of the values that browsers keep, by input type.
 _FLOAT = re.compile(r"-?(\d+(\.\d+)?|\.\d+)([eE][-+]?\d+)?")
 _DATE = r"\d{4,}-\d\d-\d\d"
 _TIME = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,3})?)?"
@@ -20,18 +20,18 @@ _LINES = {"text", "password", "search"}
 
 
 def parsed(html):
-    """The tree of a page."""
+    """Parse an HTML fragment into a tree."""
     return html5lib.parse(f"<!doctype html><title>x</title>{html}", namespaceHTMLElements=False)
 
 
 def by_name(html):
-    """The controls of a page by their names."""
+    """Return the controls of a page by name."""
     controls = [one for one in parsed(html).iter() if one.tag in ("input", "textarea", "select")]
     return {one.get("name"): one for one in controls}
 
 
 def submission_of(html):
-    """What a form sends whose fields nobody has touched."""
+    """Return the data that an untouched form submits."""
     return FormData([(name, _line_ends(value)) for name, value in _entries(parsed(html))])
 
 

@@ -1,4 +1,4 @@
-"""Cases on the page of their prompt, and what changes in them."""
+"""Cases on their prompt's page, and changes in their renderings."""
 
 import re
 import subprocess
@@ -42,12 +42,12 @@ FAULT = InvalidArgument("key", "is wrong")
 
 
 def prompt_of(source, recipes):
-    """The prompt of a file of recipes."""
+    """Compile a recipe file and return its prompt."""
     return compile(load(recipes(review=source), cases=True))["review"]
 
 
 def tab(shown, name, prompt="review", **values):
-    """What a tab shows for what a form holds."""
+    """Return a tab's HTML for the values of a form."""
     answer = shown.client.post(f"/prompts/{prompt}/tabs/{name}", data=values)
     assert answer.status_code == 200
     return answer.text
@@ -55,9 +55,7 @@ def tab(shown, name, prompt="review", **values):
 
 class TestOpening:
     def test_the_page_begins_with_its_cases(self, preview):
-        """
-        Each is a link that fills the form; the first is in it already.
-        """
+        """Each case is a link that fills in the form, and the first one is already filled in."""
         page = preview(review=REVIEW + CASES).page("/prompts/review")
         cases = re.search(r'<nav id="cases".*?</nav>', page, re.DOTALL)[0]
 
@@ -66,9 +64,7 @@ class TestOpening:
         assert "Review x = 1 in a warm tone with nothing." in page
 
     def test_a_case_is_chosen_by_its_address(self, preview):
-        """
-        Its values are in the form; a secret is no part of any address, and hidden in the conversation.
-        """
+        """The address selects a case; its secret is not rendered."""
         shown = preview(review=REVIEW + CASES)
         page = shown.page("/prompts/review?use-case=cold%2C+and+secret")
 
@@ -77,17 +73,13 @@ class TestOpening:
         assert 'aria-current="true" href="/prompts/review?use-case=cold%2C+and+secret"' in page
 
     def test_a_case_that_is_refused_does_not_open_the_page(self, preview):
-        """
-        It would be a page about a fault.
-        """
+        """A case that expects a refusal does not fill in the form when the page opens."""
         page = preview(review=REVIEW + 'review.case("empty", "").refused("code")\n').page("/prompts/review")
 
         assert "1 argument needs attention" in text_of(page)
 
     def test_without_cases_it_opens_with_the_authors_example(self, preview):
-        """
-        What the address says comes first, though.
-        """
+        """Without cases the page opens with the author's example, unless the address gives a value."""
         source = REVIEW.replace("code: str", 'code: Annotated[str, Arg("The code", examples=["x = 7"])]')
         shown = preview(review=source)
 
@@ -96,9 +88,7 @@ class TestOpening:
         assert "Bare." in shown.page("/prompts/bare")
 
     def test_cases_of_a_file_of_their_own(self, preview, recipes):
-        """
-        They are on the page like those beside the prompt, also after a reload.
-        """
+        """Cases in a separate file are shown like those next to the prompt, after a reload."""
         shown = preview(review=REVIEW)
         assert "</a>" not in re.search(r'<nav id="cases".*?</nav>', shown.page("/prompts/review"))[0]
         folder = recipes(review=REVIEW, cases_review="from review import review\n" + CASES)
@@ -109,9 +99,7 @@ class TestOpening:
 
 class TestTab:
     def test_all_at_once(self, preview):
-        """
-        Each has a column with its name, where it is saved, and what is said, or that it is refused.
-        """
+        """The Cases tab shows each case's location and its rendering or expected refusal."""
         shown = preview(review=REVIEW + CASES)
         text = text_of(tab(shown, "cases", code="z"))
 
@@ -123,17 +111,13 @@ class TestTab:
         assert len(re.findall(r"review\.py:\d+", text)) == 3
 
     def test_what_its_author_does_not_expect(self, preview):
-        """
-        Is said at the case.
-        """
+        """A case that is not refused as expected is reported at the case."""
         shown = preview(review=REVIEW + 'review.case("wrong", "x").refused("code")\n')
 
         assert "is not refused as expected" in text_of(tab(shown, "cases"))
 
     def test_the_form_as_a_case(self, preview, recipes):
-        """
-        The line to copy, saved beside the prompt, is a case of these values.
-        """
+        """The copied line, saved next to the prompt, defines a case with the form's values."""
         values = {"code": 'a "quoted"\nline', "tone": "cold"}
         content = content_of(
             "test", Rendering(prompt_of(REVIEW, recipes), values, faults=(FAULT,)), "recipes"
@@ -147,9 +131,7 @@ class TestTab:
 
 class TestSinceTheLastSave:
     def test_the_words_of_each_case(self, preview, recipes):
-        """
-        Of each case, and of what the form holds, the words are marked that are others.
-        """
+        """Changed words are marked in each case and in the rendering of the form."""
         shown = preview(review=REVIEW + CASES)
         assert "Nothing was saved yet" in text_of(tab(shown, "changes", code="z"))
         shown.live.publish(compile(load(recipes(review=(REVIEW + CASES).replace("Review", "Judge")))))
@@ -161,9 +143,7 @@ class TestSinceTheLastSave:
         assert "hunter2" not in page
 
     def test_a_case_that_fails_now(self, preview, recipes):
-        """
-        That is said, and why; the others are named that say the same.
-        """
+        """A case that fails now is shown with its error, and the unchanged cases are named."""
         shown = preview(review=REVIEW + CASES)
         failing = (
             REVIEW.replace("    return f", "    assert tone != 'cold', 'too cold'\n    return f") + CASES
@@ -176,9 +156,7 @@ class TestSinceTheLastSave:
         assert "Nothing else has changed: empty, short." in text
 
     def test_what_has_changed_stays_while_others_are_saved(self, preview, recipes):
-        """
-        Until this prompt renders another text again.
-        """
+        """The changes stay visible across saves that leave this prompt's text unchanged."""
         shown = preview(review=REVIEW + CASES)
         for other in ("", "# a comment\n", "# another\n"):
             source = (REVIEW + CASES).replace("Review", "Judge") + other
@@ -186,9 +164,7 @@ class TestSinceTheLastSave:
             assert tab(shown, "changes", code="z").count("<ins>Judge</ins>") == 3
 
     def test_a_save_of_something_else(self, preview, recipes):
-        """
-        Changes nothing here, and that is said.
-        """
+        """A save that does not change this prompt is reported as no change."""
         shown = preview(review=REVIEW + CASES)
         folder = recipes(review=REVIEW + CASES, other="X = 1\n")
         shown.live.publish(compile(load(folder)))
@@ -198,7 +174,7 @@ class TestSinceTheLastSave:
 
 @pytest.fixture
 def committed(recipes, stranger, monkeypatch):
-    """A function that commits recipes, writes others over them, and shows these."""
+    """A function that commits recipes, overwrites them, and serves the new version."""
 
     def show(before, after):
         folder = recipes(review=before)
@@ -218,22 +194,18 @@ def committed(recipes, stranger, monkeypatch):
 
 class TestSinceTheLastCommit:
     def ask(self, client):
-        """What the tab shows."""
+        """Return the Changes tab, compared with the last commit."""
         return client.post("/prompts/review/tabs/changes?choice=commit", data={"code": "z"}).text
 
     def test_the_words_of_each_case(self, committed):
-        """
-        Both sides are rendered by processes of their own, for the cases of now.
-        """
+        """The old and the new version are compared for the current cases."""
         page = self.ask(committed(REVIEW, (REVIEW + CASES).replace("tone", "mood")))
 
         assert "is new" not in text_of(page)
         assert page.count("<ins>mood</ins>") >= 1
 
     def test_nothing_has_changed(self, committed):
-        """
-        Not even where the clock tells the prompt something else.
-        """
+        """A prompt that renders the current time has not changed."""
         source = (REVIEW + CASES).replace('f"Review', 'f"{datetime.now()} Review')
         source = "from datetime import datetime\n" + source
 
@@ -242,9 +214,7 @@ class TestSinceTheLastCommit:
         )
 
     def test_no_repository(self, preview, recipes, stranger, tmp_path, monkeypatch):
-        """
-        The reason is shown in place of changes.
-        """
+        """Without a git repository, the tab shows the reason instead of changes."""
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
         live = Live(compile(load(recipes(review=REVIEW))))

@@ -16,16 +16,14 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
 def shown(*contents, media=None, redacted=str, whole=0):
-    """The turns of a workflow as the page writes them."""
+    """Return the HTML of a workflow's turns."""
     turn = environment().get_template("conversation.html").module.turn
     workflow = Workflow([message for content in contents for message in user(content)])
     return "".join(turn(one) for one in Conversation(media or MediaStore(), redacted).turns(workflow, whole))
 
 
 def test_of_many_turns_the_first_are_shown():
-    """
-    One that is asked for whole stays, with all before it.
-    """
+    """The first 200 turns are shown; showing a later one in full also shows all before it."""
     many = [Text(f"turn {number}") for number in range(300)]
     last = [re.findall(r"turn \d+", shown(*many, whole=whole))[-1] for whole in (0, 3, 250, -1)]
 
@@ -55,9 +53,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_text(text):
-    """
-    No tag, no attribute and no link comes out of it that the page did not write.
-    """
+    """Hostile text yields only tags, attributes and link schemes that the template writes."""
     page = shown(text)
     tags = re.findall(r"<[^>]*>", page)
     names = "class|id|type|data-copy|data-whole|aria-label|hx-ignore|href|rel|target|title"
@@ -70,9 +66,7 @@ def test_hostile_text_is_text(text):
 
 @pytest.mark.parametrize("uri", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "app://x"])
 def test_a_link_that_no_browser_should_follow_is_text(uri):
-    """
-    It is shown whole.
-    """
+    """A resource link with an unsafe scheme is shown as text, in full."""
     page = shown(ResourceLink(uri, name="Click me"))
 
     assert "<a" not in page
@@ -80,9 +74,7 @@ def test_a_link_that_no_browser_should_follow_is_text(uri):
 
 
 def test_a_link_to_the_web():
-    """
-    It leads out of the page, and says nothing of where it came from.
-    """
+    """A web link opens outside the page and sends no referrer."""
     page = shown(ResourceLink("https://example.org/a", name="a", title="The <b>", size=2000, mime_type="a/b"))
 
     assert (
@@ -92,9 +84,7 @@ def test_a_link_to_the_web():
 
 
 def test_links_of_text():
-    """
-    They lead out of the page, as links to resources do.
-    """
+    """Links in Markdown open outside the page, like resource links."""
     page = shown("[a](https://example.org) <mailto:a@example.org>")
 
     assert '<a href="https://example.org" rel="noreferrer noopener" target="_blank">a</a>' in page
@@ -102,9 +92,7 @@ def test_links_of_text():
 
 
 def test_what_is_invisible_is_shown():
-    """
-    Control characters, direction marks and tags are escaped, as Markdown and raw.
-    """
+    """Control characters, direction marks and tag characters are escaped in Markdown and raw text."""
     page = shown("a\u202eb \x1b[0m \U000e0041 \ud800")
 
     assert page.count(r"a\u202eb \x1b[0m \U000e0041 \ud800") == 2
@@ -112,9 +100,7 @@ def test_what_is_invisible_is_shown():
 
 
 def test_headings_of_a_prompt_are_none_of_the_page():
-    """
-    They look like headings.
-    """
+    """Headings in a prompt are styled paragraphs, not headings of the page."""
     page = shown("# One\n\n### Three")
 
     assert '<p class="level level-1">One</p>' in page
@@ -123,9 +109,7 @@ def test_headings_of_a_prompt_are_none_of_the_page():
 
 
 def test_a_long_text_is_cut_until_one_asks():
-    """
-    The page stays quick, whatever a prompt says.
-    """
+    """A long text is truncated, so that the page stays small, until all of it is requested."""
     text = "word " * 10_000
     cut, whole = shown(text), shown(text, whole=1)
 
@@ -138,9 +122,7 @@ def test_a_long_text_is_cut_until_one_asks():
 
 @pytest.mark.parametrize("text", ["word " * 10_000, "a\u202eb\ufeff", "\ufeffa"])
 def test_what_is_not_shown_as_it_is_can_be_copied_whole(text):
-    """
-    Where a part is shown, or escapes, the button has the address of the text.
-    """
+    """When a text is truncated or escaped, the copy button links to the original text."""
     media = MediaStore()
     digest = re.search(r'data-copy="turn-1" data-whole="/media/(\w+)"', shown(text, media=media))[1]
 
@@ -149,9 +131,7 @@ def test_what_is_not_shown_as_it_is_can_be_copied_whole(text):
 
 
 def test_an_image(png):
-    """
-    It is found under an address that stays the same while it does.
-    """
+    """An image has a stable address that serves its bytes."""
     media = MediaStore()
     page = shown(Image(png), media=media)
     address = re.search(r'<img class="said" src="(/media/\w+)" alt="image of turn 1">', page)[1]
@@ -163,9 +143,7 @@ def test_an_image(png):
 
 
 def test_a_recording(wav):
-    """
-    It is a player.
-    """
+    """A recording is shown as an audio player."""
     assert re.search(
         r'<audio class="said" controls [^>]*src="/media/\w+" aria-label="audio of turn 1">', shown(Audio(wav))
     )
@@ -173,9 +151,7 @@ def test_a_recording(wav):
 
 @pytest.mark.parametrize("content", [{"text": SVG}, {"blob": SVG.encode()}])
 def test_svg_is_an_image_that_runs_nothing(content):
-    """
-    As a document of its own it is sandboxed, too.
-    """
+    """SVG is shown as an image and is sandboxed when opened as a document."""
     media = MediaStore()
     page = shown(EmbeddedResource("a://b", mime_type="image/svg+xml", **content), media=media)
     digest = re.search(r'<img class="said" src="/media/(\w+)" alt="a://b">', page)[1]
@@ -187,9 +163,7 @@ def test_svg_is_an_image_that_runs_nothing(content):
 
 
 def test_what_browsers_would_run_is_saved():
-    """
-    HTML is no image.
-    """
+    """An HTML document is downloaded, not displayed."""
     media = MediaStore()
     page = shown(EmbeddedResource("a://b", blob=b"<script>", mime_type="text/html"), media=media)
     response = media.response(re.search(r'href="/media/(\w+)" download', page)[1])
@@ -199,9 +173,7 @@ def test_what_browsers_would_run_is_saved():
 
 
 def test_media_are_bounded(monkeypatch):
-    """
-    The oldest are forgotten.
-    """
+    """The oldest media are evicted when the store is full."""
     monkeypatch.setattr("promptkit.preview.media._MOST_BYTES", 256)
     media = MediaStore()
     first = media.keep(bytes(200), "image/png")
@@ -212,9 +184,7 @@ def test_media_are_bounded(monkeypatch):
 
 
 def test_a_document_is_unfolded():
-    """
-    Text as it is, Markdown as Markdown; its URI stands above.
-    """
+    """Embedded Markdown is formatted and other text is shown raw, each under its URI."""
     page = shown(
         EmbeddedResource("doc://a", text="**x** <b>", mime_type="text/markdown"),
         EmbeddedResource("doc://b", text="**y** <b>", mime_type="text/x-python"),
@@ -226,9 +196,7 @@ def test_a_document_is_unfolded():
 
 
 def test_notes_and_roles():
-    """
-    Whom a turn is for, how important it is, and how old.
-    """
+    """A turn shows its audience, its priority and when it was last modified."""
     about = re.findall(
         r'<span class="role">(.*?)</span>\s*<span class="facts">(.*?)</span>',
         shown(Text("a", audience="user", priority=0.5, last_modified="2026-01-02T00:00:00Z")),
@@ -239,9 +207,7 @@ def test_notes_and_roles():
 
 
 def test_secrets_are_hidden():
-    """
-    In text, in documents, in links and in what they are called.
-    """
+    """Secrets are hidden in text, documents, links and link names."""
     page = shown(
         "key",
         EmbeddedResource("a://key", text="key"),
@@ -254,18 +220,14 @@ def test_secrets_are_hidden():
 
 class TestTokens:
     def test_without_a_vocabulary_they_are_guessed(self, monkeypatch, tmp_path):
-        """
-        Nothing is fetched: four characters are about one.
-        """
+        """Without a vocabulary, tokens are estimated as four characters each, and nothing is downloaded."""
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
         conversation._counter.cache_clear()
 
         assert [conversation._tokens(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
 
     def test_a_damaged_vocabulary_is_not_used(self, monkeypatch, tmp_path):
-        """
-        Tiktoken would fetch another.
-        """
+        """A damaged vocabulary is ignored, because tiktoken would download another."""
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
         monkeypatch.setitem(sys.modules, "tiktoken", ModuleType("tiktoken"))
         source = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
@@ -279,9 +241,7 @@ class TestTokens:
 
 @pytest.mark.parametrize("language", ["python", "nothing-of-that-name", "", "html"])
 def test_code_is_coloured_and_nothing_else(language):
-    """
-    The classes of its words are the page's; what it says stands there as it is, and runs nowhere.
-    """
+    """Syntax highlighting adds only classed spans, and leaves the code's text unchanged."""
     code = "def f():\n    return '<script>alert(1)</script>'\n"
     shown = str(formatted(f"```{language}\n{code}```"))
     tree = submission.parsed(shown)

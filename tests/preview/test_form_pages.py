@@ -1,4 +1,4 @@
-"""Forms and tabs through the pages: what htmx sends, and what it is answered with."""
+"""Forms and tabs over HTTP: the requests of htmx and their replies."""
 
 import re
 from html import unescape
@@ -29,7 +29,7 @@ def look(
 
 
 def form_of(page):
-    """What the form on a page sends, as pairs."""
+    """Return the form data of a page as a dictionary."""
     return dict(submission.submission_of(page).multi_items())
 
 
@@ -39,9 +39,7 @@ def faults_of(page, name):
 
 class TestForms:
     def test_a_file_stays_with_the_form(self, preview):
-        """
-        It fills the argument when it is sent, and again each time that the form is, until it is removed.
-        """
+        """An uploaded file fills its argument in every later submission, without being sent again."""
         shown = preview(shelf=SHELF)
         file = {"image.file": ("dot.png", b"\x89PNG", "image/png")}
 
@@ -56,9 +54,7 @@ class TestForms:
         assert "image" not in second.headers["hx-replace-url"]
 
     def test_a_file_that_is_no_text_is_a_fault_at_its_field(self, preview):
-        """
-        The page says so there, and shows no conversation.
-        """
+        """A binary file for a text argument shows an error at its field and no conversation."""
         shown = preview(shelf=SHELF)
         page = shown.client.post(
             "/prompts/look/render", data={"image": "aGk="}, files={"code.file": ("a.bin", b"\xff")}
@@ -68,9 +64,7 @@ class TestForms:
         assert "on main" not in page
 
     def test_the_address_is_read_back(self, preview):
-        """
-        The address of a rendering shows the page with the same form, but for secrets.
-        """
+        """The address of a rendering restores the form, except for secrets."""
         shown = preview(shelf=SHELF)
         answer = shown.client.post(
             "/prompts/look/render", data={"code": "a&b\r\nc", "branch.empty": "on", "token": "hunter2"}
@@ -83,18 +77,14 @@ class TestForms:
         assert (sent["code"], sent["branch.empty"], sent["token"]) == ("a&b\r\nc", "on", "")
 
     def test_unknown_arguments_of_a_link_have_fields(self, preview):
-        """
-        A misspelt argument is shown with what was meant.
-        """
+        """An unknown argument in a link gets a field with a suggestion."""
         page = preview(shelf=SHELF).page("/prompts/look?code=x&brnach=next")
 
         assert "did you mean 'branch'?" in faults_of(page, "unknown-1")
         assert form_of(page)["brnach"] == "next"
 
     def test_values_are_offered(self, preview):
-        """
-        A function that completes gets what was typed, and what the other fields hold.
-        """
+        """A completion function receives the typed text and the values of the other fields."""
         shown = preview(shelf=SHELF)
         page = shown.client.post("/prompts/look/complete/branch", data={"code": "x", "branch": "x/"}).text
 
@@ -102,9 +92,7 @@ class TestForms:
 
     @pytest.mark.parametrize("is_told", [True, False])
     def test_a_form_that_is_too_large_is_not_read(self, preview, monkeypatch, is_told):
-        """
-        It is refused by the size that it says, or as it says none; a part of the page says why.
-        """
+        """A form that is too large is rejected with 413, with or without a Content-Length."""
         monkeypatch.setattr("promptkit.preview.media._MAX_FORM_SIZE", 1_000)
         headers = {"content-type": "application/x-www-form-urlencoded", "hx-request": "true"}
         headers |= {"content-length": "10000"} if is_told else {}
@@ -118,9 +106,7 @@ class TestForms:
 
 class TestTabs:
     def test_each_tab_is_shown_for_the_values_of_the_form(self, preview):
-        """
-        What is chosen is in the address, the values come with the form.
-        """
+        """Each tab reads its choice from the query and the values from the form."""
         shown = preview(shelf=SHELF)
 
         def tab(name, **values):
@@ -136,7 +122,5 @@ class TestTabs:
         assert "does not offer this prompt" in tab("clients?choice=zed", code="x")
 
     def test_an_unknown_tab(self, preview):
-        """
-        It is not found.
-        """
+        """An unknown tab is rejected with 404."""
         assert preview(shelf=SHELF).client.post("/prompts/look/tabs/other").status_code == 404

@@ -23,12 +23,12 @@ from tests.preview import submission
 from tests.sample_types import Corner, Level, Point, Tone
 from tests.types.test_type_table import FAULTS, VALUES
 
-#: Every type of the type table, and a text that a client may send for it.
+#: Every type of the type table, with a text that a client may send for it.
 SENT = [(kind, sent) for kind, sent, *_ in [*VALUES, *FAULTS, (list[str], "[1]")] if isinstance(sent, str)]
 TYPED = pytest.mark.parametrize("annotation", TYPES, ids=str)
 
 
-#: What pages keep for all tests.
+#: An upload store shared by all tests.
 UPLOADS = Uploads()
 
 
@@ -45,14 +45,14 @@ def read(arguments, form):
 
 
 def drawn_again(arguments, found, uploads=UPLOADS):
-    """The HTML of a form that answers what was sent."""
+    """Return the HTML of the form that answers a submission."""
     fields = environment().get_template("fields.html").module
     shown = forms.fields_of(arguments, found, uploads, found.faults)
     return str(fields.form("/prompts/typed", shown))
 
 
 def taking(annotation, default=None):
-    """A prompt with one parameter of a type."""
+    """Return a prompt with one parameter of a type."""
 
     def typed(value) -> str:
         return str(value)
@@ -68,7 +68,7 @@ def arguments_of(annotation, **options):
 
 
 def drawn(arguments, sent, faults=()):
-    """The HTML of a form."""
+    """Return the HTML of a form."""
     fields = environment().get_template("fields.html").module
     return str(fields.form("/prompts/typed", fields_of(arguments, sent, faults)))
 
@@ -82,7 +82,7 @@ def faults_of(arguments, sent):
 
 
 def outcome(arguments, sent):
-    """What a prompt reads of what it is sent, or what it refuses, without what is quoted."""
+    """Return the values that a prompt reads, or its errors without the quoted values."""
     try:
         found = arguments.read(sent)
     except ArgumentsError as errors:
@@ -96,13 +96,11 @@ def control_of(annotation, sent=None, **options):
 
 
 class TestTheLaw:
-    """What a form is given, its browser sends back: the prompt reads the same."""
+    """A browser submits the values that its form was given: the prompt reads the same arguments."""
 
     @pytest.mark.parametrize(("annotation", "sent"), SENT, ids=lambda value: shown(value)[:40])
     def test_of_the_type_table(self, annotation, sent, monkeypatch):
-        """
-        Each text of the type table, right or wrong, comes back from a form as what it was.
-        """
+        """Every text of the type table, valid or invalid, survives a round trip through the form."""
         monkeypatch.setenv("DEPTH", "3")
         arguments = arguments_of(annotation)
 
@@ -114,9 +112,7 @@ class TestTheLaw:
     @settings(max_examples=share(16), suppress_health_check=[HealthCheck.too_slow], deadline=None)
     @given(data=st.data())
     def test_of_every_type(self, annotation, data):
-        """
-        So does whatever a client may send of any type, required or not.
-        """
+        """Any value that a client may send for any type survives it too, required or optional."""
         default = data.draw(st.sampled_from([None, (None,)]))
         made = taking(annotation | None if default else annotation, default)
         sent = data.draw(wire_arguments(made))
@@ -133,9 +129,7 @@ class TestTheLaw:
     @example(text="\r")
     @example(text="")
     def test_of_any_text(self, text):
-        """
-        Any text is sent back unchanged: also one that begins with a line end, or that no page can hold.
-        """
+        """Any text survives it, including leading line ends and characters that HTML cannot hold."""
         for secret in (False, True):
             arguments = arguments_of(Annotated[str, Arg(secret=secret)])
 
@@ -147,25 +141,21 @@ class TestTheLaw:
     @given(text=st.text(st.characters() | st.sampled_from("\r\n\0\ud800&=+%"), max_size=12))
     @example(text="")
     def test_of_links(self, text):
-        """
-        A link says the same as what it was made of.
-        """
+        """A link carries any text unchanged."""
         arguments = arguments_of(str)
 
         assert read(arguments, QueryParams(query_of(arguments, {"value": text}))) == {"value": text}
 
     @TYPED
     def test_of_nothing(self, annotation):
-        """
-        A form without values sends none.
-        """
+        """A form without values submits none."""
         arguments = arguments_of(annotation)
 
         assert read(arguments, submission.submission_of(drawn(arguments, {}))) == {}
 
 
 class TestControls:
-    """Each type has the control that fits it."""
+    """Each type has a suitable control."""
 
     @pytest.mark.parametrize(
         ("annotation", "kind", "attributes"),
@@ -219,9 +209,7 @@ class TestControls:
         ids=str,
     )
     def test_by_type(self, annotation, kind, attributes):
-        """
-        The control, its bounds and its step come from the type.
-        """
+        """The type determines the control, its bounds and its step."""
         control = control_of(annotation)
 
         assert (control.kind, dict(control.attributes)) == (kind, attributes)
@@ -249,9 +237,7 @@ class TestControls:
         ids=shown,
     )
     def test_values_that_a_browser_would_send_are_in_its_control(self, annotation, sent, value, offset):
-        """
-        A moment and its zone have fields of their own; a list stays as it is written.
-        """
+        """A time and its offset are split into two fields; other values stay as written."""
         control = control_of(annotation, sent)
 
         assert (control.value, control.offset) == (value, offset)
@@ -274,17 +260,13 @@ class TestControls:
         ids=shown,
     )
     def test_what_a_native_control_would_drop_is_a_line_of_text(self, annotation, sent):
-        """
-        A value that the browser's own control cannot hold, or would write otherwise, is shown all the same.
-        """
+        """A value that a native control would drop or rewrite is shown in a text field."""
         control = control_of(annotation, sent)
 
         assert (control.kind, control.attributes["type"], control.value) == ("line", "text", sent)
 
     def test_a_choice_is_found_as_people_spell_it(self):
-        """
-        The option that is meant is chosen; one that is none is shown as such.
-        """
+        """A choice is matched without regard to case, and an invalid value is shown as not a choice."""
 
         def chosen(sent):
             return [(one.value, one.label) for one in control_of(Tone, sent).choices if one.chosen]
@@ -294,9 +276,7 @@ class TestControls:
         assert chosen(None) == []
 
     def test_what_may_be_left_out_can_be_left_out(self):
-        """
-        The default is marked in its list, and stands for no value; what is given stays given.
-        """
+        """The default choice is labelled and submits no value, unless the value was given explicitly."""
 
         def choices(sent):
             found = control_of(Tone, sent, default=(Tone.COLD,)).choices
@@ -309,9 +289,7 @@ class TestControls:
     @pytest.mark.parametrize("default", [False, True])
     @pytest.mark.parametrize("sent", [None, "yes", "no"])
     def test_a_switch_sends_what_it_shows(self, default, sent):
-        """
-        What was not given stays so until somebody moves the switch; then it says which way.
-        """
+        """A switch submits a value only if one was given or the user moves it."""
         arguments = arguments_of(bool, default=(default,))
         given = {} if sent is None else {"value": sent}
         (control,) = [one.control for one in fields_of(arguments, given, ())]
@@ -336,21 +314,15 @@ class TestControls:
         ids=str,
     )
     def test_a_number_is_shown_with_its_name(self, annotation, labels):
-        """
-        Beside what is sent, which is what clients are told to send.
-        """
+        """The label of an enum member shows its name next to the value that is sent."""
         assert {one.value: one.label for one in control_of(annotation).choices} == labels
 
     def test_a_default_is_shown_with_its_name(self):
-        """
-        As the choices are.
-        """
+        """The label of a default also shows the enum member's name."""
         assert control_of(Level, default=(Level.HIGH,)).choices[1].label == "HIGH (2) (default)"
 
     def test_a_control_is_kept_while_people_type(self):
-        """
-        Its shape stays, whatever is typed; another type, or another file, has another.
-        """
+        """A control's shape changes with its type, choices or file, but not with the typed text."""
 
         def shape(annotation, sent, **more):
             found = Submission({"value": sent}, **more)
@@ -363,13 +335,11 @@ class TestControls:
 
 
 class TestAccessibleNames:
-    """Assistive technology is told what a field is, and what is wrong with it."""
+    """Assistive technology receives the name, description and errors of each field."""
 
     @TYPED
     def test_each_control_is_named_and_described(self, annotation):
-        """
-        The label is the argument's title; description and faults belong to the control.
-        """
+        """The label is the argument's title, and the description and errors belong to the control."""
         titled = Annotated[annotation, Arg("What it is.", title="The value")]
         arguments = arguments_of(titled)
         html = drawn(arguments, {}, faults_of(arguments, {}))
@@ -391,9 +361,7 @@ class TestAccessibleNames:
 
     @pytest.mark.parametrize("sent", [{}, {"value": "x"}, {"value": "\r", "value2": "5", "no such": "1"}])
     def test_ids_are_unique(self, sent):
-        """
-        No page has an id twice, and every label leads to a control.
-        """
+        """Ids are unique on a page, and every label refers to a control."""
 
         @prompt
         def many(
@@ -408,9 +376,7 @@ class TestAccessibleNames:
         assert {one.get("for") for one in tree.iter("label") if one.get("for")} <= set(ids)
 
     def test_hostile_text_is_text(self):
-        """
-        Whatever is in values, titles and faults, no element and no attribute comes of it.
-        """
+        """Hostile values, titles and errors create no elements or attributes."""
         evil = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
         titled = Annotated[Literal["a", "b"], Arg(evil, title=evil, examples=["a"])]
 
@@ -424,7 +390,7 @@ class TestAccessibleNames:
 
 
 class TestFaults:
-    """Every fault is told at its field, and at its place."""
+    """Errors are shown at their fields, with their locations."""
 
     @pytest.mark.parametrize(
         ("annotation", "sent", "told"),
@@ -438,9 +404,7 @@ class TestFaults:
         ids=shown,
     )
     def test_the_place_is_told(self, annotation, sent, told):
-        """
-        Of a list the line, of JSON the member, or the line and column of what is no JSON.
-        """
+        """The error names the line of a list, the member of JSON, or the position of a syntax error."""
         arguments = arguments_of(annotation)
         (field,) = fields_of(arguments, {"value": sent}, faults_of(arguments, {"value": sent}))
 
@@ -448,9 +412,7 @@ class TestFaults:
         assert told in fault
 
     def test_a_secret_is_not_told(self):
-        """
-        A fault of a secret says neither its value nor a place in it.
-        """
+        """An error of a secret shows neither its value nor a location in it."""
         arguments = arguments_of(Annotated[Point, Arg(secret=True)])
         sent = {"value": '{"x": "hunter2"}'}
         (field,) = fields_of(arguments, sent, faults_of(arguments, sent))
@@ -459,9 +421,7 @@ class TestFaults:
         assert field.faults
 
     def test_unknown_arguments_have_fields(self):
-        """
-        A value without an argument is shown with its fault, and is gone once its field is empty.
-        """
+        """An unknown argument has a field with an error, and disappears once the field is empty."""
         arguments = arguments_of(int)
         sent = {"value": "1", "vlaue": "2"}
         fields = fields_of(arguments, sent, faults_of(arguments, sent))
@@ -474,12 +434,10 @@ class TestFaults:
 
 
 class TestLinks:
-    """The address bar holds the arguments."""
+    """The address holds the arguments."""
 
     def test_secrets_and_uploads_are_left_out(self):
-        """
-        So are texts that no address holds.
-        """
+        """Secrets, uploads and very long texts are omitted from the address."""
 
         @prompt
         def many(
@@ -510,7 +468,7 @@ def upload(name, data, field="value"):
 
 
 class TestUploads:
-    """A file fills an argument as a client would send it."""
+    """A file fills an argument with the text that a client would send."""
 
     @pytest.mark.parametrize(
         ("annotation", "data", "sent"),
@@ -524,9 +482,7 @@ class TestUploads:
         ids=shown,
     )
     def test_a_file_is_base64_or_text(self, annotation, data, sent):
-        """
-        Bytes are sent in base64, else the text of the file is.
-        """
+        """A file for bytes is sent as base64; for other types it is sent as text."""
         arguments = arguments_of(annotation)
         found = submission_of(arguments, FormData([("value", "old"), upload("a.txt", data)]))
 
@@ -536,9 +492,7 @@ class TestUploads:
         assert found.reads == ({} if is_hidden else {"value": 1})
 
     def test_several_files_are_a_list(self):
-        """
-        A list of bytes takes as many files as one likes.
-        """
+        """A list of bytes accepts several files."""
         arguments = arguments_of(list[bytes])
         form = FormData([upload("a", b"1"), upload("b", b"2")])
 
@@ -553,9 +507,7 @@ class TestUploads:
         ids=["no text", "too large"],
     )
     def test_what_cannot_be_sent_is_a_fault(self, data, told):
-        """
-        The fault is at the field, and what was there before stays.
-        """
+        """A file that is too large or not text is an error at its field, which keeps its value."""
         arguments = arguments_of(str)
         found = submission_of(arguments, FormData([("value", "old"), upload("a.txt", data)]))
 
@@ -563,18 +515,14 @@ class TestUploads:
         assert found.given == {"value": "old"}
 
     def test_an_empty_chooser_is_no_file(self):
-        """
-        Browsers send a file without a name where none was chosen.
-        """
+        """An upload without a file name, as browsers send for an empty file chooser, is ignored."""
         arguments = arguments_of(bytes)
 
         assert read(arguments, FormData([upload("", b"")])) == {}
 
     @pytest.mark.parametrize("annotation", [bytes, str, list[bytes]], ids=str)
     def test_what_was_uploaded_is_kept(self, annotation):
-        """
-        The form sends it again, with its name, until it is removed.
-        """
+        """An uploaded file is submitted again with its name."""
         arguments = arguments_of(annotation)
         first = submission_of(arguments, FormData([upload("a.bin", b"hello")]))
         html = drawn_again(arguments, first)
@@ -588,9 +536,7 @@ class TestUploads:
         [(bytes, b"\xff"), (list[bytes], b"x"), (str, b"\0")],
     )
     def test_a_form_holds_its_digest_alone(self, annotation, data):
-        """
-        However large a file is, the form stays small, in which it is sent and answered at each key.
-        """
+        """The form refers to a large upload by a digest, so that it stays small."""
         arguments = arguments_of(annotation)
         found = submission_of(arguments, FormData([upload("a.bin", data * 100_000)]))
 
@@ -602,9 +548,7 @@ class TestUploads:
         "sent", [upload("a.txt", b"\xff" * (MAX_UPLOAD_SIZE + 1)), ("value.oversized", "9000000 my a.txt")]
     )
     def test_what_cannot_be_sent_stays_at_its_field(self, annotation, sent):
-        """
-        The fault comes again with each key, until the file is removed or another one is chosen.
-        """
+        """An upload error is repeated with each submission until another file is chosen."""
         arguments = arguments_of(annotation)
         first = submission_of(arguments, FormData([sent]))
         html = drawn_again(arguments, first)
@@ -618,9 +562,7 @@ class TestUploads:
         assert submission_of(arguments, other).faults == ()
 
     def test_what_is_not_kept_is_to_be_chosen_again(self):
-        """
-        After a restart, or many uploads, its field says so, again with each key.
-        """
+        """An evicted upload is reported as expired, with each submission."""
         arguments = arguments_of(bytes)
         html = drawn_again(arguments, submission_of(arguments, FormData([upload("a.txt", b"x")])))
         for _ in range(2):
@@ -631,9 +573,7 @@ class TestUploads:
             assert "&#39;value&#39; has expired: choose the file again" in html
 
     def test_uploads_are_bounded(self, monkeypatch):
-        """
-        Those that were used longest ago are forgotten.
-        """
+        """The least recently used uploads are evicted."""
         monkeypatch.setattr("promptkit.preview.media._MOST_KEPT", 3_000)
         arguments, uploads = arguments_of(bytes), Uploads()
         forms_of = {}
@@ -651,24 +591,18 @@ class TestUploads:
         ids=shown,
     )
     def test_the_size_of_what_is_kept(self, annotation, sent, size):
-        """
-        It is that of the value, however it is written.
-        """
+        """The size of an upload is that of its value, regardless of the encoding."""
         (field,) = fields_of(arguments_of(annotation), {"value": sent})
 
         assert field.upload.size == size
 
     def test_an_unknown_field_takes_no_file(self):
-        """
-        A file for an argument that does not exist is left alone.
-        """
+        """A file for an unknown argument is ignored."""
         assert read(arguments_of(int), FormData([upload("a", b"1", "other")])) == {}
 
 
 def test_names_of_controls_belong_to_an_argument():
-    """
-    Each control is sent under the name of its argument, alone or with a word behind a dot.
-    """
+    """Each control is named after its argument, optionally followed by a dot and a word."""
     for annotation in TYPES:
         html = drawn(arguments_of(annotation), {})
         names = [one.get("name") for one in submission.parsed(html).iter() if one.get("name")]
@@ -677,9 +611,7 @@ def test_names_of_controls_belong_to_an_argument():
 
 
 def test_any_query_is_read():
-    """
-    A link that somebody wrote by hand is never an error of the page.
-    """
+    """A malformed query is ignored and never fails."""
     arguments = arguments_of(str)
 
     for query in (

@@ -15,14 +15,12 @@ POLICY = (
 
 @pytest.fixture
 def browser(stranger):
-    """A browser that knows no token, at a preview of nothing."""
+    """A browser without a token, at a preview of an empty catalog."""
     return stranger(Live(Catalog()))
 
 
 def test_the_first_address_gives_a_cookie_and_hides_its_token(browser):
-    """
-    The token moves into a cookie that no script reads and no other site sends; the rest of the address stays.
-    """
+    """The printed address sets an HttpOnly, SameSite cookie and redirects to the address without a token."""
     answer = browser.get(f"/prompts/a?token=mine&access-token={TOKEN}&x=1+2")
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/prompts/a?token=mine&x=1+2")
@@ -33,9 +31,7 @@ def test_the_first_address_gives_a_cookie_and_hides_its_token(browser):
 
 
 def test_the_cookie_is_another_secret(browser, stranger):
-    """
-    Browsers send it to every port of this machine: it says neither the token nor the cookie of another start.
-    """
+    """The cookie differs from the token and between starts, because browsers send it to every port."""
     cookies = []
     for each in (browser, stranger(Live(Catalog()))):
         each.get(f"/?access-token={TOKEN}")
@@ -50,9 +46,7 @@ def test_the_cookie_is_another_secret(browser, stranger):
 
 @pytest.mark.parametrize("path", ["//evil.example/x", "/\\evil.example", "///evil.example"])
 def test_the_first_address_leads_to_no_other_host(browser, path):
-    """
-    Slashes in front are not those of a URL with a host.
-    """
+    """Leading slashes in the path cannot redirect to another host."""
     answer = browser.get(f"http://{HOST}{path}?access-token={TOKEN}")
 
     assert answer.headers["location"].startswith("/evil.example")
@@ -61,9 +55,7 @@ def test_the_first_address_leads_to_no_other_host(browser, path):
 @pytest.mark.parametrize("path", ["/", "/prompts/a", "/events", "/gallery", "/media/1", "/resources?uri=a:b"])
 @pytest.mark.parametrize("token", ["", "?access-token=wrong", "?access-token="])
 def test_without_the_token_nothing_is_shown(browser, path, token):
-    """
-    The page says what to do.
-    """
+    """Without a valid token, every page is a 403 that explains what to do."""
     answer = browser.get(path + token)
 
     assert answer.status_code == 403
@@ -72,9 +64,7 @@ def test_without_the_token_nothing_is_shown(browser, path, token):
 
 
 def test_a_wrong_cookie_is_no_token(browser):
-    """
-    A page of the last start is refused, and what it posts, too.
-    """
+    """A cookie of an earlier start is rejected, also for posts."""
     browser.cookies.set("promptkit-8137", "old")
 
     assert browser.get("/").status_code == 403
@@ -83,9 +73,7 @@ def test_a_wrong_cookie_is_no_token(browser):
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8137", "127.0.0.1", "127.0.0.1:80", ""])
 def test_a_foreign_host_is_refused(browser, host):
-    """
-    A name that somebody made point to this machine is not the page's, whatever token comes with it.
-    """
+    """A request whose Host header is not the preview's is rejected with 403, even with the token."""
     answer = browser.get(f"/?access-token={TOKEN}", headers={"host": host})
 
     assert answer.status_code == 403
@@ -93,9 +81,7 @@ def test_a_foreign_host_is_refused(browser, host):
 
 
 def test_localhost_is_this_machine(stranger):
-    """
-    People type it.
-    """
+    """`localhost` is accepted as a host."""
     browser = stranger(Live(Catalog()), "localhost:8137")
 
     assert browser.get(f"/?access-token={TOKEN}").status_code == 303
@@ -104,9 +90,7 @@ def test_localhost_is_this_machine(stranger):
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:9", f"https://{HOST}"])
 def test_a_foreign_origin_is_refused(browser, origin):
-    """
-    Another page on this machine is as foreign as one elsewhere, even with the token.
-    """
+    """A request with a foreign Origin header is rejected with 403, even with the cookie."""
     browser.get(f"/?access-token={TOKEN}")
     answer = browser.post("/prompts/a/render", headers={"origin": origin})
 
@@ -116,7 +100,7 @@ def test_a_foreign_origin_is_refused(browser, origin):
 
 SITES = pytest.mark.parametrize("site", ["cross-site", "same-site"])
 
-#: What browsers send when somebody follows a link, or a script does.
+#: Headers that browsers send when a link is followed or a script navigates.
 NAVIGATION = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
 
 RUNS = """
@@ -134,9 +118,7 @@ def a(x: str):
 @SITES
 @pytest.mark.parametrize("purpose", ["image", "empty", "iframe", "frame", "embed", "object", ""])
 def test_a_foreign_page_asks_nothing_in_the_background(browser, site, purpose):
-    """
-    Neither with an image nor with a frame: it would have prompts rendered.
-    """
+    """Background requests and frames of other pages are rejected, so that they cannot render prompts."""
     browser.get(f"/?access-token={TOKEN}")
     mode = "navigate" if "frame" in purpose else "no-cors"
     background = {"sec-fetch-site": site, "sec-fetch-dest": purpose, "sec-fetch-mode": mode}
@@ -149,9 +131,7 @@ def test_a_foreign_page_asks_nothing_in_the_background(browser, site, purpose):
 @SITES
 @pytest.mark.parametrize("knows", [True, False])
 def test_a_link_of_another_page_runs_nothing_until_a_click(preview, site, knows):
-    """
-    A page of another port brings the cookie, one of another site does not: both lead to a page that asks.
-    """
+    """A link from another page shows a confirmation and renders nothing, with or without the cookie."""
     shown = preview(a=RUNS)
     ran = shown.live.newest.catalog["a"].renderer.function.__globals__["ran"]
     if not knows:
@@ -174,9 +154,7 @@ def test_a_link_of_another_page_runs_nothing_until_a_click(preview, site, knows)
     ],
 )
 def test_the_page_that_asks_leads_to_this_host_alone(browser, site, path, place):
-    """
-    Whatever the link holds.
-    """
+    """The link on the confirmation page always leads to this host."""
     answer = browser.get(f"http://{HOST}{path}", headers={**NAVIGATION, "sec-fetch-site": site})
 
     assert f'<a class="button" href="{place}">Show it</a>' in answer.text
@@ -184,9 +162,7 @@ def test_the_page_that_asks_leads_to_this_host_alone(browser, site, path, place)
 
 @SITES
 def test_a_file_that_leads_to_the_first_address(browser, site):
-    """
-    Browsers would follow a redirection without the cookie; the page that asks goes on by itself.
-    """
+    """A cross-site navigation to the printed address refreshes instead of redirecting, to send the cookie."""
     answer = browser.get(f"/?access-token={TOKEN}&q=a", headers={**NAVIGATION, "sec-fetch-site": site})
 
     assert (answer.status_code, answer.headers["refresh"]) == (200, "0;url=/?q=a")
@@ -195,9 +171,7 @@ def test_a_file_that_leads_to_the_first_address(browser, site):
 
 
 def test_the_page_itself_may_post(browser):
-    """
-    Browsers name the page's own origin in what it posts.
-    """
+    """A post with the page's own origin is accepted."""
     browser.get(f"/?access-token={TOKEN}")
     answer = browser.post("/prompts/a/render", headers={"origin": f"http://{HOST}"})
 
@@ -209,9 +183,7 @@ def test_the_page_itself_may_post(browser):
 )
 @pytest.mark.parametrize("known", [True, False])
 def test_every_reply_carries_the_policy(browser, path, known):
-    """
-    Whatever is answered, nothing runs that is not a file of this page, and nobody frames it.
-    """
+    """Every reply carries the security headers, whether the browser has sent the token or not."""
     if known:
         browser.get(f"/?access-token={TOKEN}")
     answer = browser.get(path)
@@ -227,9 +199,7 @@ def test_every_reply_carries_the_policy(browser, path, known):
     "file", ["preview.css", "preview.js", "navigation.js", "htmx.min.js", "htmx.LICENSE", "icon.svg"]
 )
 def test_static_files(browser, file):
-    """
-    What pages load comes with the package, also the page that refuses. Browsers keep it.
-    """
+    """Static files need no token, and browsers cache them."""
     answer = browser.get(f"{static_path()}/{file}")
     assert answer.status_code == 200
     assert "immutable" in answer.headers["cache-control"]
@@ -237,7 +207,5 @@ def test_static_files(browser, file):
 
 @pytest.mark.parametrize("file", ["..%2fguard.py", "..%2ftemplates%2fbase.html", "%2fetc%2fpasswd", "none"])
 def test_nothing_else_is_static(browser, file):
-    """
-    Neither what lies beside those files, nor what lies elsewhere.
-    """
+    """Files outside the static folder are not found."""
     assert browser.get(f"{static_path()}/{file}").status_code == 404

@@ -12,20 +12,18 @@ ONE = "from promptkit import prompt\n\n"
 
 
 def catalog(recipes, **files):
-    """What is compiled of files."""
+    """Compile recipe files to a catalog."""
     return compile(load(recipes(**files)))
 
 
 def changed(before, after):
-    """What the pages are told when one catalog takes the place of another."""
+    """Return the catalog version that follows when one catalog replaces another."""
     return CatalogVersion(before).next(after)
 
 
 class TestCatalogVersion:
     def test_what_is_said(self, recipes):
-        """
-        Prompts and resources that came, went, or are others now; a prompt that only moved is not.
-        """
+        """Changed, added and removed prompts and resources are listed; a prompt that only moved is not."""
         before = catalog(recipes, a=ONE + "@prompt\ndef x():\n    return 'a'\n@prompt\ndef y(): return 'b'\n")
         after = catalog(
             recipes,
@@ -45,18 +43,14 @@ class TestCatalogVersion:
         assert str(changed(after, moved)) == "Reloaded."
 
     def test_an_argument_is_a_change(self, recipes):
-        """
-        Clients see it, even if the function says the same.
-        """
+        """A changed default of an argument counts as a change, even if the function's body is the same."""
         before = catalog(recipes, a=ONE + "@prompt\ndef x(n: int = 1):\n    return 'a'\n")
         after = catalog(recipes, a=ONE + "@prompt\ndef x(n: int = 2):\n    return 'a'\n")
 
         assert changed(before, after).changed == ("x",)
 
     def test_values_that_cannot_be_shown(self, recipes):
-        """
-        An author's default that fails in whatever way stops no reload.
-        """
+        """A default whose `repr` and comparison raise does not stop a reload."""
         odd = """
         from promptkit import prompt, register_type
 
@@ -77,9 +71,7 @@ class TestCatalogVersion:
         assert changed(before, after).added == ()
 
     def test_faults(self, recipes):
-        """
-        How many are new, and how many are mended, wherever their lines have moved.
-        """
+        """New and fixed errors are counted, even if their lines moved."""
         none = catalog(recipes, a=ONE)
         sound = catalog(recipes, a=ONE + "@prompt\ndef x(): return 'a'\n")
         moved = catalog(recipes, a="\n\n" + ONE)
@@ -89,9 +81,7 @@ class TestCatalogVersion:
         assert str(changed(moved, sound)) == "Reloaded: added x; 1 fault mended."
 
     def test_a_broken_file_is_not_reloaded(self, recipes):
-        """
-        It says which, as long as it is broken; of its warnings nothing is known meanwhile.
-        """
+        """Broken files are named until they are fixed, and other files still reload."""
         fault = ONE + "@prompt\ndef bare(text):\n    return text\n"
         other = ONE + "@prompt\ndef x(): return 'a'\n"
         empty = catalog(recipes, mine=ONE, other=other)
@@ -108,9 +98,7 @@ class TestCatalogVersion:
         assert changed(broken, empty).broken == ""
 
     def test_many_names(self, recipes):
-        """
-        Of many, a few are said.
-        """
+        """A long list of names is shortened."""
         source = ONE + "".join(f"@prompt\ndef p{n}(): return 'a'\n" for n in range(9))
         change = changed(catalog(recipes, a=ONE), catalog(recipes, a=source))
 
@@ -119,9 +107,7 @@ class TestCatalogVersion:
 
 class TestLive:
     def test_pages_are_told_the_newest_change(self, recipes):
-        """
-        Whether it came before they asked, or while they wait, and from whatever thread.
-        """
+        """Subscribers receive the newest change, published before or while they wait, from any thread."""
         empty, one = catalog(recipes, a=ONE), catalog(recipes, a=ONE + "@prompt\ndef x(): return 'a'\n")
 
         async def scenario():
@@ -137,9 +123,7 @@ class TestLive:
         assert asyncio.run(scenario()) == [(1, ("x",), ()), (2, (), ("x",))]
 
     def test_the_end(self, recipes):
-        """
-        Streams that wait end at once.
-        """
+        """Closing ends waiting subscriptions."""
 
         async def scenario():
             live = Live(catalog(recipes))
@@ -151,9 +135,7 @@ class TestLive:
         assert asyncio.run(scenario()) == "ended"
 
     def test_faults_alone(self, recipes):
-        """
-        What is broken stays served as it was, and its faults are shown.
-        """
+        """Reporting a broken catalog publishes its errors once and keeps the last good prompts."""
         before = catalog(recipes, a=ONE + "@prompt\ndef x(): return 'a'\n")
         broken = catalog(recipes, a="(")
         live = Live(before)
@@ -166,9 +148,7 @@ class TestLive:
 
 
 def test_events_are_sent_to_pages(recipes):
-    """
-    One for each change that the page has not seen, as JSON; the stream ends with the preview.
-    """
+    """The event stream sends each unseen change as JSON and ends when the preview closes."""
     live = Live(catalog(recipes, a=ONE))
     pages = application(live, "recipes", TOKEN, [HOST])
     headers = [(b"host", HOST.encode()), (b"cookie", cookie_of(pages))]

@@ -40,12 +40,12 @@ def style(language: Literal["python", "rust"]) -> str:
 
 
 def text_of(page):
-    """The text of a page, with single spaces."""
+    """Return the text of a page, with whitespace collapsed."""
     return " ".join(unescape(re.sub("<[^>]*>", " ", page)).split())
 
 
 def links(page):
-    """Where each link leads, by its text."""
+    """Return the address of each link by its text."""
     return {
         text_of(text): unescape(place)
         for place, text in re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', page, re.DOTALL)
@@ -54,9 +54,7 @@ def links(page):
 
 class TestGallery:
     def test_every_prompt_is_a_link_of_its_name(self, preview):
-        """
-        Beside it stand its title, its tags, its arguments and its description.
-        """
+        """The gallery lists each prompt with a link, its title, description, arguments and tags."""
         page = preview(shelf=SHELF).page("/")
 
         assert links(page)["review"] == "/prompts/review"
@@ -65,17 +63,13 @@ class TestGallery:
         assert "2 prompts, 1 resource" in text_of(page)
 
     def test_resources_are_listed(self, preview):
-        """
-        A family of resources is called by its template.
-        """
+        """A templated resource is listed under its URI template."""
         page = preview(shelf=SHELF).page("/")
 
         assert links(page)["style://{language}"] == "/resources?uri=style%3A%2F%2F%7Blanguage%7D"
 
     def test_search(self, preview):
-        """
-        Every word is looked for, in names, titles, descriptions, tags and arguments.
-        """
+        """Every word of a query must match a name, title, description, tag or argument."""
         shown = preview(shelf=SHELF)
         found = {
             typed: re.findall(r'href="/prompts/(\w+)"', shown.page(f"/?q={typed}"))
@@ -91,9 +85,7 @@ class TestGallery:
         }
 
     def test_search_looks_for_resources_too(self, preview):
-        """
-        What is counted is what is shown; one sentence says that nothing matches.
-        """
+        """The search also matches resources, and its counts and messages agree with the list."""
         shown = preview(shelf=SHELF)
         found = {typed: text_of(shown.page(f"/gallery?q={typed}")) for typed in ("write+lang", "make", "zz")}
         listed = {typed: "style://{language}" in page for typed, page in found.items()}
@@ -107,9 +99,7 @@ class TestGallery:
         assert sentences == {"write+lang": ["No prompt matches"], "make": [], "zz": ["Nothing matches"]}
 
     def test_a_search_that_finds_many(self, preview):
-        """
-        It shows the first ones, so that each key is quick; without a search, all are shown.
-        """
+        """A search shows at most 100 matches; without a search all prompts are shown."""
         source = "from promptkit import prompt\n" + "".join(
             f"@prompt\ndef many_{n}():\n    return 'a'\n" for n in range(130)
         )
@@ -122,9 +112,7 @@ class TestGallery:
             assert "And 30 more: type on to find fewer." in text_of(found)
 
     def test_beside_a_page_the_current_prompt_is_marked(self, preview):
-        """
-        A search there lists names alone.
-        """
+        """The list next to a page marks the current prompt and shows names only."""
         shown = preview(shelf=SHELF)
 
         for page in (shown.page("/prompts/plan"), shown.page("/gallery?q=&current=plan")):
@@ -132,9 +120,7 @@ class TestGallery:
             assert "Ask for a review." not in page
 
     def test_faults_with_their_line(self, preview):
-        """
-        What is wrong stands there as `check` says it, with the line of source and the hint.
-        """
+        """A diagnostic shows its message, as `check` prints it, with its source line."""
         shown = preview(
             shelf=SHELF, broken="from promptkit import prompt\n\n@prompt\ndef bare(text):\n    return text\n"
         )
@@ -148,17 +134,13 @@ class TestGallery:
         assert "1 error" in text_of(page)
 
     def test_an_empty_folder(self, preview):
-        """
-        It says what to do.
-        """
+        """An empty gallery explains how to add a recipe."""
         assert "Save a recipe, and it appears here." in preview().page("/")
 
 
 class TestScopes:
     def test_who_sees_it_is_said(self, preview):
-        """
-        The page shows all that there is, and says what others need to see it.
-        """
+        """The page shows every prompt and resource, and names the scopes that callers need."""
         release = '@prompt(scopes=["ship", "review"])\ndef release():\n    return "Ship it."\n'
         shown = preview(shelf=SHELF + release)
 
@@ -173,9 +155,7 @@ class TestScopes:
 
 class TestPrompt:
     def test_the_address_holds_the_arguments(self, preview):
-        """
-        A link shows the same page.
-        """
+        """A prompt's page is rendered with the arguments of its address."""
         page = preview(shelf=SHELF).page("/prompts/review?code=y+%3D+2&language=rust")
 
         assert "y = 2</textarea>" in page
@@ -183,9 +163,7 @@ class TestPrompt:
         assert "Review this rust:" in page
 
     def test_a_form_is_rendered(self, preview):
-        """
-        Only what changes is sent, and the address that shows the same.
-        """
+        """Submitting the form returns only the changed parts and the address of the same page."""
         shown = preview(shelf=SHELF)
         answer = shown.client.post("/prompts/review/render", data={"code": "a & b", "language": "rust"})
 
@@ -200,9 +178,7 @@ class TestPrompt:
         ]
 
     def test_turns(self, preview):
-        """
-        Each has its role, its text as Markdown and as it is, and about how many tokens it takes.
-        """
+        """Each turn has its role, its text formatted and raw, and its approximate token count."""
         page = preview(shelf=SHELF).page("/prompts/review?code=x")
         turns = re.findall(r'<li class="turn (\w+)" id="turn-(\d)">', page)
 
@@ -212,9 +188,7 @@ class TestPrompt:
         assert "about 3 tokens" in page
 
     def test_faults_stand_at_their_fields(self, preview):
-        """
-        They are announced, too.
-        """
+        """Errors are shown at their fields and summarized in the state."""
         text = preview(shelf=SHELF).render("review", language="pyton")
 
         assert len(re.findall(r'<div class="faults-of-field"[^>]*><p>', text)) == 2
@@ -222,18 +196,14 @@ class TestPrompt:
         assert "did you mean python ?" in text_of(text)
 
     def test_the_authors_example(self, preview):
-        """
-        A page without arguments begins with what the author gave as examples.
-        """
+        """A page without arguments starts with the author's examples."""
         page = preview(shelf=SHELF).page("/prompts/review")
 
         assert "x = 1</textarea>" in page
         assert "<strong>x = 1</strong>" in page
 
     def test_what_a_prompt_raises(self, preview):
-        """
-        What it tells people is shown as it is, anything else with its line.
-        """
+        """A `PromptError` shows its message, and any other exception a traceback of the author's code."""
         shown = preview(shelf=SHELF)
 
         assert "nine steps are enough" in shown.render("plan", steps="10")
@@ -243,9 +213,7 @@ class TestPrompt:
         assert "site-packages" not in failed
 
     def test_an_unknown_prompt(self, preview):
-        """
-        The page says what is meant, and so does a form whose prompt is gone.
-        """
+        """An unknown or removed prompt gets a 404, and the page of an unknown one a suggestion."""
         shown = preview(shelf=SHELF)
         answer = shown.client.get("/prompts/revew")
 
@@ -257,18 +225,14 @@ class TestPrompt:
         assert "unknown prompt" in gone.text
 
     def test_a_long_address_is_not_shown(self, preview):
-        """
-        Servers refuse it, so that it would be no link.
-        """
+        """An address that would be too long omits the arguments."""
         shown = preview(shelf=SHELF)
         answer = shown.client.post("/prompts/review/render", data={"code": "x" * 7000})
 
         assert answer.headers["hx-replace-url"] == "/prompts/review"
 
     def test_the_newest_recipes_are_shown(self, preview, recipes):
-        """
-        After a reload, a page is made of what is served now.
-        """
+        """After a reload, pages use the new catalog."""
         shown = preview(shelf=SHELF)
         assert "more" not in links(shown.page("/"))
         shown.live.publish(
@@ -279,9 +243,7 @@ class TestPrompt:
         assert "<p>More.</p>" in shown.page("/prompts/more")
 
     def test_a_page_that_was_made_during_a_save_is_told_of_it(self, preview, recipes):
-        """
-        It carries the version of the catalog that it was made of, so that it reloads at once.
-        """
+        """A page rendered during a save carries its older catalog version, so that it reloads."""
         source = """
         from promptkit import prompt
 
@@ -308,35 +270,27 @@ class TestPrompt:
 
 class TestResource:
     def test_a_template(self, preview):
-        """
-        It says what it is, and is read for no URI.
-        """
+        """A template's page shows its description and reads no resource."""
         page = preview(shelf=SHELF).page("/resources?uri=style://{language}")
 
         assert "How we write." in page
         assert "Plain" not in page
 
     def test_a_uri_is_read(self, preview):
-        """
-        Its document is shown.
-        """
+        """The page of a resource shows its contents."""
         page = preview(shelf=SHELF).page("/resources?uri=style://rust")
 
         assert "# Plain rust" in page
 
     def test_what_cannot_be_read(self, preview):
-        """
-        The reason is shown.
-        """
+        """The page of an invalid or unknown URI shows the reason."""
         shown = preview(shelf=SHELF)
 
         assert "did you mean &#39;rust&#39;" in shown.page("/resources?uri=style://rus")
         assert "unknown resource" in shown.page("/resources?uri=no://where")
 
     def test_a_great_many_messages(self, preview):
-        """
-        The first are shown, until somebody asks for all.
-        """
+        """Of many messages, 200 are shown until all are requested."""
         source = "from promptkit import prompt\n@prompt\ndef many(n: int):\n    return ['a'] * n\n"
         shown = preview(many=source)
 
@@ -350,9 +304,7 @@ class TestResource:
         assert "unknown" not in whole
 
     def test_defaults_that_are_refused(self, preview):
-        """
-        The page says that nothing is rendered, and why; it does not call that a failure.
-        """
+        """A refusal of the default values is shown as "Not rendered", not as a failure."""
         source = """
         from promptkit import PromptError, prompt
 
@@ -367,9 +319,7 @@ class TestResource:
         assert "It failed" in text_of(shown.page("/prompts/review?ref=main"))
 
     def test_a_prompt_that_is_not_to_be_sampled(self, preview):
-        """
-        Its page says so when it is opened, and no tab calls it either, until a person presses the button.
-        """
+        """A prompt with `sample=False` runs only when the user presses the button, not when a tab opens."""
         source = """
         from promptkit import prompt
 
@@ -390,9 +340,7 @@ class TestResource:
         )
 
     def test_the_command_of_one_of_several_targets(self, recipes, preview):
-        """
-        It names the one that has the prompt.
-        """
+        """With several targets, the command line names the one that contains the prompt."""
         shown = preview(shelf=SHELF)
         targets = [recipes("other"), recipes()]
         pages = application(shown.live, targets, TOKEN, [HOST])
@@ -403,9 +351,7 @@ class TestResource:
         assert f"promptkit render {targets[1]} review" in text_of(answer.text)
 
     def test_a_great_error(self, preview):
-        """
-        Its beginning is enough.
-        """
+        """A long error message is truncated."""
         source = """
         from promptkit import PromptError, prompt
 
@@ -419,9 +365,7 @@ class TestResource:
         assert "20,000 of 1,000,000 characters are shown." in page
 
     def test_a_reload_waits_for_nothing_old(self, preview, recipes):
-        """
-        What hung before a change does not hold up what is shown now.
-        """
+        """After a reload, hanging calls of the old version do not block the new one."""
         hangs = """
         import threading
         from promptkit import prompt
@@ -456,9 +400,7 @@ class TestCompletion:
     """
 
     def test_values_follow_from_what_was_typed_and_chosen(self, preview):
-        """
-        They are options of a list.
-        """
+        """A completion function's values for the form are returned as options."""
         answer = preview(greet=self.SOURCE).client.post(
             "/prompts/greet/complete/name", data={"name": "blue", "team": "blue"}
         )
@@ -466,9 +408,7 @@ class TestCompletion:
         assert re.findall('<option value="([^"]*)">', answer.text) == ["blue-0", "blue-1", "blue-2"]
 
     def test_an_author_whose_function_fails_is_told(self, preview):
-        """
-        The form goes on to work.
-        """
+        """An error in a completion function is reported, and the form keeps working."""
         answer = preview(greet=self.SOURCE).client.post("/prompts/greet/complete/name", data={"name": "fail"})
 
         assert (answer.status_code, "<option" in answer.text) == (200, False)
@@ -477,9 +417,7 @@ class TestCompletion:
 
 class TestTabs:
     def test_each_is_shown(self, preview):
-        """
-        Beside the conversation, for what is typed.
-        """
+        """Each of the seven tabs renders the form's values, escaped."""
         shown = preview(shelf=SHELF)
         page = shown.page("/prompts/review?code=x")
         tabs = re.findall(r'hx-post="(/prompts/review/tabs/[\w-]+)"', page)
@@ -495,9 +433,7 @@ class TestTabs:
 class TestSuperseded:
     @pytest.mark.parametrize("arrived", [b"code=x", b"code=" + b"x" * 10], ids=["rendering", "sending"])
     def test_nobody_waits_any_more(self, arrived, recipes):
-        """
-        A page that has gone, or has sent something newer, gets nothing; a prompt that waits is cancelled.
-        """
+        """If the client disconnects, the reply is 499 and a running asynchronous prompt is cancelled."""
         source = """
         import asyncio
         from promptkit import prompt

@@ -18,23 +18,21 @@ STILL_RUN = (
 
 
 def catalog_of(function, **options):
-    """A catalog of one prompt."""
+    """Compile a function to a catalog with one prompt."""
     compiled, found = prompt(**options)(function).compile()
     assert found == ()
     return Catalog((compiled,))
 
 
 def rendered(function, given=None, **options):
-    """One rendering of a function that is made a prompt."""
+    """Render a function as a prompt once."""
     catalog = catalog_of(function, **options)
     return asyncio.run(render(LimitedCalls(), catalog.prompts[0], given or {}))
 
 
 class TestCall:
     def test_what_is_raised_is_raised(self):
-        """
-        Even what would end a thread or a process.
-        """
+        """Exceptions reach the caller, including SystemExit and KeyboardInterrupt."""
         for error in (SystemExit(3), KeyboardInterrupt(), ValueError("b")):
 
             def fails(error=error):
@@ -45,17 +43,13 @@ class TestCall:
             assert raised.value is error
 
     def test_what_no_coroutine_can_raise(self):
-        """
-        It is the cause of what is raised.
-        """
+        """A StopIteration, which a coroutine cannot raise, becomes the cause of a RuntimeError."""
         with pytest.raises(RuntimeError) as raised:
             asyncio.run(call(lambda: next(iter(())), 5))
         assert isinstance(raised.value.__cause__, StopIteration)
 
     def test_a_cancellation_within_is_no_cancellation_of_who_waits(self):
-        """
-        An author's code that cancels itself has failed.
-        """
+        """A CancelledError raised by the author's code is an error, not a cancellation of the caller."""
 
         async def fails():
             raise asyncio.CancelledError
@@ -64,9 +58,7 @@ class TestCall:
             asyncio.run(call(fails, 5))
 
     def test_what_takes_too_long_is_left(self):
-        """
-        The caller goes on; the thread is told of when it ends.
-        """
+        """A call that times out returns to the caller; its callback runs when its thread ends."""
         go_on, ended = threading.Event(), []
 
         async def scenario():
@@ -81,9 +73,7 @@ class TestCall:
         assert ended == [1]
 
     def test_what_is_asynchronous_is_cancelled(self):
-        """
-        When nobody waits any more, and when time is over.
-        """
+        """An asynchronous call is cancelled when its caller is cancelled and when it times out."""
         cancelled, begun = [], threading.Event()
 
         async def waits():
@@ -109,9 +99,7 @@ class TestCall:
         assert len(cancelled) == 2
 
     def test_code_that_reports_progress_is_stopped(self):
-        """
-        Code that reports progress ends when its time is over, and when the page is left.
-        """
+        """Code that reports progress is stopped when it times out and when its caller is cancelled."""
 
         def reports():
             context = Context()
@@ -136,9 +124,7 @@ class TestCall:
             asyncio.run(asyncio.wait_for(scenario(function), 20))
 
     def test_what_cleans_up_slowly_is_not_stopped(self):
-        """
-        What is asynchronous is cancelled first, and has a while for its own end.
-        """
+        """A cancelled asynchronous call has time to clean up."""
         seen = []
 
         async def waits():
@@ -158,9 +144,7 @@ class TestCall:
         assert seen == ["cleaned up"]
 
     def test_a_thread_that_cannot_start_takes_no_place(self, monkeypatch):
-        """
-        Each call says why, and the next is not held up.
-        """
+        """A thread that fails to start raises an error and does not use up a slot."""
 
         def start(_thread):
             raise RuntimeError("can't start new thread")
@@ -179,9 +163,7 @@ class TestCall:
 
 class TestRendering:
     def test_values_are_read_as_a_client_sends_them(self):
-        """
-        What is shown is what a client would receive.
-        """
+        """Arguments are converted from the strings that a client sends."""
 
         def add(first: int, second: int):
             return f"{first + second}"
@@ -189,9 +171,7 @@ class TestRendering:
         assert str(rendered(add, {"first": "1", "second": "2"}).workflow) == "[user]\n3"
 
     def test_faults(self):
-        """
-        All of them, each with its argument.
-        """
+        """All argument errors are returned, each with its argument."""
 
         def add(first: int, second: int):
             return f"{first + second}"
@@ -205,9 +185,7 @@ class TestRendering:
         assert (found.workflow, found.error, found.asked) == (None, None, ())
 
     def test_a_prompt_that_asks(self):
-        """
-        What a client would ask for is said, and the form's own fields answer it.
-        """
+        """A missing argument of an eliciting prompt is asked for, and the form's values supply it."""
 
         def release(version: str, notes: str = ""):
             return f"Release {version}."
@@ -219,9 +197,7 @@ class TestRendering:
         assert rendered(release, {"version": "1"}, elicit=True).asked == ()
 
     def test_errors_are_for_people(self):
-        """
-        What an author says is shown as it is; anything else with the line that has raised it.
-        """
+        """A `PromptError` shows only its message, any other exception a traceback."""
 
         def refuses(day: str):
             raise PromptError("not today")
@@ -238,9 +214,7 @@ class TestRendering:
         assert "Traceback" in rendered(fails).error
 
     def test_defaults_that_are_refused_are_no_failure(self):
-        """
-        A page is opened before anybody asks for anything: what the prompt says then is no error.
-        """
+        """A prompt that refuses its default values has not failed; with given values it has."""
 
         def review(ref: str = "HEAD"):
             raise PromptError(f"there is no difference to {ref}")
@@ -251,9 +225,7 @@ class TestRendering:
         assert rendered(review, {"ref": "main"}).error == "there is no difference to main"
 
     def test_what_is_not_to_be_sampled_is_rendered_when_it_is_asked_for(self):
-        """
-        By a value, or by the person; not by opening its page. What it requires is said as of any other.
-        """
+        """With `sample=False` a prompt needs given values to render, and still reports missing ones."""
 
         def publish(version: str = "2.0"):
             return f"Publish {version}."
@@ -268,9 +240,7 @@ class TestRendering:
         assert [one.argument for one in rendered(order, sample=False).faults] == ["what"]
 
     def test_the_time_limit_of_its_author(self):
-        """
-        A prompt that hangs does not let the page hang.
-        """
+        """A hanging prompt stops at its timeout, and the error names its location."""
 
         async def hangs():
             await asyncio.sleep(50)
@@ -279,9 +249,7 @@ class TestRendering:
         assert re.fullmatch(said, rendered(hangs, timeout=0.05).error)
 
     def test_secrets_are_hidden(self):
-        """
-        In what is raised, as in what is shown.
-        """
+        """Secrets are hidden in error messages and in shown text."""
         from typing import Annotated
 
         from promptkit import Arg
@@ -295,9 +263,7 @@ class TestRendering:
         assert found.redacted("all of sesame-opens") == "all of <secret>"
 
     def test_few_renderings_of_one_prompt_run_at_once(self):
-        """
-        The next waits for one to end, no longer than the prompt may take; another prompt waits for none.
-        """
+        """At most four renderings of a prompt run at once; the next waits no longer than its timeout."""
         go_on, running = threading.Event(), []
 
         def hangs():
@@ -325,9 +291,7 @@ class TestRendering:
         assert str(last.workflow) == "[user]\nDone."
 
     def test_a_rendering_that_is_stopped_makes_room(self):
-        """
-        However often a prompt that reports progress without end is rendered, each rendering is stopped.
-        """
+        """A rendering that is stopped frees its slot."""
 
         def endless(context: Context):
             for step in count():

@@ -21,9 +21,7 @@ PAGE = "/resources?uri=skill%3A%2F%2Fcode-review%2FSKILL.md"
 
 class TestLists:
     def test_the_gallery(self, preview):
-        """
-        Each is a link of its name, with what hosts show of it.
-        """
+        """The gallery links to each skill and shows its description."""
         page = preview(shelf=SKILLS).page("/")
 
         assert "1 prompt, 1 skill" in text_of(page)
@@ -31,9 +29,7 @@ class TestLists:
         assert "Review a change. Use it often." in text_of(page)
 
     def test_search(self, preview):
-        """
-        It looks for skills, too; a palette finds them.
-        """
+        """The gallery's search and the palette find skills."""
         shown = preview(shelf=SKILLS)
 
         assert "code-review" in shown.page("/gallery?q=often")
@@ -41,17 +37,13 @@ class TestLists:
         assert links(shown.page("/palette?q=code"))["code-review skill"] == PAGE
 
     def test_beside_other_pages(self, preview):
-        """
-        They are in the list of names.
-        """
+        """Skills are in the list next to other pages."""
         assert links(preview(shelf=SKILLS).page("/prompts/review"))["code-review"] == PAGE
 
 
 class TestPage:
     def test_all_of_it(self, preview):
-        """
-        Its fields, its text as Markdown, and its files with their digests.
-        """
+        """A skill's page shows its fields, its Markdown, and its files with their digests."""
         page = preview(shelf=SKILLS).page(PAGE)
         said = text_of(page)
 
@@ -63,9 +55,7 @@ class TestPage:
         assert sha256(b"# Words").hexdigest() in page
 
     def test_another_file(self, preview):
-        """
-        It is shown with the skill that it belongs to.
-        """
+        """A skill's file is shown within its skill's page."""
         page = preview(shelf=SKILLS).page("/resources?uri=skill%3A%2F%2Fcode-review%2Freferences%2Fwords.md")
 
         assert '<p class="level level-1">Words</p>' in page

@@ -76,7 +76,7 @@ def failing(text: str):
 
 
 def rendered(made, **sent):
-    """A prompt with the values of a form."""
+    """Render a prompt with the values of a form."""
     compiled = made.compiled
     try:
         return Rendering(compiled, sent, compiled.render(sent))
@@ -91,13 +91,11 @@ def texts(tab, rendering, choice="", target="recipes"):
 
 
 class TestWire:
-    """What a client of each revision receives."""
+    """The Wire tab shows what a client of each revision receives."""
 
     @pytest.mark.parametrize("date", REVISIONS)
     def test_it_is_what_the_client_receives(self, date):
-        """
-        The result and the entry of the list are those that a client gets through the protocol.
-        """
+        """The result and the list entry equal those that a client receives through the protocol."""
         shown, listed = map(json.loads, texts("wire", rendered(media, code="è"), date))
 
         with Client(media, revision=date) as client:
@@ -106,9 +104,7 @@ class TestWire:
 
     @pytest.mark.parametrize("date", REVISIONS)
     def test_so_is_an_error(self, date):
-        """
-        Arguments that do not fit are the client's error, with its data.
-        """
+        """Invalid arguments show the error that the client receives, with its data."""
         sent = {"code": "x", "language": "pyhton"}
         shown = json.loads(texts("wire", rendered(media, **sent), date)[0])
 
@@ -119,9 +115,7 @@ class TestWire:
 
     @pytest.mark.parametrize("date", REVISIONS)
     def test_so_is_a_question(self, date):
-        """
-        A prompt that asks shows what a client of the revision is asked; an older one gets the error alone.
-        """
+        """An eliciting prompt shows the questions that a client of the revision receives."""
         compiled = asking.compiled
         with pytest.raises(ArgumentsError) as refused:
             compiled.render({})
@@ -139,34 +133,28 @@ class TestWire:
         assert questions == asked
 
     def test_the_newest_revision_is_first(self):
-        """
-        An unknown choice is the newest.
-        """
+        """Revisions are listed newest first, and an unknown choice selects the newest."""
         content = content_of("wire", rendered(media, code="x"), "recipes", "2000-01-01")
 
         assert [one.value for one in content.choices] == list(reversed(REVISIONS))
         assert [one.chosen for one in content.choices] == [True, False, False, False, False]
 
     def test_what_nobody_would_see_is_escaped(self):
-        """
-        It is the same JSON, and shows what is in it.
-        """
+        """Invisible characters are shown as JSON escapes of the same text."""
         text = texts("wire", rendered(media, code="a\u202eb\x7f"))[0]
 
         assert "\\u202e" in text
         assert json.loads(text)["messages"][0]["content"]["text"].endswith("a\u202eb\x7f")
 
     def test_a_prompt_that_fails_has_no_result(self):
-        """
-        The tab says so.
-        """
+        """A prompt that fails shows its list entry and a note, without a result."""
         content = content_of("wire", rendered(failing, text="no"), "recipes")
 
         assert [block.title for block in content.blocks] == ["The prompt in the list"]
         assert content.notes == ("The prompt failed: a client gets an error, and no messages.",)
 
 
-#: A recipe whose request to a vendor holds all that one may hold.
+#: A recipe whose vendor request uses every feature: system text, cache points and an answer type.
 ASKING = """
 from dataclasses import dataclass
 
@@ -189,19 +177,15 @@ def talk(a: str):
 
 
 class TestVendors:
-    """What each vendor's SDK takes."""
+    """The Vendors tab shows the requests of each vendor's SDK."""
 
     def test_there_is_a_tab_for_each_form_of_render(self):
-        """
-        They are called as `promptkit render --request` calls them.
-        """
+        """The tab has the same formats as `promptkit render --request`."""
         assert tuple(REQUESTS) == VENDORS
 
     @pytest.mark.parametrize("form", REQUESTS)
     def test_it_is_what_render_prints(self, form, tmp_path, monkeypatch, capfd):
-        """
-        The tab and the command say the same, but for the model: the system part, the answer, and the marks.
-        """
+        """The tab shows the same request as `promptkit render --request`."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "recipe.py").write_text(ASKING)
         made = compile("recipe.py")["talk"]
@@ -211,9 +195,7 @@ class TestVendors:
         assert json.loads(texts("vendors", rendering, form)[0]) == json.loads(capfd.readouterr().out)
 
     def test_what_a_vendor_cannot_take_is_said(self):
-        """
-        The request is shown with text in its place.
-        """
+        """Unsupported content is replaced by text in the request and reported in a note."""
         content = content_of("vendors", rendered(media, code="x"), "recipes", "anthropic")
 
         assert [note.partition(":")[0] for note in content.notes] == ["Anthropic cannot take it"]
@@ -225,9 +207,7 @@ class TestVendors:
         assert "lossy=True" in source.text
 
     def test_an_answer_that_a_vendor_does_not_take_is_said(self):
-        """
-        There is no request then, and the note says what to write.
-        """
+        """An unsupported answer type yields no request, and the note explains what to write."""
 
         @prompt(answer=list[int])
         def count(text: str):
@@ -243,9 +223,7 @@ class TestVendors:
     @pytest.mark.parametrize("form", REQUESTS)
     @pytest.mark.parametrize("has_name", [True, False], ids=["imported", "of a catalog"])
     def test_the_lines_of_python_send_it(self, has_name, form, tmp_path, monkeypatch):
-        """
-        Run, they give the SDK's method what the page shows, and what it cannot do without.
-        """
+        """The Python code calls the SDK with the shown request, plus the model and the token limit."""
         hidden = "" if has_name else "\n\nasked = [talk]\ndel talk\n"
         catalog, target = project(tmp_path, ASKING + hidden)
         monkeypatch.syspath_prepend(str(tmp_path))
@@ -266,25 +244,23 @@ class TestVendors:
         for module, stand_in in modules.items():
             monkeypatch.setitem(sys.modules, module, stand_in)
         assert ("compile(" in content.blocks[1].text) is not has_name
-        exec(content.blocks[1].text, {})  # noqa: S102 (what people would run)
+        exec(content.blocks[1].text, {})  # noqa: S102 (the code that users would run)
 
         (sent,) = calls
         assert (sent.pop("model"), sent.pop("max_tokens", 1024)) == ("...", 1024)
         assert json.loads(content.blocks[0].text) == sent
 
     def test_faults_have_no_request(self):
-        """
-        There is nothing to send.
-        """
+        """Invalid arguments yield no request."""
         content = content_of("vendors", rendered(media), "recipes", "gemini")
 
         assert (content.blocks, len(content.choices)) == ((), 4)
 
 
 def project(folder, source):
-    """A project with one recipe, and the rendering of a prompt of it."""
+    """Create a project with one recipe file; return its catalog and its target."""
     (folder / "pyproject.toml").write_text("[tool.promptkit]\n")
-    # Modules that were imported under one name keep it: each project has another one.
+    # Imported modules stay cached under their names, so each project uses a different one.
     target = folder / f"{folder.name}_recipes"
     target.mkdir()
     (target / "talk.py").write_text(dedent(source), encoding="utf-8")
@@ -299,7 +275,7 @@ def rendering_of(catalog, name, sent):
         return Rendering(made, sent, faults=errors.errors)
 
 
-#: The head of a recipe with a prompt for each of some types, and what is sent for these.
+#: The head of a recipe file that gets one prompt for each type in SENT, with the values to send.
 SAMPLES = """
 import datetime as dt
 from dataclasses import dataclass
@@ -327,12 +303,10 @@ SENT = {
 
 
 class TestPytest:
-    """The test to copy: saved in the project and run, it passes."""
+    """The copied test passes in its project."""
 
     def test_some_types(self, tmp_path):
-        """
-        Saved in the project, the tests pass, whatever text is sent.
-        """
+        """The tests pass in the project for every type and text."""
         source = SAMPLES
         for number, kind in enumerate(SENT):
             source += f"@prompt\ndef p{number}(value: {kind}):\n    return user('Got', str(value))\n\n\n"
@@ -349,9 +323,7 @@ class TestPytest:
         assert pytest_of(tmp_path) == f"{sum(map(len, SENT.values()))} passed"
 
     def test_other_calls(self, tmp_path, monkeypatch):
-        """
-        So do those of faults, of secrets, of prompts that no module has a name for, and of conversations.
-        """
+        """Tests also pass for errors, secrets, conversations and prompts without an importable name."""
         monkeypatch.setenv("TOKEN", SECRET)
         catalog, target = project(
             tmp_path,
@@ -398,9 +370,7 @@ class TestPytest:
         assert [passed(tmp_path / f"test_it{number}.py") for number in range(len(sent))] == [1] * 7
 
     def test_uploads_are_read_from_files_beside_it(self, tmp_path):
-        """
-        The source names them, and passes where they are, for prompts that can be imported and for others.
-        """
+        """The test reads uploads from files next to it and names them in a note."""
         catalog, target = project(
             tmp_path,
             """
@@ -440,18 +410,14 @@ class TestPytest:
         assert [passed(tmp_path / f"test_{name}.py") for name in ("look", "hidden")] == [1, 1]
 
     def test_a_prompt_that_fails_has_no_test(self):
-        """
-        The tab says why.
-        """
+        """A prompt that fails yields no test, and a note explains why."""
         content = content_of("test", rendered(failing, text="no"), "recipes")
 
         assert content.blocks == ()
         assert content.notes == ("The prompt failed, so there is nothing that a test could expect.",)
 
     def test_it_reads_well(self, tmp_path):
-        """
-        The test is what one would have written.
-        """
+        """The generated test reads as if written by hand."""
         catalog, target = project(
             tmp_path,
             """
@@ -484,9 +450,7 @@ class TestPytest:
         ]
 
     def test_a_long_call_has_lines(self, tmp_path):
-        """
-        Each argument has one then, whether the prompt renders or refuses.
-        """
+        """A long call has one line per argument, for a rendering and for an error."""
         catalog, target = project(
             tmp_path,
             "from promptkit import prompt\n\n@prompt\ndef talk(one: str, two: int):\n    return one\n",
@@ -501,7 +465,7 @@ class TestPytest:
 
 
 def passed(file):
-    """How many tests of a file pass, each called in this process."""
+    """Run the tests of a file in this process and return their number."""
     tests = [test for name, test in runpy.run_path(str(file)).items() if name.startswith("test_")]
     for test in tests:
         test()
@@ -509,7 +473,7 @@ def passed(file):
 
 
 def pytest_of(folder):
-    """What pytest says at the end of a run in a project."""
+    """Run pytest in a project and return its summary line."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-p", "promptkit.testing.pytest_plugin"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -518,7 +482,7 @@ def pytest_of(folder):
 
 
 class TestCommandLine:
-    """The command to copy prints the same."""
+    """The copied command prints the same rendering."""
 
     @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
     @pytest.mark.parametrize(
@@ -537,9 +501,7 @@ class TestCommandLine:
         ids=ascii,
     )
     def test_it_runs_and_prints_the_same(self, text, tmp_path, monkeypatch, capfd):
-        """
-        Whatever the value is, the shell hands it over as it is.
-        """
+        """The shell passes any value on unchanged."""
         monkeypatch.chdir(tmp_path)
         project(
             tmp_path,
@@ -559,42 +521,32 @@ class TestCommandLine:
 
     @pytest.mark.parametrize("name", ["$(touch pwned)", "b;touch pwned;", "x\ny", "language "])
     def test_an_argument_that_there_is_not(self, name):
-        """
-        A link may hold any name: what the prompt does not have is left out of the command.
-        """
+        """Unknown arguments, which a link can contain, are omitted from the command."""
         (command,) = texts("command-line", rendered(media, **{"code": "x", name: "y"}), target="recipes")
 
         assert command == "promptkit render recipes media code=x"
 
     def test_a_target_like_an_option(self):
-        """
-        It is a path all the same.
-        """
+        """A target that looks like an option is written as a path."""
         (command,) = texts("command-line", rendered(media, code="x"), target="--help")
 
         assert command == "promptkit render ./--help media code=x"
 
     def test_a_plain_command_is_plain(self):
-        """
-        Nothing is quoted that need not be.
-        """
+        """A simple command contains no quotes."""
         (command,) = texts("command-line", rendered(media, code="x", language="rust"))
 
         assert command == "promptkit render recipes media code=x language=rust"
         assert shlex.split(command)[0] == "promptkit"
 
     def test_a_target_with_blanks(self):
-        """
-        The target is quoted, too.
-        """
+        """A target with spaces is quoted."""
         (command,) = texts("command-line", rendered(media, code="x"), target="my recipes")
 
         assert command == "promptkit render 'my recipes' media code=x"
 
     def test_a_secret_is_left_out(self):
-        """
-        A variable of the shell stands for it, and the tab says why.
-        """
+        """A secret is replaced by a shell variable, and a note explains why."""
         content = content_of("command-line", rendered(whisper, token=SECRET), "recipes")
 
         assert content.blocks[0].text == 'promptkit render recipes whisper token="$TOKEN"'
@@ -603,9 +555,7 @@ class TestCommandLine:
         )
 
     def test_uploads_are_read_from_files(self):
-        """
-        What no command line holds is to be saved first.
-        """
+        """Uploads and very long values are read from files, with a note for each."""
 
         @prompt
         def look(image: bytes, text: str):
@@ -626,9 +576,7 @@ class TestCommandLine:
         ],
     )
     def test_an_upload_has_its_name(self, file, word):
-        """
-        It is read from beside the command.
-        """
+        """An upload is read from a file of its name, next to the command."""
 
         @prompt
         def look(image: bytes):
@@ -644,13 +592,11 @@ class TestCommandLine:
 
 
 class TestClients:
-    """A rendering as a client shows it, from what is known of the client alone."""
+    """The Clients tab predicts a client's view from its profile."""
 
     @pytest.mark.parametrize("name", CLIENTS)
     def test_every_client_has_a_view(self, name):
-        """
-        What is offered, what arrives and what is lost follow from the profile.
-        """
+        """What is offered, arrives and is lost follows from the client's profile."""
         client = CLIENTS[name]
         content = content_of("clients", rendered(media, code="a b", language="rust"), "recipes", name)
         view = content.view
@@ -666,9 +612,7 @@ class TestClients:
         ]
 
     def test_what_gets_in_the_way_is_said(self):
-        """
-        As the lints of the client say it.
-        """
+        """The notes equal the warnings that the client's lints give."""
         rendering = rendered(media, code="a b", language="rust")
 
         def notes(name):
@@ -682,9 +626,7 @@ class TestClients:
         assert notes("cursor") == ""
 
     def test_an_upload_is_its_name_and_size(self):
-        """
-        Nobody reads base64.
-        """
+        """An upload is shown by its name and size instead of base64."""
 
         @prompt
         def look(image: bytes):
@@ -698,9 +640,7 @@ class TestClients:
 
     @pytest.mark.parametrize("is_async", [False, True])
     def test_what_arrives_is_made_of_what_is_sent(self, is_async):
-        """
-        A client that cuts at blanks gets what the prompt says for the cut values, if it takes them.
-        """
+        """The messages are rendered from the arguments that the client would send, split at spaces or not."""
 
         @prompt
         def plain(code: str, note: str = "none"):
@@ -722,9 +662,7 @@ class TestClients:
         assert messages("claude-code") == ["a and b c"]
 
     def test_nothing_arrives_where_it_is_refused(self):
-        """
-        The view says why, and shows no messages.
-        """
+        """If the prompt cannot be rendered, the view shows the reason and no messages."""
         cut = content_of("clients", rendered(media, code="a b", language="rust"), "recipes", "claude-code")
         failed = content_of("clients", rendered(failing, text="no"), "recipes", "cursor")
         refused = content_of("clients", rendered(media, language="x"), "recipes", "cursor")
@@ -747,17 +685,13 @@ class TestClients:
         ],
     )
     def test_what_a_client_sends_for_what_is_typed(self, profile, sent):
-        """
-        Blanks cut, or join, as the profile says.
-        """
+        """The profile decides whether spaces split or join values."""
         given_ = {"language": "rust", "code": "x y"}
 
         assert sent_by(profile, media.compiled.arguments, given_) == sent
 
     def test_secrets_are_not_shown(self):
-        """
-        Neither as arguments nor in messages.
-        """
+        """Secrets appear neither in arguments nor in messages."""
         for name in CLIENTS:
             shown = repr(content_of("clients", rendered(whisper, token=SECRET), "recipes", name))
             assert "hunter2" not in shown
@@ -774,9 +708,7 @@ class TestClients:
     ids=["in a text", "in a fault", "in a name"],
 )
 def test_no_tab_shows_a_secret(tab, sent):
-    """
-    It stands neither in texts nor in notes, also where another argument holds it.
-    """
+    """No tab shows a secret, even if another argument repeats it."""
     rendering = rendered(whisper, **sent)
     for choice in ("", *REVISIONS, *REQUESTS, *CLIENTS):
         shown = repr(content_of(tab, rendering, "recipes", choice))
@@ -785,9 +717,7 @@ def test_no_tab_shows_a_secret(tab, sent):
 
 @pytest.mark.parametrize("tab", TABS)
 def test_no_tab_shows_the_default_of_a_secret(tab):
-    """
-    Neither where another argument holds it.
-    """
+    """No tab shows a secret's default, even if another argument repeats it."""
 
     @prompt
     def defaulting(text: str, token: Annotated[str, Arg(secret=True)] = SECRET):
@@ -798,9 +728,7 @@ def test_no_tab_shows_the_default_of_a_secret(tab):
 
 @pytest.mark.parametrize("tab", TABS)
 def test_hostile_text_is_text(tab):
-    """
-    Whatever a prompt says, no element and no attribute comes of it.
-    """
+    """Hostile text creates no elements or attributes."""
     evil = '"></pre><script>alert(1)</script><hx-partial></hx-partial><img src=x onerror=alert(1)>'
     content = content_of(tab, rendered(media, code=evil), evil)
     html = str(environment().get_template("tabs.html").module.panel("/prompts/media", content, MediaStore()))
@@ -814,9 +742,7 @@ def test_hostile_text_is_text(tab):
 
 @pytest.mark.parametrize("tab", ["wire", "vendors", "clients"])
 def test_a_long_text_is_cut_and_copied_whole(tab):
-    """
-    The page stays small; it says that there is more, and what is copied is all of it.
-    """
+    """A long text is truncated on the page and copied in full."""
 
     @prompt
     def long(text: str):
@@ -836,9 +762,7 @@ def test_a_long_text_is_cut_and_copied_whole(tab):
 
 @pytest.mark.parametrize("tab", TABS)
 def test_an_upload_that_cannot_be_sent_is_in_no_tab(tab):
-    """
-    It is the preview that does not take it: neither a test nor a client would find that fault.
-    """
+    """An upload error hides all tabs, because only the preview has that limit."""
     rendering = attrs.evolve(rendered(media), uploads={"code": Upload(None, ("a.bin",), 3, "is no text")})
 
     assert content_of(tab, rendering, "recipes") == TabContent(
@@ -847,9 +771,7 @@ def test_an_upload_that_cannot_be_sent_is_in_no_tab(tab):
 
 
 def test_the_list_of_tabs_is_one_of_tabs():
-    """
-    Each is a button with its panel; the first one is reached by the tab key.
-    """
+    """The tabs form a tab list in which only the current tab is reachable by the Tab key."""
     drawn = environment().get_template("tabs.html").module.tabs("/prompts/x", TABS, "conversation", "")
     tree = submission.parsed(str(drawn))
     tabs = [one for one in tree.iter("button") if one.get("role") == "tab"]

@@ -1,4 +1,4 @@
-"""`promptkit dev` as people have it: a process, and a browser that has opened its address."""
+"""Fixtures that run `promptkit dev` as a process and open its address in a browser."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +17,7 @@ from benchmarks.browser import NoBrowserError, chromium, served
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium; for a module, since asyncio belongs to Playwright while it runs."""
+    """Chromium, started once per module, because Playwright occupies asyncio while it runs."""
     expect.set_options(timeout=PATIENCE)
     try:
         with chromium() as started:
@@ -28,17 +28,17 @@ def browser():
 
 class Visit:
     """
-    A window in which the address has been opened that ``promptkit dev`` has printed.
+    A window that has opened the address printed by ``promptkit dev``.
 
     Args:
         window:
             The window.
 
         folder:
-            The recipes.
+            The folder of the recipes.
 
         address:
-            The address.
+            The printed address.
     """
 
     def __init__(self, window, folder: Path, address: str):
@@ -47,30 +47,30 @@ class Visit:
         self.page.goto(address)
 
     def open(self, path: str):
-        """The page at a path."""
+        """Open a path and return the page."""
         self.page.goto(self.window.origin + path)
         return self.page
 
     def save(self, name: str, source: str):
-        """Save a file of the recipes, as editors do."""
+        """Save a recipe file atomically, as editors do."""
         (self.folder / f".{name}").write_text(source, encoding="utf-8")
         (self.folder / f".{name}").replace(self.folder / name)
 
     def prompt(self, name: str, query: str = ""):
-        """The page of a prompt."""
+        """Open the page of a prompt."""
         return self.open(f"/prompts/{name}{query}")
 
 
 @pytest.fixture
 def servers():
-    """What a test starts, which ends after its windows."""
+    """An exit stack for the servers of a test; it closes after the windows."""
     with ExitStack() as started:
         yield started
 
 
 @pytest.fixture
 def windows(browser, servers):
-    """A function that opens a window; at the end nothing may have gone wrong in any."""
+    """A function that opens a window; teardown fails if any window recorded a problem."""
     opened = []
 
     def open_window(address, **options):
@@ -88,7 +88,7 @@ def windows(browser, servers):
 
 @pytest.fixture
 def visiting(recipes, windows, servers):
-    """A function that shows recipes in a window."""
+    """A function that serves recipes and opens them in a window."""
 
     def show(**files):
         folder = recipes(**files)
@@ -100,7 +100,7 @@ def visiting(recipes, windows, servers):
 
 @pytest.fixture(scope="module")
 def shown(request, tmp_path_factory):
-    """The address and the folder of the recipes that a module has for all of its tests."""
+    """The folder and the address of the recipes that all tests of a module share."""
     folder = tmp_path_factory.mktemp("preview") / "recipes"
     folder.mkdir()
     for name, source in request.module.RECIPES.items():
@@ -111,6 +111,6 @@ def shown(request, tmp_path_factory):
 
 @pytest.fixture
 def visit(shown, windows):
-    """A window of its own onto the recipes of the module."""
+    """A separate window on the module's recipes."""
     folder, address = shown
     return Visit(windows(address), folder, address)

@@ -1,6 +1,6 @@
-"""What recipes of several modules need."""
+"""Source text shared by the recipes of several test modules."""
 
-#: Functions of a recipe that make an image and a recording of a second.
+#: Helper functions for recipes: they build a PNG image and a one-second WAV recording.
 MEDIA = r"""
 import io, struct, wave, zlib
 

@@ -1,4 +1,4 @@
-"""The pages for everybody: by keyboard, with assistive technology, in light and dark, in large and small."""
+"""Accessibility of the pages: keyboard, assistive technology, color schemes and window sizes."""
 
 import json
 from pathlib import Path
@@ -68,7 +68,7 @@ def notes(day: str):
     "faulty.py": "from promptkit import prompt\n\n@prompt\ndef bare(text):\n    return text\n",
 }
 
-#: Every page there is, and what to click there.
+#: Every page, and the button to click on it.
 PAGES = {
     "gallery": ("/", None),
     "nothing found": ("/?q=nowhere", None),
@@ -97,7 +97,7 @@ def axe(installations):
 
 
 def problems_of(page, axe):
-    """What axe-core finds wrong with a page, and how much wider than the window it is."""
+    """Return the violations that axe-core reports, and any horizontal overflow of the window."""
     page.evaluate(axe)
     said = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
     assert said["passes"]
@@ -111,9 +111,7 @@ def problems_of(page, axe):
 @pytest.mark.parametrize("width", [360, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_where_a_page_is_not_shown(scheme, width, axe, shown, windows):
-    """
-    Neither to a browser without the token, nor to one that follows a link of another page.
-    """
+    """The two 403 pages, without a token and after a link from another page, pass axe-core."""
     _, address = shown
     window = windows(address, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
     window.allow("403")
@@ -124,7 +122,7 @@ def test_axe_finds_nothing_where_a_page_is_not_shown(scheme, width, axe, shown, 
     page.set_content(f'<a href="{window.origin}/prompts/everything?text=hello">Follow</a>')
     page.get_by_role("link", name="Follow").click()
     expect(page.get_by_role("link", name="Show it")).to_be_visible()
-    page.wait_for_load_state()  # with its stylesheet
+    page.wait_for_load_state()  # wait for its stylesheet
 
     assert refused == ("This page is not shown", [])
     assert problems_of(page, axe) == []
@@ -133,9 +131,7 @@ def test_axe_finds_nothing_where_a_page_is_not_shown(scheme, width, axe, shown, 
 @pytest.mark.parametrize("width", [360, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(scheme, width, axe, shown, windows):
-    """
-    No page breaks a rule of axe-core, nor is wider than the window.
-    """
+    """No page violates a rule of axe-core or is wider than the window."""
     _, address = shown
     # axe-core runs in the page itself, whose policy allows no other scripts.
     window = windows(address, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
@@ -155,16 +151,12 @@ def test_axe_finds_nothing(scheme, width, axe, shown, windows):
 
 
 def test_what_is_examined(visit):
-    """
-    The prompt that axe-core looks at says all that prompts can say.
-    """
+    """The prompt that axe-core examines renders all seven of its messages."""
     expect(visit.prompt("everything", "?text=hello").locator("#said > ol > li")).to_have_count(7)
 
 
 def test_names_of_fields(visit):
-    """
-    Each control is called by its argument's title, else its name.
-    """
+    """Each control's accessible name is its argument's title, or the argument's name."""
     form = visit.prompt("everything").locator("#arguments")
 
     for name, role in (
@@ -185,14 +177,14 @@ def test_names_of_fields(visit):
 
 
 def focused(page):
-    """What has the focus, as one would call it."""
+    """Return the name of the focused element."""
     return page.evaluate(
         "(e => e.getAttribute('aria-label') || e.id || e.textContent.trim())(document.activeElement)"
     )
 
 
 def tab_to(page, name, key="Tab", most=80):
-    """Press a key until something has the focus."""
+    """Press a key until the named element has the focus."""
     for _ in range(most):
         page.keyboard.press(key)
         if focused(page) == name:
@@ -201,9 +193,7 @@ def tab_to(page, name, key="Tab", most=80):
 
 
 def test_by_keyboard_alone(visit):
-    """
-    From the gallery to a prompt, through its form, its tabs and their buttons, and back.
-    """
+    """A user can go from the gallery through a form and its tabs and back, using only the keyboard."""
     page = visit.open("/")
     page.keyboard.press("Tab")
     assert focused(page) == "Skip to the content"
@@ -245,9 +235,7 @@ def test_by_keyboard_alone(visit):
 
 
 def test_what_has_the_focus_is_seen(visit):
-    """
-    Whatever Tab reaches is in the window and has an outline.
-    """
+    """Every element that Tab reaches is visible in the window and has an outline."""
     page = visit.prompt("everything", "?text=hello")
     seen = set()
     for _ in range(60):
@@ -271,9 +259,7 @@ def test_what_has_the_focus_is_seen(visit):
 
 @pytest.mark.parametrize("width", [320, 720, 1024])
 def test_windows_of_other_sizes(width, shown, windows):
-    """
-    Nothing is beside the window: 320 px is 1,280 px at four times the size.
-    """
+    """No page overflows a narrow window; 320 px is a width of 1,280 px at 400% zoom."""
     _, address = shown
     window = windows(address, viewport={"width": width, "height": 600})
     window.allow(": 404", "404 (Not Found)")

@@ -1,4 +1,4 @@
-"""Cases, and what a change does to them, as a person sees it."""
+"""Cases and changes in the browser."""
 
 import subprocess
 
@@ -21,9 +21,7 @@ review.case("cold", "y = 2", tone="cold")
 
 
 def test_a_page_opens_with_its_first_case(visiting):
-    """
-    Its values are in the form, and the others are a click away.
-    """
+    """The form holds the values of the first case, and links select the other cases."""
     page = visiting(review=REVIEW).prompt("review")
     expect(page.get_by_role("textbox", name="code")).to_have_value("x = 1")
     expect(page.get_by_role("tabpanel", name="Conversation")).to_contain_text("Review x = 1 in a warm tone.")
@@ -35,9 +33,7 @@ def test_a_page_opens_with_its_first_case(visiting):
 
 
 def test_all_cases_side_by_side(visiting):
-    """
-    Each has a column; a save changes all of them in place.
-    """
+    """The Cases tab shows one column per case, and a save updates all columns in place."""
     visit = visiting(review=REVIEW)
     page = visit.prompt("review")
     page.get_by_role("tab", name="Cases").click()
@@ -53,9 +49,7 @@ def test_all_cases_side_by_side(visiting):
 
 
 def test_the_tab_tells_that_there_is_a_change(visiting):
-    """
-    After a save that changes what the prompt says, until it is opened.
-    """
+    """The Changes tab is marked after a save that changes the rendering, until it is opened."""
     visit = visiting(review=REVIEW)
     page = visit.prompt("review")
     tab = page.get_by_role("tab", name="Changes")
@@ -72,9 +66,7 @@ def test_the_tab_tells_that_there_is_a_change(visiting):
 
 
 def test_what_a_save_has_changed(visiting):
-    """
-    Word by word, for each case; and since the last commit, too.
-    """
+    """The Changes tab shows word-level changes for each case, since the last save or the last commit."""
     visit = visiting(review=REVIEW)
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-c", "commit.gpgsign=false"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):

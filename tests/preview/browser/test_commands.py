@@ -1,4 +1,4 @@
-"""What is made with a browser: the benchmark of the preview, and the pictures of the documentation."""
+"""Commands that use a browser: the preview benchmark and the documentation's screenshots."""
 
 import subprocess
 import sys
@@ -28,9 +28,7 @@ def ran(*words):
 
 
 def test_the_benchmark_prints_its_figures(browser):
-    """
-    Each has a median; the exit code says whether one was over its budget, and so does the table.
-    """
+    """The preview benchmark prints its three measurements and exits with 1 if one misses its budget."""
     result = ran("benchmarks.preview", "--rounds", "2")
 
     assert result.returncode == int("MISSED" in result.stdout), result.stderr
@@ -43,9 +41,7 @@ def test_the_benchmark_prints_its_figures(browser):
 
 
 def test_the_pictures_are_made(browser, tmp_path):
-    """
-    The command makes those that are in the documentation, small enough to be loaded in a moment.
-    """
+    """The screenshots command creates the documentation's images, each smaller than 200 kB."""
     result = ran("docs.screenshots", "--output", str(tmp_path))
 
     assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-"""What prompts say, as a browser shows it."""
+"""Conversations in the browser."""
 
 import pytest
 
@@ -65,9 +65,7 @@ def turns(page):
 
 
 def test_turns(visit):
-    """
-    Each turn says who speaks, what it holds, and about how many tokens that takes.
-    """
+    """Each message shows its role, and the page shows approximate token counts."""
     page = visit.prompt("everything")
 
     expect(turns(page)).to_have_count(7)
@@ -77,9 +75,7 @@ def test_turns(visit):
 
 
 def test_markdown_and_raw(visit):
-    """
-    Text is shown formatted, or as it is; the choice stays from page to page.
-    """
+    """Text is shown formatted or raw, and the choice persists across pages."""
     page = visit.prompt("everything")
     first = turns(page).nth(0)
     expect(first.locator("em")).to_have_text("text")
@@ -98,9 +94,7 @@ def test_markdown_and_raw(visit):
 
 
 def test_an_image_is_seen(visit):
-    """
-    The browser has decoded it, in its size.
-    """
+    """The browser decodes an image and displays it at its size."""
     image = turns(visit.prompt("everything")).nth(2).get_by_role("img")
 
     expect(image).to_have_accessible_name("image of turn 3")
@@ -109,9 +103,7 @@ def test_an_image_is_seen(visit):
 
 
 def test_a_recording_can_be_played(visit):
-    """
-    The browser has understood it, and knows how long it is.
-    """
+    """The browser can play a recording and knows its duration."""
     player = turns(visit.prompt("everything")).nth(3).locator("audio")
 
     expect(player).to_have_js_property("duration", 1)
@@ -119,9 +111,7 @@ def test_a_recording_can_be_played(visit):
 
 
 def test_resources_are_unfolded(visit):
-    """
-    A text is there to read, bytes to save, and a link to follow.
-    """
+    """An embedded text is shown, an embedded blob can be downloaded, and a resource link is a link."""
     page = visit.prompt("everything")
     expect(turns(page).nth(4)).to_contain_text("notes://plain")
     expect(turns(page).nth(4)).to_contain_text("Plain *text*")
@@ -136,9 +126,7 @@ def test_resources_are_unfolded(visit):
 
 
 def test_a_turn_is_copied_as_it_is(visit):
-    """
-    The clipboard gets the text of the turn, not its Markdown formatted.
-    """
+    """Copying a turn copies its raw text, not its formatted Markdown."""
     page = visit.prompt("everything")
     page.get_by_role("button", name="Copy turn 1").click()
     expect(page.locator("#news")).to_have_text("Copied.")
@@ -147,9 +135,7 @@ def test_a_turn_is_copied_as_it_is(visit):
 
 
 def test_a_long_text_is_cut_until_one_asks(visit):
-    """
-    Its beginning is shown with its length, and a button shows all of it.
-    """
+    """A long text is truncated and its length is shown; a button shows all of it."""
     page = visit.prompt("long", "?size=50000")
     turn = turns(page).nth(0)
     expect(turn).to_contain_text("20,000 of 250,000 characters are shown.")
@@ -160,9 +146,7 @@ def test_a_long_text_is_cut_until_one_asks(visit):
 
 
 def test_a_prompt_that_hangs(visit):
-    """
-    Its limit is told, and the page goes on.
-    """
+    """A prompt that exceeds its timeout shows its limit, and other prompts still render."""
     page = visit.prompt("hangs")
     expect(page.locator("#conversation")).to_contain_text("took longer than its limit of 0.3 s")
 
@@ -170,9 +154,7 @@ def test_a_prompt_that_hangs(visit):
 
 
 def test_a_prompt_that_raises(visit):
-    """
-    The traceback ends in the author's line; what was typed stays.
-    """
+    """An exception shows a traceback that includes the recipe's file."""
     page = visit.prompt("raises")
     page.get_by_role("textbox", name="text").fill("<that>")
 
@@ -182,9 +164,7 @@ def test_a_prompt_that_raises(visit):
 
 
 def test_a_prompt_that_refuses(visit):
-    """
-    What its author says to people is shown, without a traceback. Of its defaults it is no failure.
-    """
+    """A `PromptError` raised for the default values shows its message, without a traceback or a failure."""
     page = visit.prompt("refuses")
 
     expect(page.locator("#conversation .waiting")).to_have_text(
@@ -194,9 +174,7 @@ def test_a_prompt_that_refuses(visit):
 
 
 def test_a_prompt_that_asks(visit):
-    """
-    The page says what a client would ask for; the form answers.
-    """
+    """The page shows the argument that a client would ask for, and the form supplies it."""
     page = visit.prompt("asks")
     expect(page.locator("#state")).to_have_text("A client would ask for version")
     expect(page.locator("#conversation")).to_contain_text("This prompt asks.")
@@ -206,7 +184,5 @@ def test_a_prompt_that_asks(visit):
 
 
 def test_an_asynchronous_prompt(visit):
-    """
-    It is rendered as the others are.
-    """
+    """An asynchronous prompt renders like any other."""
     expect(turns(visit.prompt("waits"))).to_contain_text(["Waited, so."])

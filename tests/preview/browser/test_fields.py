@@ -1,4 +1,4 @@
-"""Forms in a browser: what people enter there is what the function gets."""
+"""Form fields in the browser: the function receives the entered values."""
 
 import inspect
 
@@ -18,7 +18,7 @@ from uuid import UUID
 from promptkit import Arg, prompt
 """
 
-#: A type, how a person enters a value, what that is, and its `repr` in the function.
+#: A type, how a value is entered, the value, and its `repr` in the function.
 TYPES = [
     ("str", "fill", "Two\nlines <b>", "'Two\\nlines <b>'"),
     ("int", "type", "1000", "1000"),
@@ -105,7 +105,7 @@ def examples(
 }
 
 
-#: The control of each way to enter a value, as assistive technology has it.
+#: The ARIA role of the control for each way to enter a value.
 ROLES = {
     "fill": "textbox",
     "type": "spinbutton",
@@ -117,12 +117,12 @@ ROLES = {
 
 
 def field(page, name, role="textbox"):
-    """What assistive technology finds under the name of an argument."""
+    """Return the control with an argument's accessible name."""
     return page.locator("#arguments").get_by_role(role, name=name, exact=True)
 
 
 def enter(page, how, value):
-    """Enter a value as a person does."""
+    """Enter a value in the way the control expects."""
     control = field(page, "value", ROLES[how])
     if how == "check":
         control.get_by_role("radio", name=value, exact=True).check()
@@ -142,9 +142,7 @@ def enter(page, how, value):
     ids=[kind for kind, *_ in TYPES],
 )
 def test_a_value_of_each_type(number, how, value, got, visit):
-    """
-    There is a control with the argument's name, and what is entered in it is what the function gets.
-    """
+    """Each type has a control named after its argument, and the function receives the entered value."""
     page = visit.prompt(f"takes-{number}")
 
     enter(page, how, value)
@@ -153,12 +151,10 @@ def test_a_value_of_each_type(number, how, value, got, visit):
 
 
 class TestFaults:
-    """What is wrong is told where it was entered."""
+    """Errors are shown at the fields that cause them."""
 
     def test_all_at_their_fields(self, visit):
-        """
-        Each fault is the description of its control, which is invalid as long as it lasts.
-        """
+        """Each error is shown at its control, which is marked invalid until the value is corrected."""
         page = visit.prompt("review")
         field(page, "language", "combobox").fill("rust")
         field(page, "depth", "spinbutton").fill("12")
@@ -184,9 +180,7 @@ class TestFaults:
         )
 
     def test_they_are_announced(self, visit):
-        """
-        A screen reader is told of each fault, and of what becomes of the rendering.
-        """
+        """Errors and the state of the rendering are announced to screen readers."""
         page = visit.prompt("review")
         field(page, "language", "combobox").fill("rust")
         field(page, "depth", "spinbutton").fill("12")
@@ -198,9 +192,7 @@ class TestFaults:
         expect(field(page, "depth", "spinbutton")).to_have_accessible_error_message(faults.inner_text())
 
     def test_what_is_missing(self, visit):
-        """
-        A required argument is required to assistive technology, too.
-        """
+        """A required argument is also marked as required for assistive technology."""
         page = visit.prompt("review")
 
         assert field(page, "language", "combobox").get_attribute("required") is not None
@@ -211,12 +203,10 @@ class TestFaults:
 
 
 class TestTyping:
-    """What is typed stays, and is rendered."""
+    """Typed text is kept and rendered."""
 
     def test_fast(self, visit):
-        """
-        The last key counts, whatever was answered in between.
-        """
+        """The last key press wins, even if earlier replies arrive in between."""
         page = visit.prompt("review")
         text = "the quick brown fox jumps over the lazy dog"
         field(page, "language", "combobox").press_sequentially(text)
@@ -226,22 +216,18 @@ class TestTyping:
         expect(field(page, "language", "combobox")).to_be_focused()
 
     def test_before_the_scripts_have_come(self, visit):
-        """
-        What is entered in a page that is not complete yet is rendered when it is.
-        """
+        """Values entered before the scripts have loaded are rendered once they have."""
         page = visit.page
         page.route("**/*.js", lambda _route: None)
         page.goto(f"{visit.window.origin}/prompts/review?depth=7", wait_until="commit")
         field(page, "language", "combobox").fill("rust")
         page.get_by_role("radio", name="verbose").check()
-        page.unroute("**/*.js")  # which lets go of those that were asked for
+        page.unroute("**/*.js")  # lets the pending requests continue
 
         expect(page.locator("#conversation")).to_contain_text("Review rust to 7, at None, None, verbose.")
 
     def test_only_edits_are_sent(self, visit):
-        """
-        A page that is complete before anything is entered asks for nothing.
-        """
+        """A page that loads before anything is entered sends no further requests."""
         page, sent = visit.page, []
         page.on("request", lambda request: sent.append(request.method))
         visit.prompt("review", "?language=rust&where=x&depth=7&lines=1%0A2")
@@ -250,9 +236,7 @@ class TestTyping:
         assert set(sent) == {"GET"}
 
     def test_in_the_middle(self, visit):
-        """
-        The cursor stays where it is while renderings arrive.
-        """
+        """The cursor keeps its position while renderings arrive."""
         page = visit.prompt("review", "?language=abcd")
         control = field(page, "language", "combobox")
         control.focus()
@@ -265,9 +249,7 @@ class TestTyping:
         expect(control).to_have_value("axyzbcd")
 
     def test_completion(self, visit):
-        """
-        What the author completes with is offered as one types.
-        """
+        """The completion function's values are offered while the user types."""
         page = visit.prompt("review")
         offered = page.locator("datalist#values-of-language option")
         control = page.get_by_role("combobox", name="language")
@@ -281,9 +263,7 @@ class TestTyping:
         expect(offered).to_have_attribute("value", "python")
 
     def test_the_link_shows_the_same_page(self, visit, windows):
-        """
-        The address holds what was entered: another window shows it all again.
-        """
+        """The address holds the entered values, so that opening it in another window shows the same page."""
         page = visit.prompt("review")
         field(page, "language", "combobox").fill("rust & c++ <b>")
         field(page, "depth", "spinbutton").fill("7")
@@ -301,9 +281,7 @@ class TestTyping:
         expect(other.page.get_by_role("radio", name="verbose")).to_be_checked()
 
     def test_going_back(self, visit):
-        """
-        The browser's way back from another prompt leads to what was entered.
-        """
+        """Going back from another prompt restores the entered values."""
         page = visit.prompt("review")
         field(page, "language", "combobox").fill("rust")
         expect(page.locator("#conversation")).to_contain_text("Review rust")
@@ -315,9 +293,7 @@ class TestTyping:
         expect(field(page, "language", "combobox")).to_have_value("rust")
 
     def test_a_secret(self, visit):
-        """
-        It is typed unseen, and neither shown nor in the address.
-        """
+        """A secret is typed into a password field and appears neither on the page nor in the address."""
         page = visit.prompt("whisper")
         field(page, "token").fill("hunter2-hunter2")
         expect(page.locator("#conversation")).to_contain_text("Say hi with 15 characters.")
@@ -327,9 +303,7 @@ class TestTyping:
         assert "hunter2" not in page.inner_text("body")
 
     def test_examples(self, visit):
-        """
-        A button enters what the author gives as an example; one enters all.
-        """
+        """A button fills in one of the author's examples."""
         page = visit.prompt("examples")
         page.get_by_role("button", name="change: Example 2").click()
         page.get_by_role("button", name="tone: Example").click()

@@ -1,4 +1,4 @@
-"""Files and images, chosen or dropped."""
+"""Choosing and dropping files and images."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def many(files: list[bytes]):
 """,
 }
 
-#: Drops files on an element, as a file manager does.
+#: JavaScript that drops files on an element, as a file manager does.
 DROP = """
 ([target, files]) => {
   const data = new DataTransfer();
@@ -47,9 +47,7 @@ def file(name, data):
 
 
 def test_an_image_is_uploaded(png, visit):
-    """
-    It is shown in the conversation, stays while something else is typed, and can be removed.
-    """
+    """An uploaded image is shown, stays while other fields are edited, and can be removed."""
     page = visit.prompt("look")
     page.get_by_role("button", name="picture", exact=True).set_input_files(file("dot.png", png))
     image = page.get_by_role("img", name="image of turn")
@@ -64,9 +62,7 @@ def test_an_image_is_uploaded(png, visit):
 
 
 def test_an_image_is_dropped(png, visit):
-    """
-    Dropping is as good as choosing; the next file replaces the first.
-    """
+    """An image can also be dropped, and the next file replaces it."""
     page = visit.prompt("look")
     drop(page, "picture", ("dot.png", png))
     expect(page.locator("#field-of-picture")).to_contain_text("dot.png")
@@ -78,9 +74,7 @@ def test_an_image_is_dropped(png, visit):
 
 
 def test_a_text_is_dropped_and_edited(visit):
-    """
-    It fills the field of the argument, where it can be changed.
-    """
+    """A dropped text file fills the field of its argument, where it can be edited."""
     page = visit.prompt("read")
     drop(page, "text", ("notes.txt", "Zwölf\r\nlines".encode()))
     text = page.get_by_role("textbox", name="The text")
@@ -92,9 +86,7 @@ def test_a_text_is_dropped_and_edited(visit):
 
 
 def test_a_file_that_is_no_text(visit):
-    """
-    The fault is at the field, and names the file.
-    """
+    """A file that is not UTF-8 text shows an error with the file's name at its field."""
     page = visit.prompt("read")
     page.locator("#field-of-text summary").click()
     page.get_by_role("button", name="Read a file into The text").set_input_files(file("x.bin", b"ok\xff"))
@@ -104,9 +96,7 @@ def test_a_file_that_is_no_text(visit):
 
 
 def test_a_file_that_is_too_large(png, visit):
-    """
-    It is not sent. The fault says what is taken, and stays at the field until another file is chosen.
-    """
+    """A file that is too large is not sent, and its error stays until another file is chosen."""
     page = visit.prompt("look")
     sent = []
     page.on("request", lambda request: sent.append(int(request.headers.get("content-length", 0))))
@@ -128,9 +118,7 @@ def test_a_file_that_is_too_large(png, visit):
 
 
 def test_a_large_file_is_sent_once(visit):
-    """
-    When something is typed, neither the form nor its answer holds it.
-    """
+    """Later requests and replies do not contain a file that was already uploaded."""
     page = visit.prompt("many")
     drop(page, "files", ("a", b"\0" * 300_000))
     expect(page.locator("#conversation")).to_contain_text("[300000]")
@@ -142,9 +130,7 @@ def test_a_large_file_is_sent_once(visit):
 
 
 def test_several_files(visit):
-    """
-    A list takes several at once.
-    """
+    """A list argument accepts several files in one drop."""
     page = visit.prompt("many")
     drop(page, "files", ("a", b"1"), ("b", b"22"))
 
@@ -152,9 +138,7 @@ def test_several_files(visit):
 
 
 def test_a_file_stays_through_a_reload(png, visiting):
-    """
-    It is part of what was entered.
-    """
+    """An uploaded file is kept when the recipes reload."""
     visit = visiting(files=RECIPES["files.py"])
     page = visit.prompt("look")
     page.get_by_role("button", name="picture", exact=True).set_input_files(file("dot.png", png))
@@ -166,9 +150,7 @@ def test_a_file_stays_through_a_reload(png, visiting):
 
 
 def test_more_than_is_taken_at_once(visit):
-    """
-    The server reads no more, and the page says so beside what was entered.
-    """
+    """A form larger than 32 MiB is rejected with 413, and the page shows why next to the entered text."""
     page = visit.prompt("read")
     visit.window.allow("413")
     page.get_by_role("textbox", name="The text").evaluate(

@@ -36,18 +36,14 @@ NAMES = ["greet", "leave", "re-size"]
 
 
 def test_every_prompt_is_a_link_of_its_name(visit):
-    """
-    The link leads to the page of that prompt, whatever is in the name.
-    """
+    """Each prompt's name links to its page, even if the name contains special characters."""
     for name in NAMES:
         visit.open("/").get_by_role("link", name=name, exact=True).click()
         expect(visit.page.get_by_role("heading", level=1)).to_have_text(name)
 
 
 def test_what_is_told_of_a_prompt(visit):
-    """
-    Its title, its description, its arguments and its tags.
-    """
+    """A card shows the prompt's title, description, arguments and tags."""
     card = visit.page.get_by_role("listitem").filter(has=visit.page.get_by_role("link", name="greet"))
 
     for text in ("Say hello", "Greet somebody by name.", "name*", "tone", "polite"):
@@ -66,9 +62,7 @@ def test_what_is_told_of_a_prompt(visit):
     ids=["name", "title", "tag", "argument", "nothing"],
 )
 def test_search_finds_while_one_types(typed, found, visit):
-    """
-    The names that match are left; the address of the page stays what it was.
-    """
+    """Typing in the search box filters the prompts by name, title, tag and argument."""
     search = visit.page.get_by_role("searchbox", name="Search prompts")
     search.press_sequentially(f"{typed}x")
     search.press("Backspace")
@@ -77,9 +71,7 @@ def test_search_finds_while_one_types(typed, found, visit):
 
 
 def test_search_says_that_it_found_nothing(visit):
-    """
-    It repeats what was looked for, and shows all when that is taken away.
-    """
+    """A search without matches shows the query, and clearing it shows all prompts."""
     search = visit.page.get_by_role("searchbox", name="Search prompts")
     search.fill("<b>?")
     expect(visit.page.locator("#found")).to_have_text("Nothing matches <b>?.")
@@ -89,9 +81,7 @@ def test_search_says_that_it_found_nothing(visit):
 
 
 def test_search_beside_a_page(visit):
-    """
-    The names beside a prompt can be searched, and state which one is shown.
-    """
+    """The prompt list next to a page can be searched and marks the current prompt."""
     page = visit.prompt("greet")
     beside = page.get_by_role("navigation", name="Prompts")
     expect(beside.get_by_role("link", name="greet", exact=True)).to_have_attribute("aria-current", "page")
@@ -103,9 +93,7 @@ def test_search_beside_a_page(visit):
 
 
 def test_a_search_can_be_sent(visit):
-    """
-    Enter leaves the page as it is; a link with a search shows what it finds.
-    """
+    """Enter keeps the filtered list, and a link with a query shows the same matches."""
     search = visit.page.get_by_role("searchbox", name="Search prompts")
     search.fill("leave")
     search.press("Enter")
@@ -117,9 +105,7 @@ def test_a_search_can_be_sent(visit):
 
 
 def test_a_fault_is_beside_the_prompts(visit):
-    """
-    What is wrong, as `check` says it, with its line of source.
-    """
+    """A diagnostic is shown above the prompts with its location and its source line."""
     faults = visit.page.get_by_role("region", name="What is wrong with the recipes")
 
     expect(faults).to_contain_text("recipes/faulty.py:4")
@@ -128,9 +114,7 @@ def test_a_fault_is_beside_the_prompts(visit):
 
 
 def test_resources(visit):
-    """
-    A resource is read; a template is read for the variables of a URI.
-    """
+    """A resource's page shows its contents, and a template is read once its variables are filled in."""
     visit.page.get_by_role("link", name="notes://today", exact=True).click()
     expect(visit.page.locator("#conversation")).to_contain_text("Nothing yet.")
 

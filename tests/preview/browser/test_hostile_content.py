@@ -1,4 +1,4 @@
-"""What means no good is shown, and never run."""
+"""Hostile content is displayed and never executed."""
 
 from contextlib import closing
 from http.client import HTTPConnection
@@ -12,7 +12,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = [pytest.mark.slow, pytest.mark.installs]
 
-#: Texts that would run, ask somebody else, or look like another text.
+#: Texts that would run a script, contact another server, or disguise themselves.
 TEXTS = {
     "script": "<script>alert(1)</script>",
     "closes": "</textarea></pre></title></style></select><script>alert(1)</script>",
@@ -32,7 +32,7 @@ TEXTS = {
     "lines": "a\u2028b\u2029c\r\nd\x00e\x85f",
 }
 
-#: All of them, as one text that can be typed.
+#: All texts in one that can be typed.
 ALL = "\n".join(TEXTS.values()).replace("\0", "").replace("\r", "")
 
 SVG = (
@@ -96,7 +96,7 @@ def bad():
 """
 }
 
-#: What of a page could run: attributes and addresses of elements.
+#: JavaScript that returns the attributes and addresses that could execute code.
 DANGEROUS = """
 () => [...document.querySelectorAll("*")].flatMap((element) => [...element.attributes]
   .filter(({ name, value }) => name.startsWith("on") || name.startsWith("hx-on")
@@ -109,7 +109,7 @@ FOREIGN = "script:not([src^='/static/']), iframe, object, embed, base, style, sv
 
 
 def is_harmless(page):
-    """Nothing on the page could run, and nothing is from elsewhere."""
+    """Return whether nothing on the page can run or was loaded from another origin."""
     assert page.evaluate(DANGEROUS) == []
     expect(page.locator(FOREIGN)).to_have_count(0)
     return all(page.evaluate("[...document.images].map((image) => new URL(image.src).origin === origin)"))
@@ -117,9 +117,7 @@ def is_harmless(page):
 
 @pytest.mark.parametrize("which", TEXTS)
 def test_what_a_prompt_says(which, visit):
-    """
-    It is shown as Markdown and raw; what nobody would see is written out.
-    """
+    """Hostile prompt text is shown as Markdown and raw, with invisible characters escaped."""
     page = visit.prompt("says", f"?which={which}")
     expect(page.locator("#said > ol > li")).to_have_count(1)
     page.get_by_role("button", name="Raw").click()
@@ -131,9 +129,7 @@ def test_what_a_prompt_says(which, visit):
 
 
 def test_what_one_types(visit):
-    """
-    It is in a control, in the address, in the conversation, and in each tab.
-    """
+    """Hostile input is harmless in its control, the address, the conversation and every tab."""
     page = visit.prompt("repeats")
     page.get_by_role("textbox", name="text").fill(ALL)
     expect(page.locator("#said > ol > li")).to_have_count(1)
@@ -158,9 +154,7 @@ def test_what_one_types(visit):
     ids=["value", "name", "exception", "refusal"],
 )
 def test_faults(path, said, visit):
-    """
-    What is wrong is quoted: a value, the name of an argument that there is not, an error.
-    """
+    """Error messages quote hostile values, unknown argument names and exceptions harmlessly."""
     page = visit.open(f"/prompts/{path}")
 
     expect(page.locator("#state")).to_contain_text(said)
@@ -169,9 +163,7 @@ def test_faults(path, said, visit):
 
 
 def test_a_search(visit):
-    """
-    What was looked for is repeated, in the page and for a link.
-    """
+    """A hostile search query is repeated harmlessly, whether typed or taken from a link."""
     visit.page.get_by_role("searchbox", name="Search prompts").fill(f"nowhere {' '.join(ALL.split())}")
     expect(visit.page.locator(".nothing")).to_contain_text("alert(1)")
     assert is_harmless(visit.page)
@@ -182,9 +174,7 @@ def test_a_search(visit):
 
 
 def test_titles_descriptions_and_completions(visit):
-    """
-    What an author says of a prompt and its arguments.
-    """
+    """Hostile titles, descriptions and completion values are harmless."""
     assert is_harmless(visit.page)
     page = visit.prompt("told")
     expect(page.get_by_role("heading", level=1)).to_have_text("told")
@@ -194,9 +184,7 @@ def test_titles_descriptions_and_completions(visit):
 
 
 def test_resources_and_media(visit):
-    """
-    HTML is text, SVG is an image that runs nothing, and links of scripts are no links.
-    """
+    """HTML is shown as text, SVG as an image that runs nothing, and `javascript:` URIs are not links."""
     page = visit.prompt("attaches")
     expect(page.locator("#said > ol > li")).to_have_count(6)
     images = page.locator("#conversation img")
@@ -212,15 +200,13 @@ def test_resources_and_media(visit):
 
 
 def test_media_as_pages(visit):
-    """
-    A drawing that is opened as a page runs nothing, and other files are saved, not shown.
-    """
+    """An SVG opened as a page is sandboxed, and other files are downloaded instead of displayed."""
     page = visit.prompt("attaches")
     source = page.locator("#conversation img").get_attribute("src")
     saved = page.get_by_role("link", name="Save this file").get_attribute("href")
 
     visit.window.allow("frame is sandboxed", "Content Security Policy", "Content-Security-Policy", ": csp")
-    visit.window.allow("asked somebody else: https://evil.example/x.png")  # and was not let
+    visit.window.allow("asked somebody else: https://evil.example/x.png")  # the policy blocks the request
     visit.open(source)
     answer = page.request.get(visit.window.origin + source)
     assert "sandbox" in answer.headers["content-security-policy"]
@@ -232,9 +218,7 @@ def test_media_as_pages(visit):
 
 @pytest.mark.parametrize("text", ["x", "word ", "*", "[", "<", "`", "| a ", "\u202e", "\n-"], ids=repr)
 def test_a_text_of_a_mebibyte(text, visit):
-    """
-    It is answered in a moment, its beginning shown; all of it is shown when one asks.
-    """
+    """A text of 1 MiB is truncated at first, and a button shows all of it."""
     size = 1024**2
     page = visit.prompt("repeats", f"?text={quote(text)}&count={size // len(text)}")
     expect(page.locator("#state")).to_contain_text("1 message")
@@ -246,9 +230,7 @@ def test_a_text_of_a_mebibyte(text, visit):
 
 
 def test_a_mebibyte_in_a_field(visit):
-    """
-    It is entered, rendered, and no part of the address.
-    """
+    """A text of 1 MiB can be entered and rendered without becoming part of the address."""
     page = visit.prompt("repeats")
     page.get_by_role("textbox", name="text").fill("word " * (1024**2 // 5))
 
@@ -257,9 +239,7 @@ def test_a_mebibyte_in_a_field(visit):
 
 
 def test_who_is_refused(shown):
-    """
-    A request that names another host, comes from another page, or shows no token.
-    """
+    """Requests with a wrong host, a foreign origin or no valid token are rejected with 403."""
     _, address = shown
     url = urlsplit(address)
 

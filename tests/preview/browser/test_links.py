@@ -1,4 +1,4 @@
-"""Links that lead to the pages from elsewhere, followed in a browser."""
+"""Links from other pages to the preview, followed in a browser."""
 
 import threading
 from functools import partial
@@ -25,13 +25,13 @@ def note(text: str):
 
 
 def page_with(address):
-    """A page with a link."""
+    """Return an HTML page with one link."""
     return f'<!doctype html><link rel="icon" href="data:,"><a href="{address}">Follow</a>'
 
 
 @pytest.fixture
 def other(servers):
-    """A function that serves a page, at another port of this machine, with a link to an address."""
+    """A function that serves a page with a link to an address on another port of this machine."""
 
     class Page(BaseHTTPRequestHandler):
         def __init__(self, address, *rest):
@@ -60,9 +60,7 @@ def other(servers):
 
 @pytest.mark.parametrize("is_file", [False, True], ids=["another port", "a file"])
 def test_a_link_shows_the_page_after_a_click(is_file, visiting, other, tmp_path):
-    """
-    Before it, the prompt has not run; by then, the browser sends its cookie, wherever the link was.
-    """
+    """A link from another page renders the prompt only after a click, which sends the cookie."""
     visit = visiting(note=NOTES)
     link = f"{visit.window.origin}/prompts/note?text=a+b"
     visit.window.allow("asked somebody else", "403")
@@ -83,9 +81,7 @@ def test_a_link_shows_the_page_after_a_click(is_file, visiting, other, tmp_path)
 
 
 def test_a_long_link_fits_into_a_small_window(visiting, other):
-    """
-    It is shown whole, and the page is no wider than the window.
-    """
+    """A long link is shown in full without making the page wider than the window."""
     visit = visiting(note=NOTES)
     visit.page.set_viewport_size({"width": 360, "height": 800})
     visit.window.allow("asked somebody else", "403")
@@ -93,16 +89,14 @@ def test_a_long_link_fits_into_a_small_window(visiting, other):
     visit.page.get_by_role("link", name="Follow").click()
 
     expect(visit.page.locator("main code")).to_have_text("/prompts/note?text=" + "x" * 500)
-    visit.page.wait_for_load_state()  # with its stylesheet
+    visit.page.wait_for_load_state()  # wait for its stylesheet
     assert visit.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
 def test_a_file_opens_the_first_address(visiting):
-    """
-    As `promptkit dev` opens it: without a click, and without the token in the address.
-    """
+    """The redirect file of `promptkit dev` opens the gallery without a click and removes the token."""
     visit = visiting(note=NOTES)
-    visit.page.goto("about:blank")  # the page asks for news, which is refused without the cookie
+    visit.page.goto("about:blank")  # the open page subscribes to events, which are refused without the cookie
     visit.window.context.clear_cookies()
     visit.window.allow("asked somebody else: file:")
     with redirect_file(visit.address) as url:

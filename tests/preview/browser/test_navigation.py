@@ -1,4 +1,4 @@
-"""How one moves: tabs, the list of prompts, the search, and the palette."""
+"""Navigation: tabs, the prompt list, the search and the command palette."""
 
 import re
 
@@ -27,9 +27,7 @@ MANY = "from promptkit import prompt\n" + "".join(
 
 
 def test_tabs_stay_in_sight_beside_forty_turns(visiting):
-    """
-    However far one has scrolled.
-    """
+    """The tabs stay visible however far a long conversation is scrolled."""
     page = visiting(long=LONG).prompt("long")
     expect(page.locator("#turn-40")).to_contain_text("Turn 39")
 
@@ -44,9 +42,7 @@ def test_tabs_stay_in_sight_beside_forty_turns(visiting):
 
 
 def test_the_tab_is_in_the_address(visiting):
-    """
-    A link shows it again, also after a value has changed.
-    """
+    """The address holds the open tab, even after a value changes."""
     page = visiting(long=LONG).prompt("long")
     page.get_by_role("tab", name="Wire").click()
     page.get_by_role("spinbutton", name="count").fill("2")
@@ -60,9 +56,7 @@ def test_the_tab_is_in_the_address(visiting):
 
 
 def test_on_a_small_screen_arguments_are_a_tab(shown_small):
-    """
-    What one types and what it says fit, one tap from each other.
-    """
+    """On a small screen the arguments are a tab, and every tab fits the window's width."""
     page = shown_small
     expect(page.get_by_role("spinbutton", name="count")).to_be_hidden()
     page.get_by_role("tab", name="Arguments").click()
@@ -87,9 +81,7 @@ def shown_small(recipes, windows, servers):
 
 
 def test_the_open_prompt_is_in_sight_among_a_thousand(visiting):
-    """
-    When the page opens, and after it was reloaded by a save.
-    """
+    """The current prompt is scrolled into view when the page opens and after a reload."""
     visit = visiting(many=MANY)
     page = visit.prompt("prompt_0777")
     current = page.get_by_role("navigation", name="Prompts").locator("[aria-current]")
@@ -103,9 +95,7 @@ def test_the_open_prompt_is_in_sight_among_a_thousand(visiting):
 
 
 def test_the_search_is_kept_on_the_way_back(visiting):
-    """
-    It is in the address of the gallery.
-    """
+    """Going back to the gallery restores the search, which is part of the address."""
     page = visiting(many=MANY, long=LONG).page
     page.get_by_role("searchbox", name="Search prompts").fill("prompt_001")
     expect(page.locator("#counted")).to_contain_text("10 of 1,001")
@@ -119,9 +109,7 @@ def test_the_search_is_kept_on_the_way_back(visiting):
 
 
 def test_a_tag_filters(visiting):
-    """
-    In the gallery, and beside a page.
-    """
+    """A tag filters the prompts in the gallery and in the list next to a page."""
     visit = visiting(many=MANY, long=LONG)
     page = visit.page
     page.locator(".card").get_by_role("link", name="two words").click()
@@ -135,9 +123,7 @@ def test_a_tag_filters(visiting):
 
 
 def test_keys_lead_anywhere(visiting):
-    """
-    ``/`` to the search, Ctrl+K to any prompt, case and tab.
-    """
+    """``/`` focuses the search, and Ctrl+K opens the palette, which finds prompts, cases and tabs."""
     page = visiting(many=MANY, long=LONG).prompt("prompt_0001")
     page.keyboard.press("/")
     expect(page.get_by_role("navigation", name="Prompts").get_by_role("searchbox")).to_be_focused()

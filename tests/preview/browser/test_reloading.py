@@ -1,4 +1,4 @@
-"""A page that is open while its recipes are edited."""
+"""Reloading an open page while its recipes are edited."""
 
 import pytest
 
@@ -16,14 +16,12 @@ def review(code: str, depth: int = 3):
 
 
 def news(page):
-    """What the page has told of a reload."""
+    """Return the element that announces reloads."""
     return page.locator("#news")
 
 
 def test_a_save_is_shown_in_place(visiting):
-    """
-    What was typed stays, also where the cursor is, and the page says what changed.
-    """
+    """A save updates the page in place and reports the change; entered text and the cursor are kept."""
     visit = visiting(review=REVIEW)
     page = visit.prompt("review")
     code = page.get_by_role("textbox", name="code")
@@ -42,9 +40,7 @@ def test_a_save_is_shown_in_place(visiting):
 
 
 def test_a_field_that_was_left_stays_left(visiting):
-    """
-    A reload moves no focus, so that nothing scrolls while one reads.
-    """
+    """A reload does not move the focus."""
     visit = visiting(review=REVIEW)
     page = visit.prompt("review")
     page.get_by_role("textbox", name="code").fill("x = 1")
@@ -57,9 +53,7 @@ def test_a_field_that_was_left_stays_left(visiting):
 
 
 def test_another_signature(visiting):
-    """
-    The form changes with its arguments; the others keep what was typed, and one that is gone says so.
-    """
+    """When the signature changes, other values are kept and a removed argument is reported as unknown."""
     visit = visiting(review=REVIEW)
     page = visit.prompt("review", "?depth=7")
     page.get_by_role("textbox", name="code").fill("x = 1")
@@ -81,9 +75,7 @@ def test_another_signature(visiting):
 
 
 def test_a_broken_recipe_and_its_mending(visiting):
-    """
-    The fault is shown with its line, the prompt is served as it was, and both are mended by a save.
-    """
+    """A broken recipe shows its error and the last good rendering, until a save fixes it."""
     visit = visiting(review=REVIEW)
     visit.page.clock.install()
     page = visit.prompt("review", "?code=x")
@@ -108,9 +100,7 @@ def test_a_broken_recipe_and_its_mending(visiting):
 
 
 def test_the_gallery_follows(visiting):
-    """
-    Prompts come and go, faults too, and a search stays what it is.
-    """
+    """The gallery follows added, broken and removed recipe files, and keeps its search."""
     visit = visiting(review=REVIEW)
     page = visit.page
     found = page.locator("#found").get_by_role("link")
@@ -134,9 +124,7 @@ def test_the_gallery_follows(visiting):
 
 
 def test_a_prompt_that_goes_and_comes_back(visiting):
-    """
-    The page says that it is gone, keeps what was typed, and shows it again.
-    """
+    """A removed prompt is reported as gone, and shown again with its values when it returns."""
     visit = visiting(review=REVIEW, other=REVIEW.replace("def review", "def other"))
     visit.window.allow(": 404", "404 (Not Found)")
     page = visit.prompt("review", "?code=x")
@@ -149,9 +137,7 @@ def test_a_prompt_that_goes_and_comes_back(visiting):
 
 
 def test_the_first_recipe(visiting):
-    """
-    The page is there before there is a prompt, and shows the first one that is saved.
-    """
+    """A page opened before any prompt exists shows the first one that is saved."""
     visit = visiting()
     expect(visit.page.locator("#found")).to_contain_text("There is no prompt yet")
 

@@ -1,4 +1,4 @@
-"""What else there is to see of a rendering, copied from the page and used."""
+"""Tabs of a rendering: their contents are copied from the page and used."""
 
 import json
 import subprocess
@@ -41,22 +41,20 @@ QUERY = "?code=print(%22it%27s%22)%0Aprint(2)&due=2026-01-31&depth=5"
 
 
 def opened(page, name):
-    """The panel of a tab, once it is shown."""
+    """Open a tab and return its panel."""
     page.get_by_role("tab", name=name).click()
     return panel_of(page, name)
 
 
 def copied(panel):
-    """What the first button that copies puts into the clipboard."""
+    """Click the first copy button and return the clipboard's text."""
     panel.get_by_role("button", name="Copy").first.click()
     expect(panel.locator(".copied").first).to_have_text("Copied")
     return panel.page.evaluate("navigator.clipboard.readText()")
 
 
 def test_the_wire_by_revision(visit):
-    """
-    Each revision has its result; they differ where the protocol does.
-    """
+    """The Wire tab has a result for each revision, and the oldest and newest list entries differ."""
     panel = opened(visit.prompt("review", QUERY), "Wire")
     oldest, *_, newest = REVISIONS
     expect(panel.get_by_role("button", name=newest)).to_have_attribute("aria-pressed", "true")
@@ -72,9 +70,7 @@ def test_the_wire_by_revision(visit):
 
 
 def test_each_vendor(visit):
-    """
-    The choice is one of the vendors; what is typed later is in it.
-    """
+    """The Vendors tab shows one vendor's request, and keeps the choice when a value changes."""
     page = visit.prompt("review", QUERY)
     panel = opened(page, "Vendors")
     for vendor, key in (("OpenAI chat", "messages"), ("OpenAI responses", "input"), ("Gemini", "contents")):
@@ -88,9 +84,7 @@ def test_each_vendor(visit):
 
 
 def test_what_is_copied_is_all_of_it(visit):
-    """
-    Also of a text that is cut, and of characters that are shown as escapes.
-    """
+    """Copying yields the complete text, even if it is truncated or shown with escapes."""
     page = visit.prompt("long", "?count=60000")
     text = "word " * 60_000 + "\u202eend"
     page.get_by_role("button", name="Copy turn 1").click()
@@ -103,9 +97,7 @@ def test_what_is_copied_is_all_of_it(visit):
 
 
 def test_the_table_of_a_client_keeps_its_shape(visit):
-    """
-    A long value is scrolled, and the names of arguments stay in one line.
-    """
+    """A long value scrolls within its row, and argument names stay on one line."""
     page = visit.prompt("small")
     page.get_by_role("textbox", name="text").fill("0123456789abcdef" * 1000)
     panel = opened(page, "Clients")
@@ -123,9 +115,7 @@ def test_the_table_of_a_client_keeps_its_shape(visit):
     ids=["values", "faults", "characters"],
 )
 def test_the_copied_test_passes(path, visit, shown, tmp_path):
-    """
-    Saved beside the recipes and run by pytest, it passes; with another prompt it fails.
-    """
+    """The copied test passes under pytest, and fails once the prompt has changed."""
     source = copied(opened(visit.prompt(path), "Test"))
     folder, _ = shown
     (tmp_path / "pyproject.toml").write_text("")
@@ -156,9 +146,7 @@ def test_the_copied_test_passes(path, visit, shown, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the command is for the shells of Linux and macOS")
 def test_the_copied_command_line_prints_the_same(visit, shown):
-    """
-    Run by a shell beside the recipes, it prints what the page says.
-    """
+    """The copied command line, run in a shell next to the recipes, prints the same rendering."""
     command = copied(opened(visit.prompt("review", QUERY), "Command line"))
     folder, _ = shown
 
@@ -170,9 +158,7 @@ def test_the_copied_command_line_prints_the_same(visit, shown):
 
 
 def test_as_a_client_shows_it(visit):
-    """
-    Zed hides a prompt of several arguments, Gemini CLI sends the first message alone.
-    """
+    """Zed hides a prompt with several arguments, and Gemini CLI sends only the first message."""
     panel = opened(visit.prompt("review", QUERY), "Clients")
     panel.get_by_role("button", name=CLIENTS["zed"].title).click()
     expect(panel).to_contain_text("Zed does not offer this prompt to people.")
@@ -189,9 +175,7 @@ def test_as_a_client_shows_it(visit):
 
 
 def test_a_tab_follows_a_reload(visiting):
-    """
-    What a tab shows is what is saved.
-    """
+    """An open tab is updated by a reload."""
     visit = visiting(reviews=RECIPES["reviews.py"])
     panel = opened(visit.prompt("small", "?text=hello"), "Wire")
     expect(panel).to_contain_text("Say hello.")

@@ -1,4 +1,4 @@
-"""That a page tells what is true now: what is broken, what takes long, and that nobody answers any more."""
+"""Pages show the current state: broken files, slow prompts, a server that has stopped."""
 
 import signal
 import subprocess
@@ -25,9 +25,7 @@ READING = "from promptkit import resource\n\n@resource('note://x')\ndef note() -
 
 
 def test_broken_files_are_on_every_page(visiting):
-    """
-    Drawn by the server, until they are mended: in the gallery, at a prompt, at a resource.
-    """
+    """Every page reports broken files, until a save fixes them."""
     visit = visiting(good=GOOD, reading=READING, broken="import nowhere_to_be_found\n")
     for path in ("/", "/prompts/good", "/resources?uri=note://x"):
         page = visit.open(path)
@@ -41,9 +39,7 @@ def test_broken_files_are_on_every_page(visiting):
 
 
 def test_the_page_of_a_slow_prompt_is_there_at_once(visiting):
-    """
-    It says that the prompt is rendered, and what it says once that is so.
-    """
+    """The page of a slow prompt loads immediately and shows the rendering when it is ready."""
     slow = "from pathlib import Path\nimport asyncio\nfrom promptkit import prompt\n\n"
     slow += "gate = Path(__file__).with_name('closed')\n\n@prompt\nasync def slow(text: str = 'a'):\n"
     slow += "    while gate.exists():\n        await asyncio.sleep(0.02)\n    return f'Said {text}.'\n"
@@ -60,9 +56,7 @@ def test_the_page_of_a_slow_prompt_is_there_at_once(visiting):
 
 
 def test_a_slow_prompt_is_rendered_once(visiting):
-    """
-    The page shows the rendering that has begun when it was opened, in whatever order its case has the values.
-    """
+    """Opening the page renders a slow prompt once, in whatever order its case lists the values."""
     slow = "from pathlib import Path\nimport asyncio\nfrom promptkit import prompt\n\n"
     slow += "calls = Path(__file__).parents[1] / 'calls'\n\n@prompt\nasync def slow(text: str, count: int):\n"
     slow += "    calls.write_text(calls.read_text() + 'x' if calls.exists() else 'x')\n"
@@ -76,9 +70,7 @@ def test_a_slow_prompt_is_rendered_once(visiting):
 
 
 def test_a_server_that_is_gone(recipes, windows):
-    """
-    The page says so in red, and what it shows is no longer shown as true.
-    """
+    """When the server stops, the page reports it in red and marks the rendering as outdated."""
     folder = recipes(good=GOOD)
     command = [sys.executable, "-m", "promptkit", "dev", "--no-open", "--port", "0", folder.name]
     process = subprocess.Popen(
@@ -106,9 +98,7 @@ def test_a_server_that_is_gone(recipes, windows):
 
 
 def test_a_prompt_of_a_broken_file_is_shown_as_it_was(visiting):
-    """
-    As what it was, not as what it is.
-    """
+    """A prompt of a broken file keeps its last rendering, which is labelled as outdated."""
     visit = visiting(good=GOOD)
     page = visit.prompt("good", "?text=abc")
     visit.save("good.py", GOOD.replace("return", "retrn"))
@@ -121,9 +111,7 @@ def test_a_prompt_of_a_broken_file_is_shown_as_it_was(visiting):
 
 
 def test_the_last_rendering_stays_while_a_value_is_unfinished(visiting):
-    """
-    Dimmed, labelled, and where it was; it is bright again once the value is right.
-    """
+    """The last rendering stays in place, labelled as outdated, until the value is valid again."""
     page = visiting(good=GOOD).prompt("good", "?text=abc&count=2")
     said, earlier = page.locator("#said"), page.get_by_text("What it said before:")
     turn = said.locator(".turn")
@@ -145,9 +133,7 @@ def test_the_last_rendering_stays_while_a_value_is_unfinished(visiting):
 
 
 def test_fields_are_marked_once_they_were_touched(visiting):
-    """
-    Nobody has done anything wrong before they have done anything.
-    """
+    """A missing argument is marked as invalid only after its field was touched."""
     page = visiting(good=GOOD).prompt("good")
     text = page.get_by_role("textbox", name="text")
     expect(page.locator("#state")).to_contain_text("1 argument needs attention")

@@ -1,4 +1,4 @@
-"""What a page says while a prompt runs."""
+"""The state that a page shows while a prompt runs."""
 
 import pytest
 
@@ -22,9 +22,7 @@ async def gated(count: int):
 
 
 def test_the_former_faults_are_not_shown_while_a_prompt_runs(visiting):
-    """
-    The state says that it runs, and the field that is edited has no mark; then both say what came of it.
-    """
+    """While a prompt runs, the page shows that it renders and clears the previous errors."""
     visit = visiting(gated=GATED)
     page = visit.prompt("gated", "?count=many")
     count, state = page.get_by_label("count").first, page.locator("#state")
@@ -46,9 +44,7 @@ def test_the_former_faults_are_not_shown_while_a_prompt_runs(visiting):
 
 
 def test_typing_on_does_not_put_it_off(visiting):
-    """
-    Keys that follow each other quickly start one wait, not one after the other.
-    """
+    """Continuous typing does not postpone the "Rendering..." state."""
     visit = visiting(gated=GATED)
     page = visit.prompt("gated", "?count=1")
     (visit.folder / "closed").touch()
@@ -68,9 +64,7 @@ def test_typing_on_does_not_put_it_off(visiting):
 
 
 def test_an_open_tab_says_so_too(visiting):
-    """
-    Until it holds what the form says now.
-    """
+    """An open tab also shows "Rendering...", until it is up to date."""
     visit = visiting(gated=GATED)
     page = visit.prompt("gated", "?count=1")
     panel = page.locator("#tab-panel")

@@ -1,11 +1,11 @@
-"""A window of a browser, and everything that goes wrong in its pages."""
+"""A browser window that records everything that goes wrong in its pages."""
 
 from urllib.parse import urlsplit
 
-#: How long anything is waited for, in milliseconds. It is a bound, no figure.
+#: Timeout of every wait, in milliseconds: an upper bound, not a measurement.
 PATIENCE = 20_000
 
-#: Runs in each page, before any other script.
+#: A script that runs in each page before any other script.
 LISTENS = """
 addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) =>
   console.error(`Content-Security-Policy: ${violatedDirective} forbids ${blockedURI || sample}`));
@@ -14,17 +14,17 @@ addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sa
 
 class Window:
     """
-    A window of its own, with cookies of its own, that notes what should not happen.
+    A separate window with its own cookies that records problems.
 
     Args:
         browser:
-            Playwright's.
+            Playwright's browser.
 
         origin:
-            The only server that its pages may ask.
+            The only server that its pages may contact.
 
         options:
-            Options of the window, as Playwright takes them.
+            Options of the browser context, passed to Playwright.
     """
 
     def __init__(self, browser, origin, **options):
@@ -44,12 +44,12 @@ class Window:
         self.page = self.context.new_page()
 
     def allow(self, *texts):
-        """Mishaps with one of these texts are meant to happen."""
+        """Ignore problems that contain one of these texts."""
         self._allowed += texts
 
     @property
     def mishaps(self):
-        """What should not have happened."""
+        """The recorded problems that were not allowed."""
         return [each for each in self._mishaps if not any(text in each for text in self._allowed)]
 
     def _asked(self, request):
@@ -58,7 +58,7 @@ class Window:
             self._mishaps.append(f"asked somebody else: {request.url[:200]}")
 
     def _failed(self, request):
-        # A page cancels what it no longer waits for.
+        # Browsers report requests that the page itself cancelled as ERR_ABORTED.
         if request.failure != "net::ERR_ABORTED":
             self._mishaps.append(f"failed: {request.url[:200]}: {request.failure}")
 
@@ -76,7 +76,7 @@ class Window:
 
 
 def panel_of(page, name):
-    """The panel of a tab, once it shows what the tab stands for, and no longer what the former one did."""
+    """Return the panel of a tab, once it shows that tab's content and no longer the previous one's."""
     panel = page.get_by_role("tabpanel", name=name)
     tab = page.get_by_role("tab", name=name).get_attribute("id").removeprefix("tab-")
     panel.locator(f".panel[hx-post*='/tabs/{tab}?']").wait_for()
