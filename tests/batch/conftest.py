@@ -1,4 +1,4 @@
-"""Recipes and tables that the tests of batches share."""
+"""Recipes, fixtures and helpers shared by the batch tests."""
 
 import json
 from types import SimpleNamespace
@@ -60,7 +60,7 @@ def fails(ticket: str, token: Annotated[str, Arg(secret=True)] = "") -> str:
 
 @pytest.fixture
 def folder(recipes, tmp_path, monkeypatch):
-    """The current folder, with recipes in it."""
+    """The current folder, which contains recipes."""
     recipes(tickets=TRIAGE)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -68,7 +68,7 @@ def folder(recipes, tmp_path, monkeypatch):
 
 @pytest.fixture
 def batch(folder, capsys):
-    """A function that runs ``promptkit batch``, and returns what came of it."""
+    """A function that runs ``promptkit batch`` and returns its exit code and output."""
 
     def run(*words, vendor="openai-chat", model="m", out="out"):
         options = [] if "--join" in words else ["--for", vendor, "--model", model, "-o", out]
@@ -80,12 +80,12 @@ def batch(folder, capsys):
 
 
 def requests_in(folder):
-    """The lines of all files of requests, in order."""
+    """Return the parsed lines of all request files, in order."""
     files = sorted(folder.glob("requests-*.jsonl"))
     return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def rejected_in(folder):
-    """The rows that were rejected: the line, the argument and the reason of each."""
+    """Return the line, argument and reason of each rejected row."""
     lines = (folder / "rejected.jsonl").read_text(encoding="utf-8").splitlines()
     return [tuple(json.loads(line).values()) for line in lines]

@@ -1,4 +1,4 @@
-"""The benchmark of batches: all that it compares says the same, and what it wants is told."""
+"""The batch benchmark: its programs write equal requests, and its goals are evaluated correctly."""
 
 import json
 import subprocess
@@ -13,20 +13,18 @@ from benchmarks.batch_loops import LOOPS
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with the recipe."""
+    """A folder with the benchmark's recipe."""
     batch.write_recipe(tmp_path)
     return tmp_path
 
 
 def written(path):
-    """The bodies of a file of requests."""
+    """Return the request bodies of a file."""
     return [json.loads(line)["body"] for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_all_write_the_same_requests(folder):
-    """
-    One for each row, but for its identifier.
-    """
+    """Every program writes the same request body for each row."""
     found = commands(folder, write_rows(folder, 3))
     assert list(found) == [OURS, WORKERS, *LOOPS]
     bodies = {}
@@ -43,9 +41,7 @@ def test_all_write_the_same_requests(folder):
 
 
 def test_goals_are_of_the_runs_that_took_turns():
-    """
-    A machine that became slower between two rounds changes no ratio.
-    """
+    """Ratios compare runs of the same round, so that a machine that slows down changes none."""
     alone = {OURS: 1.0, WORKERS: 0.5, "an f-string": 0.5, "Jinja2": 1.0, "LangChain": 9.0}
     seconds = {**alone, 1: 10.0, 2: 5.0}
     runs = {
@@ -63,7 +59,5 @@ def test_goals_are_of_the_runs_that_took_turns():
 
 @pytest.mark.parametrize(("goal", "is_met"), [(Goal("", 1, 2), True), (Goal("", 1, 2, is_least=True), False)])
 def test_a_goal_that_is_missed(goal, is_met):
-    """
-    There is a most, or a least.
-    """
+    """A goal is an upper bound, or a lower bound if `is_least` is set."""
     assert goal.is_met is is_met

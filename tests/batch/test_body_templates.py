@@ -1,4 +1,4 @@
-"""Bodies of requests as JSON: what is kept of them changes nothing."""
+"""Encoding request bodies with cached templates: the bytes equal those of the vendor's function."""
 
 import msgspec
 import pytest
@@ -14,12 +14,12 @@ VENDORS = pytest.mark.parametrize("vendor", LINE_FORMATS)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 TURNS = st.lists(st.tuples(st.sampled_from([user, assistant]), TEXTS), min_size=1, max_size=5)
 
-#: What says a hole, as somebody might who reads the source.
+#: A text that equals a placeholder of the cached templates.
 HOLE = "a placeholder of promptkit, number 0."
 
 
 def both(vendor, **fields):
-    """What makes bodies quickly, and what makes them."""
+    """Return the template encoder and the plain encoder of a vendor."""
     form = LINE_FORMATS[vendor]
 
     def make(workflow):
@@ -31,9 +31,7 @@ def both(vendor, **fields):
 @VENDORS
 @given(st.lists(st.tuples(TURNS, st.none() | TEXTS), min_size=1, max_size=4))
 def test_every_body_is_as_the_vendors_function_makes_it(vendor, said):
-    """
-    Byte for byte, whoever speaks how often, with a system part and without, and whatever came before.
-    """
+    """Any conversation, with or without a system prompt, encodes to the same bytes."""
     bodies, encoded = both(vendor)
 
     for turns, instructions in said:
@@ -45,9 +43,7 @@ def test_every_body_is_as_the_vendors_function_makes_it(vendor, said):
 
 @VENDORS
 def test_what_is_more_than_text(vendor, png):
-    """
-    Media, links, annotations and cache points are made as ever, each time.
-    """
+    """Media, links, annotations and cache points are encoded correctly, also the second time."""
     bodies, encoded = both(vendor)
     workflows = [
         user("a", Image(png)),
@@ -63,9 +59,7 @@ def test_what_is_more_than_text(vendor, png):
 
 
 def test_what_a_vendor_does_not_take_is_told_each_time(png):
-    """
-    With the number of the message.
-    """
+    """Unsupported content raises an error with the message's number, each time."""
     bodies, _ = both("anthropic")
 
     for _ in range(2):
@@ -75,9 +69,7 @@ def test_what_a_vendor_does_not_take_is_told_each_time(png):
 
 @pytest.mark.parametrize("fields", [{"user": HOLE}, {"metadata": {HOLE: "x"}}])
 def test_what_says_what_stands_for_a_text(fields):
-    """
-    It is neither filled nor lost.
-    """
+    """A text that equals a placeholder is preserved."""
     bodies, encoded = both("openai-chat", **fields)
 
     for workflow in (user("a"), user(HOLE), user(HOLE) + assistant(HOLE)):
@@ -85,9 +77,7 @@ def test_what_says_what_stands_for_a_text(fields):
 
 
 def test_only_so_many_sequences_of_turns_are_kept():
-    """
-    Those beyond are made each time.
-    """
+    """At most 64 templates are cached, and other conversations are still encoded correctly."""
     bodies, encoded = both("anthropic")
     workflows = [sum([user("a"), assistant("b")] * number, Workflow()) for number in range(1, 100)]
 
@@ -97,9 +87,7 @@ def test_only_so_many_sequences_of_turns_are_kept():
 
 
 def test_half_of_a_character():
-    """
-    It is an error, as of any other encoding.
-    """
+    """A lone surrogate raises UnicodeEncodeError."""
     bodies, _ = both("openai-chat")
 
     with pytest.raises(UnicodeEncodeError):

@@ -1,4 +1,4 @@
-"""`promptkit batch`: from a table to the files of a vendor's batch interface."""
+"""`promptkit batch`: from a table to the files of a vendor's batch API."""
 
 import json
 
@@ -12,7 +12,7 @@ TICKETS = [{"ticket": "It is slow", "severity": "high", "votes": 3}, {"ticket": 
 
 @pytest.fixture
 def tickets(folder):
-    """A file of JSON lines."""
+    """A JSON Lines file with two tickets."""
     path = folder / "tickets.jsonl"
     path.write_text("".join(json.dumps(ticket) + "\n" for ticket in TICKETS), encoding="utf-8")
     return path
@@ -20,9 +20,7 @@ def tickets(folder):
 
 class TestLines:
     def test_of_openais_chat(self, batch, tickets, folder):
-        """
-        A line has an identifier of its own, the method, the address, and the body of the request.
-        """
+        """An OpenAI line contains a unique identifier, the method, the URL and the request body."""
         ran = batch("triage", tickets)
 
         first, second = requests_in(folder / "out")
@@ -47,17 +45,13 @@ class TestLines:
         ],
     )
     def test_of_other_vendors(self, batch, tickets, folder, vendor, members):
-        """
-        Each has the members that its vendor wants.
-        """
+        """Each vendor's lines have the members that its API expects."""
         batch("judge", tickets, vendor=vendor)
 
         assert all(line.keys() == members for line in requests_in(folder / "out"))
 
     def test_anthropic_gets_a_bound_on_the_answer(self, batch, tickets, folder):
-        """
-        It is 4,096 tokens, unless --field says otherwise.
-        """
+        """Anthropic requests get a limit of 4,096 tokens, unless --field sets another."""
         batch("triage", tickets, vendor="anthropic", out="usual")
         batch("triage", tickets, "--field", "max_tokens=10", vendor="anthropic", out="chosen")
 
@@ -65,9 +59,7 @@ class TestLines:
         assert requests_in(folder / "chosen")[0]["params"]["max_tokens"] == 10
 
     def test_bedrock_takes_anthropics_models_alone(self, batch, tickets, folder, capsys):
-        """
-        The body has the version that Bedrock wants, and no model.
-        """
+        """Bedrock accepts only models of Anthropic; its body has the version and no model."""
         with pytest.raises(SystemExit):
             batch("triage", tickets, vendor="bedrock")
         assert "bedrock is for models of Anthropic, and 'm' is none" in capsys.readouterr().err
@@ -79,9 +71,7 @@ class TestLines:
         assert "model" not in line["modelInput"]
 
     def test_gemini_has_system_part_and_form_where_rest_has_them(self, batch, tickets, folder):
-        """
-        Members of --field are added, also to the configuration of the generation.
-        """
+        """Gemini requests follow the REST layout, and --field merges into the generation config."""
         batch("judge", tickets, "--field", 'generation_config={"temperature":0}', vendor="gemini")
 
         request = requests_in(folder / "out")[0]["request"]
@@ -92,9 +82,7 @@ class TestLines:
 
 class TestColumns:
     def test_renamed_and_fixed(self, batch, folder):
-        """
-        A column may have another name than its parameter, and a parameter one value for all rows.
-        """
+        """--map assigns a column to another parameter, and --set fixes a value for all rows."""
         (folder / "t.csv").write_text("text,votes\nSlow,7\n", encoding="utf-8")
 
         batch("triage", "t.csv", "--map", "text=ticket", "--set", "severity=high")
@@ -134,9 +122,7 @@ class TestColumns:
         ],
     )
     def test_what_does_not_fit_is_said_before_anything_is_written(self, batch, folder, capsys, words, said):
-        """
-        Each fault of the command says what to write.
-        """
+        """Invalid options are reported before anything is written."""
         (folder / "t.csv").write_text("text,votes\nSlow,7\n", encoding="utf-8")
 
         try:
@@ -150,9 +136,7 @@ class TestColumns:
         assert not (folder / "out").exists()
 
     def test_types_of_json(self, batch, folder):
-        """
-        Numbers, lists and objects are taken as they are; null is what is not given.
-        """
+        """JSON numbers, lists and objects are used directly, and null means not given."""
         row = {"day": "2026-01-31", "price": 1.5, "tags": ["a", "b"], "at": {"x": 1}}
         rows = [row, {**row, "price": "2.50", "tags": "a, b", "at": None}]
         (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
@@ -169,9 +153,7 @@ class TestColumns:
 
 class TestBadRows:
     def test_of_json_lines(self, batch, folder):
-        """
-        Each is rejected with its line and why, and the rest goes on.
-        """
+        """Invalid JSON lines are rejected with line and reason, and all other rows are processed."""
         lines = [
             b'{"ticket": "fine"}',
             b"",
@@ -200,9 +182,7 @@ class TestBadRows:
         ]
 
     def test_of_csv(self, batch, folder):
-        """
-        A cell too many, quotes that do not end, and what is not UTF-8.
-        """
+        """CSV rows with extra cells, bad quotes or invalid UTF-8 are rejected, and the others processed."""
         lines = [
             b"ticket,votes",
             b"fine,1",
@@ -229,9 +209,7 @@ class TestBadRows:
 
     @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
     def test_a_line_of_100_mb(self, batch, folder, name):
-        """
-        It is rejected, and not kept in memory.
-        """
+        """A line of 100 MB is rejected."""
         head, first, last = {
             "t.jsonl": (b"", b'{"ticket": "a"}\n', b'{"ticket": "b"}\n'),
             "t.csv": (b"ticket\n", b"a\n", b"b\n"),
@@ -248,9 +226,7 @@ class TestBadRows:
         assert (argument, reason) == (None, "the line is longer than 16,777,216 bytes")
 
     def test_what_the_prompt_refuses_and_raises(self, batch, folder):
-        """
-        Its own words are passed on without secrets; other errors are named.
-        """
+        """A rejection quotes a `PromptError` without secrets, and names other exceptions."""
         tickets = ("refuse", "raise", "leave", "half", "fine")
         rows = [{"ticket": ticket, "token": "s3cr3t-t0k3n"} for ticket in tickets]
         (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
@@ -265,9 +241,7 @@ class TestBadRows:
         assert len(requests_in(folder / "out")) == 1
 
     def test_keys_come_once_and_as_the_vendor_takes_them(self, batch, folder):
-        """
-        The first row of a key is the one that is sent, unless it was rejected.
-        """
+        """The first valid row of each key is used; duplicate and invalid keys are rejected."""
         rows = [
             {"id": "a", "ticket": "x", "votes": "bad"},
             {"id": "a", "ticket": "first"},
@@ -291,9 +265,7 @@ class TestBadRows:
 
 class TestFiles:
     def test_are_cut_at_the_vendors_limits(self, batch, folder, monkeypatch):
-        """
-        Neither more lines nor more bytes than a file may have; all lines are there, in order.
-        """
+        """Request files stay within the vendor's limits on lines and bytes, and keep the rows' order."""
         (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(25)), encoding="utf-8")
         monkeypatch.setattr(
             "promptkit.cli.batch.LINE_FORMATS",
@@ -312,9 +284,7 @@ class TestFiles:
         assert b"".join(map(_bytes, by_lines)) == b"".join(map(_bytes, by_bytes))
 
     def test_two_runs_give_equal_bytes(self, batch, tickets, folder):
-        """
-        One process or two, whatever the order in which these end.
-        """
+        """Every run writes the same bytes, with one process or two."""
         (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(2500)), encoding="utf-8")
 
         for out, workers in (("one", 1), ("again", 1), ("two", 2)):
@@ -327,9 +297,7 @@ class TestFiles:
         assert one == again == two
 
     def test_a_dry_run_writes_nothing(self, batch, tickets, folder):
-        """
-        It says how many requests, bytes and tokens there would be.
-        """
+        """A dry run prints the number of requests, bytes and tokens, and writes nothing."""
         ran = batch("triage", tickets, "--dry-run")
         whole = batch("triage", tickets)
 
@@ -341,9 +309,7 @@ class TestFiles:
         assert whole.out == f"wrote 2 requests of {size:,} bytes to 1 file in 'out'\n"
 
     def test_others_files_are_left_alone(self, batch, tickets, folder):
-        """
-        What is called as ours are is not written over.
-        """
+        """A foreign file with a reserved name is not overwritten."""
         (folder / "out").mkdir()
         (folder / "out" / "rejected.jsonl").write_text("mine", encoding="utf-8")
 
@@ -351,9 +317,7 @@ class TestFiles:
         assert (folder / "out" / "rejected.jsonl").read_text(encoding="utf-8") == "mine"
 
     def test_a_whole_batch_is_not_written_over(self, batch, tickets, folder):
-        """
-        Another one is refused; with --resume there is nothing left to do.
-        """
+        """A finished batch is not overwritten, and --resume reports that nothing is left to do."""
         batch("triage", tickets)
         before = requests_in(folder / "out")
 
@@ -365,9 +329,7 @@ class TestFiles:
         assert requests_in(folder / "out") == before
 
     def test_an_empty_table(self, batch, folder):
-        """
-        There is nothing to write.
-        """
+        """An empty table yields no requests and no files."""
         (folder / "t.jsonl").write_bytes(b"")
 
         ran = batch("triage", "t.jsonl")
@@ -389,9 +351,7 @@ class TestUsage:
         ],
     )
     def test_what_is_missing_is_said(self, tickets, folder, capsys, words, said):
-        """
-        With what to write.
-        """
+        """A missing argument or option is reported with what to write."""
         from promptkit.cli import main
 
         tickets.rename(folder / "t.jsonl")
@@ -420,9 +380,7 @@ class TestUsage:
         ],
     )
     def test_what_is_not_there(self, batch, folder, words, said):
-        """
-        A prompt, a file, a header.
-        """
+        """An unknown prompt, a missing file or an invalid header is reported, and nothing is written."""
         (folder / "t.jsonl").write_bytes(b"{}")
         (folder / "empty.csv").write_bytes(b"")
         (folder / "twice.csv").write_bytes(b"a,a\n1,2\n")

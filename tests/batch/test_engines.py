@@ -1,7 +1,7 @@
 """
-A prompt for every row on engines, by the examples of the documentation.
+The documentation's examples, which render a prompt for every row on data engines.
 
-Each is installed from PyPI, in an environment of its own. Where that cannot be had, its test is skipped.
+Each engine is installed from PyPI in a separate environment. If that fails, its test is skipped.
 """
 
 import json
@@ -24,15 +24,15 @@ FRAMEWORKS = ROOT / "tests" / "clients" / "frameworks"
 
 ROWS = 100_000
 
-#: The ticket of each row that does not fit, one in so many.
+#: One row in this many is invalid.
 BAD = 1_000
 
-#: What one engine may take, in seconds.
+#: Timeout of one engine, in seconds.
 RUNNING = 300
 
 pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
 
-#: The prompt ends the process that renders it, as if somebody had killed it. It does so once.
+#: Code that kills the rendering process once.
 MORTAL = """
 import os
 import signal
@@ -48,7 +48,7 @@ def end_once():
 
 CLAUDE = "anthropic.claude-3-5-sonnet-20240620-v1:0"
 
-#: Reads a file for OpenAI, and prints that of Bedrock that LiteLLM makes of it.
+#: A script that prints the Bedrock file that LiteLLM makes from a file for OpenAI.
 LITELLM = """
 import sys
 from litellm.llms.bedrock.files.transformation import BedrockJsonlFilesTransformation
@@ -56,7 +56,7 @@ file = ("requests.jsonl", open(sys.argv[1], "rb").read())
 print(BedrockJsonlFilesTransformation().transform_openai_file_content_to_bedrock_file_content(file)[0])
 """
 
-#: Starts Ray with two workers and little memory, and then the example.
+#: A script that starts Ray with two workers and little memory and then runs the example.
 ON_RAY = """
 import runpy, sys, ray
 ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, _temp_dir=sys.argv[1])
@@ -64,19 +64,19 @@ sys.argv = sys.argv[2:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
-#: Spark with two workers on this machine. A task is tried four times.
+#: Options that run Spark with two local workers and up to four attempts for a task.
 ON_SPARK = "--master local[2,4] --conf spark.ui.enabled=false pyspark-shell"
 
 
 def row(number):
-    """One row, of which some do not fit."""
+    """Return one row; some rows are invalid."""
     severity = "hihg" if number % BAD == 7 else ("low", "high")[number % 2]
     return {"id": number, "ticket": f"ticket {number}", "severity": severity, "votes": number % 11}
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A file of JSON lines."""
+    """A JSON Lines file of all rows."""
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     path.write_text("".join(json.dumps(row(number)) + "\n" for number in range(ROWS)), encoding="utf-8")
     return path
@@ -84,7 +84,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture
 def examples(tmp_path):
-    """A copy of the examples, which may be edited."""
+    """A copy of the examples that tests can edit."""
     return Path(
         shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     )
@@ -92,7 +92,7 @@ def examples(tmp_path):
 
 @pytest.fixture
 def run(examples, table, installations, tmp_path):
-    """Runs an example with an engine; returns the rows that it has written."""
+    """A function that runs an example with an engine and returns the rows that it wrote."""
 
     def run(example, packages, *options, **variables):
         python = install_packages(ENGINES / f"{packages}.txt", installations, ROOT)
@@ -114,7 +114,7 @@ def run(examples, table, installations, tmp_path):
 
 
 def mortal(examples):
-    """Have one process that renders be killed half-way; returns the file that tells that it was."""
+    """Make one rendering process kill itself halfway; return the file that records that it did."""
     file, ended = examples / "tickets.py", examples / "ended"
     text = file.read_text(encoding="utf-8")
     at = '    return f"Triage'
@@ -125,7 +125,7 @@ def mortal(examples):
 
 
 def check(rows):
-    """Each row is there once, with its text, or with what is wrong with it."""
+    """Check that each row appears once, with its request or its error."""
     found = {int(one["id"]): one for one in rows}
     assert (len(rows), sorted(found)) == (ROWS, list(range(ROWS)))
     for number, one in found.items():
@@ -141,22 +141,18 @@ def check(rows):
 
 
 def test_ray_data_of_which_a_worker_is_killed(run, examples):
-    """
-    Two workers render; one is killed half-way, and another does its part again.
-    """
+    """When one of Ray's workers is killed, another one renders its rows."""
     killed = mortal(examples)
     variables = {"PYTHONPATH": str(examples), "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
 
-    with TemporaryDirectory() as short:  # it holds sockets, whose paths have few characters
+    with TemporaryDirectory() as short:  # socket paths must be short
         check(run("ray_data.py", "ray", "-c", ON_RAY, short, **variables))
     assert killed.exists()
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
 def test_spark_of_which_a_worker_is_killed(run, examples):
-    """
-    In local mode with two workers, where a task is tried again.
-    """
+    """When one of Spark's local workers is killed, its task is retried."""
     killed = mortal(examples)
 
     check(run("spark.py", "spark", SPARK_LOCAL_IP="127.0.0.1", PYSPARK_SUBMIT_ARGS=ON_SPARK))
@@ -167,9 +163,7 @@ def test_spark_of_which_a_worker_is_killed(run, examples):
     "example", ["polars_stream.py", "dask_frame.py", "pandas_frame.py", "duckdb_relation.py"]
 )
 def test_frames_and_relations(run, example):
-    """
-    Polars as a stream, Dask in several processes, pandas, and DuckDB.
-    """
+    """Streaming Polars, multiprocess Dask, pandas and DuckDB render every row."""
     check(run(example, "frames"))
 
 
@@ -182,9 +176,7 @@ def test_frames_and_relations(run, example):
     ],
 )
 def test_litellm_reads_the_file(folder, installations, text):
-    """
-    It sends the files of OpenAI's interface to Bedrock as well, whatever a text holds.
-    """
+    """LiteLLM converts the OpenAI file for Bedrock, whatever characters a text contains."""
     lines = [json.dumps({"ticket": text}), json.dumps({"ticket": "last"})]
     (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
     main(["batch", "triage", "t.jsonl", "--for", "openai-chat", "--model", CLAUDE, "-o", "out"])

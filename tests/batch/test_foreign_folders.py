@@ -1,4 +1,4 @@
-"""`promptkit batch` in an output folder, with its checkpoint, of someone else's repository."""
+"""`promptkit batch` with an output folder and a checkpoint from someone else's repository."""
 
 import json
 import os
@@ -25,7 +25,7 @@ CHECKPOINT, REJECTED, FIRST, SECOND = (
     "requests-00002.jsonl",
 )
 
-#: Kinds of entries that are not regular files of the folder.
+#: Kinds of directory entries that are not regular files, and hard links.
 ODD = ["link", "dangling link", "link to a device", "pipe", "socket", "folder", "hard link"]
 
 
@@ -51,9 +51,7 @@ def small_files(monkeypatch):
 
 @pytest.fixture
 def unfinished(table, batch, folder):
-    """
-    A folder with an unfinished batch of several files, as a worker that ended leaves it.
-    """
+    """A folder with an unfinished batch of several files, as left by a worker that ended."""
 
     def end_after_two(chunks):
         for number, chunk in enumerate(chunks):
@@ -73,7 +71,7 @@ def unfinished(table, batch, folder):
 
 
 def put(kind, path, victim):
-    """Put an entry of a kind at *path*."""
+    """Create an entry of a kind at *path*."""
     path.unlink(missing_ok=True)
     match kind:
         case "link":
@@ -94,7 +92,7 @@ def put(kind, path, victim):
 
 
 def state(folder):
-    """The entries of a folder and everything below it, with the content of regular files."""
+    """Return the entries below a folder, with the content of regular files."""
     return {
         str(path.relative_to(folder)): (path.lstat().st_mode, path.is_file() and path.read_bytes())
         for path in folder.rglob("*")
@@ -110,9 +108,7 @@ class TestEntriesThatAreNotFiles:
     @pytest.mark.parametrize("name", [CHECKPOINT, REJECTED, FIRST, SECOND])
     @pytest.mark.parametrize("kind", ODD)
     def test_a_new_batch_refuses_them(self, kind, name, batch, folder, victim):
-        """
-        Nothing is read, written or removed, and nothing waits.
-        """
+        """A new batch refuses such an entry without reading, writing or removing anything."""
         (folder / "out").mkdir()
         put(kind, folder / "out" / name, victim)
         before = state(folder)
@@ -129,9 +125,7 @@ class TestEntriesThatAreNotFiles:
     @pytest.mark.parametrize("name", [CHECKPOINT, REJECTED, FIRST, SECOND, "requests-00003.jsonl"])
     @pytest.mark.parametrize("kind", ODD)
     def test_a_resumed_batch_refuses_them(self, kind, name, batch, unfinished, victim):
-        """
-        The checkpoint is one of this command, and the folder is left as it was.
-        """
+        """A resumed batch refuses such an entry, even with a valid checkpoint, and changes nothing."""
         put(kind, unfinished / name, victim)
         before = state(unfinished.parent)
 
@@ -144,9 +138,7 @@ class TestEntriesThatAreNotFiles:
 
     @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
     def test_an_entry_that_appears_during_the_batch_is_not_written_to(self, kind, batch, folder, victim):
-        """
-        The batch ends in one line when the next file of requests is a link.
-        """
+        """A batch ends with a one-line error if its next request file turns out to be such an entry."""
 
         def appear(chunks, *others):
             put(kind, folder / "out" / SECOND, victim)
@@ -165,9 +157,7 @@ class TestEntriesThatAreNotFiles:
 class TestTheFolder:
     @pytest.mark.parametrize("out", ["out", "out/inner"])
     def test_a_link_is_not_followed(self, out, batch, folder, tmp_path_factory):
-        """
-        A relative folder can be a link of the repository, which leads elsewhere.
-        """
+        """A relative output folder that is a link is refused, because it can come with the repository."""
         elsewhere = tmp_path_factory.mktemp("elsewhere")
         (folder / "out").symlink_to(elsewhere)
 
@@ -180,9 +170,7 @@ class TestTheFolder:
             assert list(elsewhere.iterdir()) == []
 
     def test_a_link_in_an_absolute_path_is_followed(self, batch, folder, tmp_path_factory):
-        """
-        The user has typed it.
-        """
+        """A link in an absolute path is followed, because the user typed it."""
         elsewhere = tmp_path_factory.mktemp("elsewhere")
         (folder / "out").symlink_to(elsewhere)
 
@@ -191,9 +179,7 @@ class TestTheFolder:
 
     @pytest.mark.parametrize("kind", ["file", "dangling link", "pipe"])
     def test_it_must_be_a_folder(self, kind, batch, folder, victim):
-        """
-        A file, a pipe or a link without a target is refused in one line.
-        """
+        """A file, a pipe or a dangling link as output folder is refused with a one-line error."""
         if kind == "file":
             (folder / "out").write_bytes(b"")
         else:
@@ -207,9 +193,7 @@ class TestTheFolder:
         assert state(folder) == before
 
     def test_a_folder_that_a_recipe_leaves_is_the_one_that_was_named(self, batch, folder, recipes):
-        """
-        A relative path starts from the folder where the command was called.
-        """
+        """A relative output path is resolved before a recipe changes the current folder."""
         (folder / "other").mkdir()
         recipe = next((folder / "recipes").glob("*.py"))
         recipe.write_text(
@@ -221,9 +205,7 @@ class TestTheFolder:
         assert list((folder / "other").iterdir()) == []
 
     def test_a_current_folder_that_was_deleted(self, folder, monkeypatch, capsys):
-        """
-        The command ends in one line.
-        """
+        """A deleted current folder yields a one-line error."""
         gone = folder / "gone"
         gone.mkdir()
         monkeypatch.chdir(gone)
@@ -236,9 +218,7 @@ class TestTheFolder:
         assert capsys.readouterr().err.count("\n") == 1
 
     def test_only_scratch_files_of_the_checkpoint_are_removed(self, batch, unfinished, folder, victim):
-        """
-        Other names, and entries that are not regular files, stay.
-        """
+        """Only regular files with the checkpoint's scratch names are removed."""
         scratch = f"{CHECKPOINT}.123-0123abcd"
         others = [f"{CHECKPOINT}.bak", f"{CHECKPOINT}.1-xyz", f"{scratch}.txt"]
         for name in (scratch, *others):
@@ -255,9 +235,7 @@ class TestTheFolder:
 
 class TestCheckpoints:
     def test_an_unfinished_batch_is_resumed(self, batch, unfinished, folder):
-        """
-        The files are those of one run.
-        """
+        """A resumed batch ends with the same files as one uninterrupted run."""
         resumed = batch("triage", "t.csv", "--key", "id", "--resume")
         whole = batch("triage", "t.csv", "--key", "id", out="whole")
 
@@ -300,9 +278,7 @@ class TestCheckpoints:
         ids=str,
     )
     def test_a_checkpoint_that_contradicts_the_files(self, changes, batch, unfinished, folder):
-        """
-        It is refused with what to do, and the folder is left as it was.
-        """
+        """A checkpoint that contradicts the files is refused, and the folder stays unchanged."""
         file = unfinished / CHECKPOINT
         file.write_bytes(json.dumps({**json.loads(file.read_bytes()), **changes}).encode().ljust(512))
         before = state(folder)
@@ -331,9 +307,7 @@ class TestCheckpoints:
         ids=range(10),
     )
     def test_a_file_that_is_not_a_checkpoint(self, data, batch, unfinished, folder):
-        """
-        At most the size of a checkpoint is read.
-        """
+        """An invalid checkpoint file of any size is refused, and the folder stays unchanged."""
         (unfinished / CHECKPOINT).write_bytes(data)
         before = state(folder)
 
@@ -345,9 +319,7 @@ class TestCheckpoints:
         assert state(folder) == before
 
     def test_a_checkpoint_alone(self, batch, unfinished, folder):
-        """
-        Without the files of which it has the sizes, nothing continues.
-        """
+        """A checkpoint without its request files is refused."""
         for file in unfinished.iterdir():
             if file.name != CHECKPOINT:
                 file.unlink()
@@ -362,9 +334,7 @@ class TestCheckpoints:
         "name", ["requests-00009.jsonl", "requests-000001.jsonl", "requests-x.jsonl", "requests-\u0661.jsonl"]
     )
     def test_a_file_of_requests_that_the_batch_cannot_have_written(self, name, batch, unfinished, folder):
-        """
-        Files are numbered without gaps, so it is of something else, and stays.
-        """
+        """A request file that the batch cannot have written is refused and stays."""
         (unfinished / name).write_bytes(b"mine")
         before = state(folder)
 
@@ -376,9 +346,7 @@ class TestCheckpoints:
         assert state(folder) == before
 
     def test_later_files_are_written_again(self, batch, unfinished, folder):
-        """
-        A batch that is killed leaves files that its checkpoint does not have yet.
-        """
+        """Request files later than the checkpoint, as left by a kill, are rewritten."""
         for number in (4, 5, 6):
             (unfinished / f"requests-0000{number}.jsonl").write_bytes(b"{}\n")
 
@@ -390,9 +358,7 @@ class TestCheckpoints:
     @pytest.mark.parametrize("line", [b"{", b"[]", b"7", b"\xff", b"{}", b'{"custom_id":7}', b'"custom_id"'])
     @pytest.mark.parametrize("name", [FIRST, "requests-00003.jsonl"])
     def test_a_line_that_is_not_a_request(self, name, line, batch, unfinished, folder):
-        """
-        With keys, all requests are read: an invalid one is reported in one line.
-        """
+        """With keys, an invalid line in an earlier request file is reported with a one-line error."""
         file = unfinished / name
         first, rest = file.read_bytes().split(b"\n", 1)
         file.write_bytes(line.ljust(len(first)) + b"\n" + rest)
@@ -406,9 +372,7 @@ class TestCheckpoints:
         assert {**state(folder), f"out/{CHECKPOINT}": before[f"out/{CHECKPOINT}"]} == before
 
     def test_a_checkpoint_of_another_command_changes_nothing(self, batch, unfinished, folder):
-        """
-        Later files, and scratch files, are removed by the command that has written them only.
-        """
+        """Only the command that started a batch removes its later files and scratch files."""
         (unfinished / "requests-00004.jsonl").write_bytes(b"{}\n")
         (unfinished / f"{CHECKPOINT}.123-0123abcd").write_bytes(b"")
         before = state(folder)

@@ -1,4 +1,4 @@
-"""`promptkit batch --join`: rows with the answers that came back."""
+"""`promptkit batch --join`: rows joined with the returned answers."""
 
 import json
 
@@ -82,17 +82,13 @@ FAULTS = {
 
 @pytest.mark.parametrize("vendor", ANSWERS)
 def test_the_answer_in_each_vendors_result(vendor):
-    """
-    The text of the first answer, without what the model thought.
-    """
+    """The answer is the text of the first choice, without the model's reasoning."""
     assert answer_of(ANSWERS[vendor]) == ("Yes.", None)
 
 
 @pytest.mark.parametrize(("result", "said"), FAULTS.values(), ids=FAULTS)
 def test_what_went_wrong_is_said(result, said):
-    """
-    The vendor's own words, or what is there in place of an answer.
-    """
+    """A failed result yields the vendor's error, or whatever replaces the answer."""
     assert answer_of(result) == ("", said)
 
 
@@ -102,9 +98,7 @@ def result(identifier, text):
 
 
 def test_rows_have_their_answers_in_their_own_order(batch, folder):
-    """
-    Whatever the order of the results, and in however many files they are.
-    """
+    """Answers are joined in the order of the rows, across any number of result files."""
     (folder / "t.csv").write_text("ticket\na\nb\nc\nd,d\ne\n", encoding="utf-8")
     results = folder / "results"
     results.mkdir()
@@ -132,9 +126,7 @@ def test_rows_have_their_answers_in_their_own_order(batch, folder):
 
 
 def test_rows_by_their_keys(batch, folder):
-    """
-    A key may be any value of a column.
-    """
+    """Keys of any type match the results' identifiers."""
     (folder / "t.jsonl").write_text(
         '{"id": 7, "ticket": "a"}\n{"id": "x-1", "ticket": "b"}\n', encoding="utf-8"
     )
@@ -147,9 +139,7 @@ def test_rows_by_their_keys(batch, folder):
 
 
 def test_which_result_counts(batch, folder):
-    """
-    Of several of a row the one with an answer; a key that comes twice has the answer once.
-    """
+    """A successful result wins over a failed one, and only the first row with a key gets the answer."""
     rows = ['{"id": "a"}', '{"id": "a"}', '{"id": null}', '{"id": "b"}']
     (folder / "t.jsonl").write_text("\n".join(rows), encoding="utf-8")
     failed = json.dumps({"custom_id": "b", "error": "expired"}) + "\n"
@@ -175,9 +165,7 @@ def test_which_result_counts(batch, folder):
     ],
 )
 def test_keys_are_named(batch, folder, words, said):
-    """
-    A key is not taken for a row's number, and a column has to be there.
-    """
+    """A key is not mistaken for a row number, and an unknown key column is reported."""
     (folder / "t.csv").write_text("id\n7\n", encoding="utf-8")
     (folder / "r.jsonl").write_text(result("7", "A"), encoding="utf-8")
 
@@ -188,9 +176,7 @@ def test_keys_are_named(batch, folder, words, said):
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"id": 1}'])
 def test_what_is_no_result(batch, folder, line):
-    """
-    The file and the place are named.
-    """
+    """An invalid result is reported with its file and byte offset."""
     (folder / "t.csv").write_text("ticket\na\n", encoding="utf-8")
     (folder / "r.jsonl").write_text(result("1-0123456789abcdef", "A") + line, encoding="utf-8")
 

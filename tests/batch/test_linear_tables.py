@@ -1,4 +1,4 @@
-"""Each reader of tables and results takes linear time: sixteen times the size, at most 24 times as long."""
+"""Reading tables and results takes linear time: 16 times the size takes at most 24 times as long."""
 
 import itertools
 import json
@@ -20,12 +20,12 @@ from promptkit.files.folder import Folder
 
 pytestmark = pytest.mark.timeout(120)
 
-#: How often a kind of input is measured before it counts as not linear.
+#: How often an input is measured before it counts as not linear.
 CHANCES = 4
 
 
 def growth(kind, small, large):
-    """Return how the processor's time grows from *small* to *large*: the least of several runs of each."""
+    """Return the growth of the CPU time from *small* to *large*, using the minimum of several runs."""
     times = [inf, inf]
     for _ in range(CHANCES):
         for number, measured in enumerate((small, large)):
@@ -51,7 +51,7 @@ def names(size):
     return [f"column {number}" for number in range(size)]
 
 
-#: Tables by kind: a suffix, the size of the small one, and a function of a size that returns the text.
+#: By kind: a file suffix, the small table's size, and a function from size to text.
 TEXTS = {
     "columns of CSV": (".csv", 1_000, lambda size: f"{','.join(names(size))}\n{',' * (size - 1)}\n"),
     "columns of TSV": (".tsv", 1_000, lambda size: "\t".join(names(size)) + "\n"),
@@ -73,9 +73,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_tables_of_text(kind, tmp_path):
-    """
-    The time to read a table grows with its size.
-    """
+    """Reading a text table takes linear time."""
     suffix, size, text = TEXTS[kind]
     small, large = tmp_path / f"small{suffix}", tmp_path / f"large{suffix}"
     for path, count in ((small, size), (large, size * TIMES)):
@@ -88,9 +86,7 @@ def test_tables_of_text(kind, tmp_path):
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 @pytest.mark.parametrize("kind", ["columns", "rows", "rows of which one is odd"])
 def test_tables_of_types(kind, suffix, reader, tmp_path, monkeypatch):
-    """
-    So it does for Parquet and Arrow, with either library.
-    """
+    """Reading Parquet and Arrow tables takes linear time with either library."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -120,9 +116,7 @@ def test_tables_of_types(kind, suffix, reader, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["lines", "lines of one row", "parts", "wrappers"])
 def test_results(kind, tmp_path):
-    """
-    The time to join results grows with their size.
-    """
+    """Joining results takes linear time."""
 
     def write(name, size):
         line = '{{"custom_id":"{}-0123456789abcdef","result":{}}}\n'
@@ -153,9 +147,7 @@ def test_results(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ["requests", "files"])
 def test_batches_that_are_resumed(kind, tmp_path):
-    """
-    So does the time to check an unfinished batch, and to read its identifiers.
-    """
+    """Checking an unfinished batch and reading its identifiers takes linear time."""
     form, line = LINE_FORMATS["gemini"], b'{"key":"1"}\n'
 
     def write(name, size):
@@ -181,9 +173,7 @@ def test_batches_that_are_resumed(kind, tmp_path):
 
 
 def test_quadratic_time_is_seen():
-    """
-    The measure itself tells quadratic from linear time.
-    """
+    """The measurement recognizes quadratic time."""
 
     def pairs(size):
         return sum(1 for _ in itertools.product(range(size), repeat=2))

@@ -1,4 +1,4 @@
-"""Tables and results of someone else: pipes and devices, broken files, and rows of odd shapes."""
+"""Untrusted tables and results: pipes and devices, broken files, and rows of unusual shapes."""
 
 import json
 import os
@@ -25,7 +25,7 @@ KINDS = ["pipe", "link to a pipe", "link to a device", "socket", "folder"]
 
 
 def put(kind, path):
-    """Put an entry that is not a file at *path*."""
+    """Create an entry that is not a regular file at *path*."""
     match kind:
         case "pipe":
             os.mkfifo(path)
@@ -50,9 +50,7 @@ class TestTablesThatAreNotFiles:
     @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t", "t.parquet", "t.arrow"])
     @pytest.mark.parametrize("kind", KINDS)
     def test_they_are_refused(self, kind, name, batch, folder):
-        """
-        The command ends in one line, and does not wait for data.
-        """
+        """A table that is not a regular file is refused with a one-line error, without waiting for data."""
         put(kind, folder / name)
 
         for words in (("triage", name), ("--join", "r.jsonl", name)):
@@ -64,18 +62,14 @@ class TestTablesThatAreNotFiles:
         assert not (folder / "out").exists()
 
     def test_a_link_to_a_file_is_followed(self, batch, folder):
-        """
-        The user has named it.
-        """
+        """A link to a table is followed, because the user named it."""
         (folder / "other.csv").write_text("ticket\na\n", encoding="utf-8")
         (folder / "t.csv").symlink_to("other.csv")
 
         assert batch("triage", "t.csv").code == 0
 
     def test_process_substitution_is_read(self, folder):
-        """
-        `<(command)` is a pipe of the process, so it is a table as well.
-        """
+        """A table from process substitution, `<(command)`, can be read."""
         command = (
             f"'{sys.executable}' -m promptkit batch triage <(printf 'ticket\\na\\n') --for gemini -o out"
         )
@@ -89,18 +83,14 @@ class TestTablesThatAreNotFiles:
 class TestResults:
     @pytest.fixture(autouse=True)
     def table(self, folder):
-        """
-        Two rows.
-        """
+        """A table of two rows."""
         (folder / "t.csv").write_text("ticket\na\nb\n", encoding="utf-8")
         return folder / "t.csv"
 
     @posix
     @pytest.mark.parametrize("kind", KINDS[:-1])
     def test_a_file_of_results_is_a_regular_file(self, kind, batch, folder):
-        """
-        A pipe or a device is refused in one line.
-        """
+        """A result file that is a pipe or a device is refused with a one-line error."""
         put(kind, folder / "r.jsonl")
 
         ran = batch("--join", "r.jsonl", "t.csv")
@@ -112,9 +102,7 @@ class TestResults:
     @posix
     @pytest.mark.parametrize("kind", [*KINDS, "link", "dangling link"])
     def test_a_folder_of_results_has_regular_files(self, kind, batch, folder):
-        """
-        Links are not followed, because they can have come with the folder.
-        """
+        """A folder of results must contain regular files only; links can come with the folder."""
         (folder / "results").mkdir()
         (folder / "elsewhere.jsonl").write_text(result("1-0123456789abcdef", "A"), encoding="utf-8")
         (folder / "results" / "a.jsonl").write_text(result("2-0123456789abcdef", "B"), encoding="utf-8")
@@ -132,9 +120,7 @@ class TestResults:
 
     @posix
     def test_a_folder_of_results_is_not_a_link(self, batch, folder, tmp_path_factory):
-        """
-        A relative link can have come with the repository.
-        """
+        """A relative link as the result folder is refused, because it can come with the repository."""
         elsewhere = tmp_path_factory.mktemp("elsewhere")
         (elsewhere / "a.jsonl").write_text(result("1-0123456789abcdef", "A"), encoding="utf-8")
         (folder / "results").symlink_to(elsewhere)
@@ -164,9 +150,7 @@ class TestResults:
         ids=range(12),
     )
     def test_a_line_of_another_shape(self, line, batch, folder):
-        """
-        The file and the place are reported in one line.
-        """
+        """A line that is not a result is reported with its file and byte offset."""
         (folder / "r.jsonl").write_bytes(line)
 
         ran = batch("--join", "r.jsonl", "t.csv")
@@ -176,9 +160,7 @@ class TestResults:
         assert "'r.jsonl' has no result at byte 0: " in ran.err
 
     def test_a_line_without_end(self, batch, folder):
-        """
-        A file without line ends, of more bytes than memory, is refused after the longest line.
-        """
+        """A huge file without line ends is refused once the maximum line length is exceeded."""
         with (folder / "r.jsonl").open("wb") as file:
             file.truncate(2**36)
 
@@ -206,9 +188,7 @@ class TestResults:
         ids=range(8),
     )
     def test_a_result_without_an_answer(self, members, batch, folder):
-        """
-        The row has an error, and the other rows have their answers.
-        """
+        """A row without an answer gets an error, and the other rows get their answers."""
         first = f'{{"custom_id": "1-0123456789abcdef", {members}}}\n'
         (folder / "r.jsonl").write_text(first + result("2-0123456789abcdef", "B"), encoding="utf-8")
 
@@ -221,9 +201,7 @@ class TestResults:
         assert second["answer"] == "B"
 
     def test_a_row_that_json_cannot_have(self, batch, folder, monkeypatch):
-        """
-        Its error is on its line, and the other rows have their answers.
-        """
+        """A row that cannot be written as JSON gets an error, and the other rows get their answers."""
 
         class Odd:
             def __str__(self):
@@ -245,7 +223,7 @@ class TestResults:
 
 DEEP = "[" * 900 + "]" * 900
 
-#: Values of JSON lines, of which none is an argument of the prompt.
+#: JSON values that are mostly invalid as arguments of the prompt.
 ODD_VALUES = [
     DEEP,
     '{"a":' * 450 + "1" + "}" * 450,
@@ -263,9 +241,7 @@ class TestOddRows:
     @pytest.mark.parametrize("value", ODD_VALUES, ids=range(len(ODD_VALUES)))
     @pytest.mark.parametrize("workers", [1, 2])
     def test_a_row_of_json_lines(self, value, column, workers, batch, folder):
-        """
-        It becomes a request or an error, and the other rows are rendered.
-        """
+        """A row with an unusual value becomes a request or is rejected, and the other rows are rendered."""
         odd = ", ".join(
             f'"{name}": {value if name == column else 1}' for name in ("ticket", "votes", "severity")
         )
@@ -284,9 +260,7 @@ class TestOddRows:
 
     @pytest.mark.parametrize("value", [DEEP, "-" + "1" * 4200, "[null]", "{}", "1.5", "true"], ids=range(6))
     def test_an_odd_key(self, value, batch, folder):
-        """
-        The row is rejected, or has an identifier.
-        """
+        """A row with an unusual key does not stop the other rows."""
         lines = [
             '{"id": "a", "ticket": "a"}',
             f'{{"id": {value}, "ticket": "x"}}',
@@ -302,9 +276,7 @@ class TestOddRows:
         assert "Traceback" not in joined.err
 
     def test_an_error_that_nothing_expects(self, batch, folder, monkeypatch):
-        """
-        The row is rejected with the error's name, and the other rows are rendered.
-        """
+        """A row with an unexpected error is rejected with the exception's name; the others are rendered."""
 
         def read(self, row):
             if row["ticket"] == "odd":
@@ -326,9 +298,7 @@ class TestOddRows:
         assert [row["fault"] for row in rows] == [None, "the row cannot be rendered: LookupError: odd"]
 
     def test_an_unexpected_error_does_not_repeat_a_secret(self, batch, folder, monkeypatch):
-        """
-        Where a prompt takes secrets, they are redacted.
-        """
+        """A secret in an unexpected error is redacted."""
 
         def read(self, row):
             raise LookupError(row["token"])
@@ -351,9 +321,7 @@ class TestHeaders:
         ids=range(3),
     )
     def test_a_header_that_cannot_be_read(self, data, reason, batch, folder):
-        """
-        The reason is one line.
-        """
+        """An unreadable header is refused with a one-line error."""
         (folder / "t.csv").write_bytes(data)
 
         ran = batch("triage", "t.csv")
@@ -363,9 +331,7 @@ class TestHeaders:
         assert reason in ran.err
 
     def test_many_columns_are_not_all_listed(self, batch, folder):
-        """
-        An error has the first names, and how many more there are.
-        """
+        """An error lists the first column names and the number of the others."""
         (folder / "t.csv").write_text(",".join(f"c{n}" for n in range(20_000)), encoding="utf-8")
 
         for words in ((), ("--key", "id", "--map", "c1=ticket")):
@@ -377,9 +343,7 @@ class TestHeaders:
             assert len(ran.err) < 1000
 
     def test_a_row_of_many_lines(self, batch, folder):
-        """
-        A row is not longer than a line may be, so that it fits into memory.
-        """
+        """A row of many lines is limited to the maximum length of a line."""
         with (folder / "t.csv").open("wb") as file:
             file.write(b'ticket\na\n"')
             for _ in range(20):
@@ -406,9 +370,7 @@ class TestTypedTables:
     @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather"])
     @pytest.mark.parametrize("part", [0, 4, 0.3, 0.9])
     def test_a_truncated_file(self, name, part, batch, folder, reader):
-        """
-        It is refused in one line.
-        """
+        """A truncated file is refused with a one-line error."""
         write(folder / name)
         data = (folder / name).read_bytes()
         (folder / name).write_bytes(data[: part if isinstance(part, int) else int(len(data) * part)])
@@ -420,9 +382,7 @@ class TestTypedTables:
         assert f"{name!r} cannot be read: " in ran.err
 
     def test_offsets_beyond_the_data(self, batch, folder):
-        """
-        The file is refused before pyarrow follows them, which would end the process.
-        """
+        """Invalid offsets in an Arrow file are refused, because pyarrow would crash on them."""
         pa = pytest.importorskip("pyarrow")
         table = pa.table({"ticket": ["a"] * 8, "tags": [[1, 2]] * 8})
         with pa.OSFile(str(folder / "t.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
@@ -438,9 +398,7 @@ class TestTypedTables:
         assert "'t.arrow' cannot be read: " in ran.err
 
     def test_a_value_that_python_cannot_have(self, batch, folder, reader):
-        """
-        The row is rejected, and the other rows are rendered.
-        """
+        """A row with a value that Python cannot represent is rejected, and the other rows are rendered."""
         pa = pytest.importorskip("pyarrow")
         days = pa.array([0, 2**60, 1], pa.int64()).view(pa.timestamp("ms"))
         table = pa.table({"ticket": ["a", "b", "c"], "day": days})
@@ -457,7 +415,7 @@ class TestTypedTables:
 
 
 def write(path):
-    """Write a table of typed columns."""
+    """Write a table with typed columns."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet
 
@@ -475,9 +433,7 @@ def write(path):
     "words", [("triage", "t.csv", "--key", "id"), ("--join", "r.jsonl", "t.csv", "--key", "id")]
 )
 def test_a_disk_that_is_too_full_for_keys(words, batch, folder, monkeypatch):
-    """
-    Keys are kept on disk: without room, the command ends in one line.
-    """
+    """A disk too full to store the keys yields a one-line error."""
 
     class FullDisk(sqlite3.Connection):
         def execute(self, statement, *values):

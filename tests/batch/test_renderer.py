@@ -1,4 +1,4 @@
-"""`Renderer`: a prompt as a function of tables, of each kind that there is."""
+"""`Renderer`: a prompt as a function on every kind of table."""
 
 import datetime as dt
 import json
@@ -68,7 +68,7 @@ def every(  # noqa: PLR0917 (each is of another type)
     return repr((ticket, severity, votes, due, at, price, urgent, tags))
 
 
-#: By kind: makes a table of rows, and returns its rows.
+#: By kind: functions that create a table from rows and return its rows.
 TABLES = {
     "list": (list, list),
     "pyarrow": (pa.Table.from_pylist, pa.Table.to_pylist),
@@ -99,16 +99,14 @@ def message(text):
 
 
 def said(rows, column="messages"):
-    """What was added to each row."""
+    """Return the rendering and the error of each row."""
     return [(row[column], row["fault"]) for row in rows]
 
 
 class TestTables:
     @EVERY_KIND
     def test_each_kind_comes_back_as_it_is_with_two_columns(self, kind):
-        """
-        Other columns are left alone; a row has what the prompt says, or what is wrong.
-        """
+        """A table keeps its type and columns, and gains the columns `messages` and `fault`."""
         make, rows_of = TABLES[kind]
         table = make(ROWS)
 
@@ -124,9 +122,7 @@ class TestTables:
 
     @EVERY_KIND
     def test_requests_are_json(self, kind):
-        """
-        The body of a request is text, so that each engine can store it.
-        """
+        """The `request` column contains the request body as JSON text."""
         make, rows_of = TABLES[kind]
 
         rows = rows_of(
@@ -140,9 +136,7 @@ class TestTables:
     @EVERY_KIND
     @pytest.mark.parametrize("to", ["messages", "anthropic"])
     def test_without_rows(self, kind, to):
-        """
-        The columns are there all the same.
-        """
+        """An empty table also gains the two columns."""
         make, rows_of = TABLES[kind]
         table = make(ROWS)[:0]
 
@@ -159,9 +153,7 @@ class TestTables:
 
     @EVERY_KIND
     def test_columns_of_the_same_names_are_replaced(self, kind):
-        """
-        As when a table is rendered again.
-        """
+        """Existing columns with the same names are replaced."""
         make, rows_of = TABLES[kind]
         table = make([{"fault": 7, "ticket": "a", "messages": "old"}])
 
@@ -172,9 +164,7 @@ class TestTables:
 
     @EVERY_KIND
     def test_only_columns_of_parameters_are_read(self, kind):
-        """
-        A prompt whose parameters have no column is rendered once for each row.
-        """
+        """Columns that are not parameters are ignored, and each row is still rendered."""
         make, rows_of = TABLES[kind]
 
         rows = rows_of(Renderer(triage, values={"ticket": "same"})(make([{"n": 1}, {"n": 2}])))
@@ -183,9 +173,7 @@ class TestTables:
 
     @EVERY_KIND
     def test_columns_have_other_names_and_values_are_fixed(self, kind):
-        """
-        As with --map and --set.
-        """
+        """Columns can be mapped to parameters, and fixed values override columns."""
         make, rows_of = TABLES[kind]
         renderer = Renderer(triage, columns={"text": "ticket"}, values={"severity": "HIGH"})
 
@@ -194,18 +182,14 @@ class TestTables:
         assert said(rows) == [([message("a (high, 7)")], None)]
 
     def test_a_row_may_lack_a_column_and_a_table_may_not(self):
-        """
-        Of a list each row has columns of its own. Of other tables, what is missing is missing from all rows.
-        """
+        """In a list, a row can lack a column; in other tables, a missing column is an error."""
         assert Renderer(triage)([{"ticket": "a"}, {}])[1]["fault"] == "'ticket' is missing"
         for make, _ in (TABLES[kind] for kind in TABLES if kind != "list"):
             with pytest.raises(ColumnError, match="there is no column 'ticket', which prompt 'triage'"):
                 Renderer(triage)(make([{"text": "a"}]))
 
     def test_the_index_of_pandas_stays(self):
-        """
-        Also one that is not unique, or not in order.
-        """
+        """The index of a pandas frame is preserved, even if it is not unique or not sorted."""
         frame = pd.DataFrame({"ticket": ["a", "b", "c"]}, index=[7, 1, 7])
 
         rendered = Renderer(triage)(frame)
@@ -214,9 +198,7 @@ class TestTables:
         assert [one[0]["content"][0] for one in rendered["messages"]] == ["a", "b", "c"]
 
     def test_a_class_that_inherits_from_a_frame(self):
-        """
-        It is a frame of its kind.
-        """
+        """A subclass of a pandas frame keeps its type."""
 
         class Frame(pd.DataFrame):
             @property
@@ -226,9 +208,7 @@ class TestTables:
         assert type(Renderer(triage)(Frame({"ticket": ["a"]}))) is Frame
 
     def test_a_series_of_structs_in_an_expression_of_polars(self):
-        """
-        It becomes one of two members, in an eager frame and in a lazy one. A null is a row without values.
-        """
+        """In Polars expressions, eager or lazy, a series of structs becomes a series of the two columns."""
         kind = pl.Struct({"request": pl.String, "fault": pl.String})
         rendered = pl.struct("ticket", "votes").map_batches(Renderer(triage, to="gemini"), return_dtype=kind)
         frame = pl.DataFrame({"ticket": ["a", None], "votes": [1, 2]})
@@ -245,9 +225,7 @@ class TestTables:
         assert Renderer(triage)(nothing).to_list() == [{"messages": None, "fault": "'ticket' is missing"}]
 
     def test_what_has_arrows_stream_becomes_a_table_of_pyarrow(self):
-        """
-        By the interface that libraries share, whatever it is.
-        """
+        """An object with `__arrow_c_stream__` is rendered to a pyarrow table."""
 
         class Relation:
             def __arrow_c_stream__(self, requested_schema=None):
@@ -264,9 +242,7 @@ class TestTables:
         ids=lambda table: type(table).__name__,
     )
     def test_what_is_no_table(self, table):
-        """
-        Its type is named, and what a table is.
-        """
+        """Any other type raises a TypeError that names it and the supported types."""
         with pytest.raises(TypeError) as raised:
             Renderer(triage)(table)
 
@@ -276,20 +252,16 @@ class TestTables:
         )
 
     def test_what_is_no_row(self):
-        """
-        A list holds mappings.
-        """
+        """A list with anything but mappings raises a TypeError."""
         with pytest.raises(TypeError, match=r"^a row is a mapping of column to value, not a str$"):
             Renderer(triage)([{"ticket": "a"}, "b"])
 
 
 class TestBatches:
-    """As Spark has it."""
+    """Iterators of record batches, as used by Spark."""
 
     def test_columns_are_those_of_the_schema(self):
-        """
-        The key is passed on as text, whatever it is; other columns are not.
-        """
+        """Batches have the columns of the schema, with the key as text."""
         renderer = Renderer(triage, to="openai-chat", key="id")
         batches = [
             pa.RecordBatch.from_pylist(ROWS[:1]),
@@ -305,9 +277,7 @@ class TestBatches:
         assert rendered[1].to_pylist() == [{"id": None, "request": None, "fault": FAULTS[2]}]
 
     def test_messages(self):
-        """
-        They are structs, as Spark writes them.
-        """
+        """Messages are arrays of structs in Spark's schema."""
         renderer = Renderer(triage)
 
         (rendered,) = renderer.batches([pa.RecordBatch.from_pylist(ROWS[:1])])
@@ -316,15 +286,13 @@ class TestBatches:
         assert rendered.to_pylist() == [{"messages": [message("Slow (high, 3)")], "fault": None}]
 
     def test_a_key_that_is_not_there(self):
-        """
-        It is refused before anything is rendered.
-        """
+        """A missing key column raises an error."""
         with pytest.raises(ColumnError, match="there is no column 'number'"):
             list(Renderer(triage, key="number").batches([pa.RecordBatch.from_pylist(ROWS)]))
 
 
 def seen_by(annotation, table):
-    """The values of the column ``value`` as the author's function has them, and what is wrong with others."""
+    """Return the values of the column ``value`` that the author's function receives, and the errors."""
     seen: list[Any] = []
 
     def look(value=None):
@@ -340,7 +308,7 @@ def seen_by(annotation, table):
 BERLIN = ZoneInfo("Europe/Berlin")
 MOMENT = dt.datetime(2026, 1, 31, 12, 30, 15, 123456)  # noqa: DTZ001 (some tables have no zones)
 
-#: The type of a parameter, a value of it, and types of columns that hold it.
+#: By name: a parameter's type, a value of it, and column types that can hold it.
 TYPES = {
     "text": (str, "größer 👍", [pa.string(), pa.large_string(), pa.string_view(), "str", "string", "object"]),
     "dictionary": (str, "low", [pa.dictionary(pa.int8(), pa.string()), "category"]),
@@ -392,7 +360,7 @@ TYPES = {
 
 
 def columns(of):
-    """What a test takes: the type of a parameter, a value, and that of a column of pyarrow, or of pandas."""
+    """Return test parameters: a parameter's type, a value, and a column type of pyarrow or pandas."""
     return [
         pytest.param(annotation, value, kind, id=f"{name}: {kind}")
         for name, (annotation, value, kinds) in TYPES.items()
@@ -404,9 +372,7 @@ def columns(of):
 class TestTypes:
     @pytest.mark.parametrize(("annotation", "value", "kind"), columns(pa.DataType) + columns(str))
     def test_values_keep_their_types(self, annotation, value, kind):
-        """
-        What a column holds is what the author's function has, of the parameter's type; null is the default.
-        """
+        """The function receives a column's values with the parameter's type, and null as the default."""
         plain = vars(value) if isinstance(value, Point) else value
         if isinstance(kind, pa.DataType):
             table = pa.table({"value": pa.array([plain, None], kind)})
@@ -424,9 +390,7 @@ class TestTypes:
 
     @pytest.mark.parametrize(("annotation", "value", "kind"), columns(pa.DataType))
     def test_of_polars_too(self, annotation, value, kind):
-        """
-        Polars has the same types, but for a few.
-        """
+        """The same types work in Polars."""
         if pa.types.is_map(kind) or pa.types.is_decimal256(kind) or pa.types.is_date64(kind):
             pytest.skip("Polars has no such type")
         plain = vars(value) if isinstance(value, Point) else value
@@ -436,9 +400,7 @@ class TestTypes:
         assert (seen, type(seen[0]), faults) == ([value, None], type(value), [])
 
     def test_a_moment_for_a_date(self):
-        """
-        Some tables have no dates: midnight stands for one, and another time is told.
-        """
+        """A timestamp at midnight is accepted as a date, and any other time is an error."""
         column = pd.to_datetime(["2026-01-31 00:00", "2026-01-31 12:30", None], format="mixed")
 
         seen, faults = seen_by(dt.date, pd.DataFrame({"value": column}))
@@ -447,9 +409,7 @@ class TestTypes:
         assert faults == ["'value' is '2026-01-31T12:30:00', not a date, as in 2026-01-31"]
 
     def test_constraints_hold(self):
-        """
-        Also for values that have the parameter's own type.
-        """
+        """Constraints also apply to values that already have the parameter's type."""
 
         @prompt
         def zoned(at: Annotated[dt.datetime, msgspec.Meta(tz=True)]) -> str:
@@ -461,9 +421,7 @@ class TestTypes:
         assert said(rows) == [(None, fault)]
 
     def test_moments_without_a_zone(self):
-        """
-        They get the one that the author says, as text does.
-        """
+        """A timestamp without a time zone gets the author's, like text does."""
         moment = Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]
 
         seen, faults = seen_by(moment, pa.table({"value": [MOMENT]}))
@@ -471,17 +429,13 @@ class TestTypes:
         assert (seen, faults) == ([MOMENT.replace(tzinfo=BERLIN)], [])
 
     def test_bytes_are_no_text(self):
-        """
-        They are not turned into base64 behind the author's back.
-        """
+        """Bytes are rejected for a text parameter instead of being converted to base64."""
         seen, faults = seen_by(str, pa.table({"value": [b"text"]}))
 
         assert (seen, faults) == ([], ["'value' is a bytes, which is not an argument: send text, or JSON"])
 
     def test_what_is_finer_than_python_is_cut_off(self):
-        """
-        Nanoseconds are, with pandas and without.
-        """
+        """Nanoseconds are truncated."""
         column = pa.array([1_000_000_001], pa.timestamp("ns"))
 
         (seen,), faults = seen_by(dt.datetime, pa.table({"value": column}))
@@ -489,9 +443,7 @@ class TestTypes:
         assert (seen, type(seen), faults) == (dt.datetime(1970, 1, 1, 0, 0, 1), dt.datetime, [])  # noqa: DTZ001
 
     def test_nan(self):
-        """
-        To pandas it is a value that is missing; elsewhere it is a number, and none that JSON has.
-        """
+        """NaN is a missing value in pandas and an invalid number elsewhere."""
         values = [1.5, float("nan")]
 
         assert seen_by(float, pd.DataFrame({"value": values})) == ([1.5, None], [])
@@ -511,17 +463,13 @@ class TestTypes:
         ],
     )
     def test_what_does_not_fit(self, annotation, column, fault):
-        """
-        It is told as to a client.
-        """
+        """Invalid values yield the same errors as a client would receive."""
         assert seen_by(annotation, pa.table({"value": column})) == ([], [fault])
 
 
 class TestWhatIsSaid:
     def test_messages_are_text_alone(self, png):
-        """
-        The system part is the first; with media, the fault names what takes them.
-        """
+        """Messages put the system prompt first; for media, the error suggests a vendor format."""
 
         @prompt
         def mixed(ticket: str):
@@ -536,9 +484,7 @@ class TestWhatIsSaid:
         assert row["fault"] is None
 
     def test_what_a_vendor_does_not_take(self, png):
-        """
-        It is a fault of the row, unless text may stand in its place.
-        """
+        """Unsupported content is an error of the row, unless `lossy` replaces it by text."""
 
         @prompt
         def drawn(ticket: str):
@@ -550,9 +496,7 @@ class TestWhatIsSaid:
         assert "<image/png" in row["request"]
 
     def test_an_answer_that_a_vendor_does_not_take_is_raised_at_once(self):
-        """
-        It is wrong for every row, and says so for the first.
-        """
+        """An unsupported answer type raises on the first use, because it affects every row."""
 
         @prompt(answer=dict[str, int])
         def count(ticket: str) -> str:
@@ -570,35 +514,27 @@ class TestWhatIsSaid:
         ],
     )
     def test_of_no_form(self, to, hint):
-        """
-        It is said when the renderer is made.
-        """
+        """An unknown format raises a ValueError on construction."""
         with pytest.raises(ValueError, match="there is no form") as raised:
             Renderer(triage, to=to)
 
         assert str(raised.value) == f"there is no form {to!r}: {hint}"
 
     def test_columns_and_values_that_do_not_fit_the_prompt(self):
-        """
-        They are wrong for every row, and the first use says so.
-        """
+        """Invalid columns and fixed values raise on the first use, because they affect every row."""
         with pytest.raises(ColumnError, match=r"no argument 'tickte'; did you mean 'ticket'\?"):
             Renderer(triage, columns={"text": "tickte"})([])
         with pytest.raises(ArgumentsError, match="'votes' is 'many', not a whole number"):
             Renderer(triage, values={"votes": "many"})([])
 
     def test_half_of_a_character(self):
-        """
-        No JSON can say it: it is the fault of its row.
-        """
+        """A lone surrogate is an error of its row."""
         rows = Renderer(triage, "openai-chat")([{"ticket": "\ud83d"}, {"ticket": "b"}])
 
         assert [row["fault"] for row in rows] == ["the rendering has half of a character", None]
 
     def test_asynchronous_prompts(self):
-        """
-        They are awaited.
-        """
+        """Asynchronous prompts are rendered."""
 
         @prompt
         async def later(ticket: str) -> str:
@@ -607,9 +543,7 @@ class TestWhatIsSaid:
         assert said(Renderer(later)([{"ticket": "a"}])) == [([message("a")], None)]
 
     def test_values_from_the_environment(self, monkeypatch):
-        """
-        What a row does not have is read where the author says.
-        """
+        """An argument without a column is read from its environment variable."""
 
         @prompt
         def signed(ticket: str, team: Annotated[str, Arg(env="TEAM")]) -> str:
@@ -624,9 +558,7 @@ class TestWhatIsSaid:
 class TestPickles:
     @pytest.mark.parametrize("to", ["messages", "openai-chat"])
     def test_it_goes_to_other_processes(self, to):
-        """
-        Before its first use and after it.
-        """
+        """A renderer can be pickled before and after its first use."""
         renderer = Renderer(triage, to, model="m", values={"votes": 2}, key="id")
         before = pickle.loads(pickle.dumps(renderer))  # noqa: S301 (it is our own)
         expected = renderer([{"ticket": "a"}])
@@ -643,7 +575,7 @@ VALUES = {
     "severity": st.sampled_from(["low", "High", "hihg", ""]),
     "votes": st.integers(-(2**31), 2**31),
     "due": st.dates(),
-    "at": st.datetimes().map(lambda moment: moment.replace(fold=0)),  # no table has it
+    "at": st.datetimes().map(lambda moment: moment.replace(fold=0)),  # table formats cannot store `fold`
     "price": st.decimals(-10_000, 10_000, places=2),
     "urgent": st.booleans(),
     "tags": st.lists(TEXTS, max_size=3),
@@ -665,9 +597,7 @@ ROW = st.fixed_dictionaries({name: st.none() | values for name, values in VALUES
 
 @given(st.lists(ROW, max_size=5))
 def test_the_same_rows_give_the_same_columns_through_each_kind_of_table(rows):
-    """
-    Whatever they hold, and whatever is null.
-    """
+    """Equal rows yield equal columns in every kind of table, including nulls."""
     expected = said(Renderer(every)(rows))
     table = pa.Table.from_pylist(rows, ARROW)
     batches = table.to_batches() or [pa.RecordBatch.from_pylist([], ARROW)]
@@ -684,9 +614,7 @@ def test_the_same_rows_give_the_same_columns_through_each_kind_of_table(rows):
 @pytest.mark.parametrize("written", [triage, judge])
 @given(ticket=TEXTS.filter(str.strip))
 def test_requests_are_those_of_the_exports(vendor, written, ticket):
-    """
-    With the system part and the answer; of Gemini, as REST has them, and not the SDK.
-    """
+    """Request bodies equal those of the exports; Gemini's have the REST layout instead of the SDK's."""
     fields = {"model": "m", "max_tokens": 9} if vendor == "anthropic" else {"model": "m"}
     (row,) = Renderer(written, vendor, model="m", fields=fields if vendor != "gemini" else {})(
         [{"ticket": ticket}]

@@ -1,4 +1,4 @@
-"""A batch that is killed at any moment, and goes on."""
+"""Resuming a batch that was killed at any moment."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def command(*words, table="t.csv"):
 
 
 def rows_done(folder):
-    """How many rows the checkpoint of a batch has."""
+    """Return the number of rows in the checkpoint of a batch."""
     with suppress(FileNotFoundError):
         return json.loads((folder / ".promptkit-batch.json").read_bytes())["rows"]
     return 0
@@ -33,7 +33,7 @@ def rows_done(folder):
 OPTIONS = ("--for", "openai-chat", "--model", "m", "--key", "id")
 
 
-#: Where it is told to, a batch stands still near its end, however long it takes to see how far it is.
+#: The end of the recipe's prompt: with STANDS_STILL set, it pauses at three quarters of the rows.
 STANDS_STILL = f"""
     while "STANDS_STILL" in os.environ and ticket == "ticket {ROWS * 3 // 4}":
         time.sleep(1)
@@ -42,7 +42,7 @@ STANDS_STILL = f"""
 
 @pytest.fixture
 def table(folder):
-    """Rows, some of which are bad, and some twice."""
+    """A table with some invalid rows and some duplicate keys."""
     recipe = folder / "recipes" / "tickets.py"
     source = recipe.read_text(encoding="utf-8")
     source = source.replace('\n    return f"Ticket: {ticket}', STANDS_STILL)
@@ -54,7 +54,7 @@ def table(folder):
 
 @contextmanager
 def under_way(table, *words):
-    """A batch with some rows done, and more to do; it is killed behind the block at the latest."""
+    """Run a batch that has finished some rows and not all; kill it after the block at the latest."""
     process = subprocess.Popen(
         command(*OPTIONS, *words, "-o", "out"),
         stdout=subprocess.PIPE,
@@ -77,9 +77,7 @@ def files_in(folder):
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_killed_at_random_moments(table, workers):
-    """
-    However often it is killed, the result is what one run gives, byte for byte.
-    """
+    """A batch killed any number of times ends with the same bytes as one uninterrupted run."""
     words = [*OPTIONS, "--workers", workers]
     whole = subprocess.run(command(*words, "-o", "whole"), check=False, capture_output=True)
     assert whole.returncode == 1, whole.stderr
@@ -102,19 +100,15 @@ def test_killed_at_random_moments(table, workers):
 
 
 def test_its_workers_end_with_it(table):
-    """
-    No process is left behind when the one that began them is killed.
-    """
+    """Workers exit when their parent process is killed."""
     with under_way(table, "--workers", "2") as process:
         process.kill()
 
-        assert process.communicate()[0] == b""  # nobody holds the pipe any more
+        assert process.communicate()[0] == b""  # no process holds the pipe any more
 
 
 def test_a_worker_that_is_killed(table):
-    """
-    The batch ends, says so in one line, and goes on to the same result.
-    """
+    """When a worker is killed, the batch ends with a one-line error and can be resumed."""
     words = [*OPTIONS, "--workers", "2"]
     subprocess.run(command(*OPTIONS, "-o", "whole"), check=False, capture_output=True)
     recipe = table / "recipes" / "tickets.py"
@@ -132,9 +126,7 @@ def test_a_worker_that_is_killed(table):
 
 
 def test_another_command_does_not_go_on(table):
-    """
-    With other options, other rows or another prompt, the rest would not fit what is there.
-    """
+    """A batch is not resumed without --resume or with other options."""
     with under_way(table):
         pass
 
@@ -155,9 +147,7 @@ def test_another_command_does_not_go_on(table):
 
 @pytest.mark.parametrize("change", ["a module beside the recipe", "the rows", "fewer rows"])
 def test_something_else_does_not_go_on(table, change):
-    """
-    The last rows that were done are rendered again: if they say something else, nothing is mixed.
-    """
+    """A batch is not resumed if its rows or the prompt's text changed: the last rows are rendered again."""
     recipe = table / "recipes" / "tickets.py"
     source = recipe.read_text(encoding="utf-8").replace("Ticket: {", "{WORD}: {")
     recipe.write_text(f"from ._word import WORD\n{source}", encoding="utf-8")
@@ -180,9 +170,7 @@ def test_something_else_does_not_go_on(table, change):
 
 
 def test_what_was_lost_is_noticed(table):
-    """
-    A file of requests that is gone, or shorter than it was, is not filled up.
-    """
+    """A batch is not resumed if a request file is missing."""
     with under_way(table):
         pass
     (table / "out" / "requests-00001.jsonl").unlink()
@@ -196,9 +184,7 @@ def test_what_was_lost_is_noticed(table):
 
 
 def test_two_at_once(table):
-    """
-    A folder is written by one run at a time.
-    """
+    """Only one run writes to a folder at a time."""
     with under_way(table):
         second = subprocess.run(
             command(*OPTIONS, "--resume", "-o", "out"), capture_output=True, text=True, check=False
@@ -209,9 +195,7 @@ def test_two_at_once(table):
 
 
 def test_a_full_disk(table):
-    """
-    What was written stays; with room, the batch goes on to the same result.
-    """
+    """After a full disk, the batch can be resumed with the same result."""
     subprocess.run(command(*OPTIONS, "-o", "whole"), check=False, capture_output=True)
 
     def have_little_room():
@@ -234,9 +218,7 @@ def test_a_full_disk(table):
 
 
 def test_rows_from_a_pipe(table):
-    """
-    Standard input is a table, too, of which nobody knows the size.
-    """
+    """Standard input is accepted as a table, although its size is unknown."""
     piped = subprocess.run(
         [sys.executable, "-m", "promptkit", "batch", "triage", "-", *OPTIONS, "-o", "piped"],
         input=(table / "t.csv").read_bytes(),
@@ -247,4 +229,4 @@ def test_rows_from_a_pipe(table):
 
     assert piped.returncode == 1, piped.stderr
     assert files_in(table / "piped") == files_in(table / "file")
-    assert len(requests_in(table / "piped")) == ROWS - 50 - ROWS // 1000 + 1  # a bad row's key is free again
+    assert len(requests_in(table / "piped")) == ROWS - 50 - ROWS // 1000 + 1  # a rejected row frees its key

@@ -1,4 +1,4 @@
-"""Tables in files: typed columns, kinds that are told by their beginning, and what memory a table takes."""
+"""Table files: typed columns, detection of the format, and chunk sizes."""
 
 import itertools
 import subprocess
@@ -46,7 +46,7 @@ def write(path):
 
 @pytest.fixture(params=["pyarrow", "polars"])
 def reader(request, monkeypatch):
-    """Which of the two libraries is there."""
+    """The library that is available: pyarrow or polars."""
     other = {"pyarrow": "polars", "polars": "pyarrow"}[request.param]
     if request.param == "polars":
         monkeypatch.setitem(sys.modules, f"{other}.dataset", None)
@@ -55,9 +55,7 @@ def reader(request, monkeypatch):
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather"])
 def test_typed_columns_keep_their_types(batch, folder, reader, name):
-    """
-    Dates, decimals, lists and structs are what the file has, and no text that is read again.
-    """
+    """Dates, decimals, lists and structs keep the types that they have in the file."""
     write(folder / name)
 
     ran = batch("typed", name)
@@ -72,9 +70,7 @@ def test_typed_columns_keep_their_types(batch, folder, reader, name):
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
 def test_a_file_that_is_none(batch, folder, reader, name):
-    """
-    The file is named.
-    """
+    """A file that is not a table is reported by name."""
     (folder / name).write_bytes(b"no table")
 
     ran = batch("typed", name)
@@ -84,9 +80,7 @@ def test_a_file_that_is_none(batch, folder, reader, name):
 
 
 def test_without_a_library_the_extra_is_named(batch, folder, monkeypatch):
-    """
-    The command installs what reads such files.
-    """
+    """Without a Parquet library, the error contains the command that installs it."""
     write(folder / "t.parquet")
     for module in ("pyarrow.dataset", "polars"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -100,9 +94,7 @@ def test_without_a_library_the_extra_is_named(batch, folder, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system has a file that cannot be read")
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t"])
 def test_a_file_that_cannot_be_read_to_its_end(batch, folder, name):
-    """
-    It is the table that is named, not what is written.
-    """
+    """A read error is reported with the table's name."""
     (folder / name).symlink_to("/proc/self/mem")
 
     ran = batch("triage", name)
@@ -122,9 +114,7 @@ def test_a_file_that_cannot_be_read_to_its_end(batch, folder, name):
     ],
 )
 def test_kinds_of_text(tmp_path, name, data, columns):
-    """
-    The suffix says what it is, or else the first character; a byte order mark is none.
-    """
+    """Without a known suffix, the first character determines the format; a byte order mark is ignored."""
     (tmp_path / name).write_bytes(data)
 
     with open_table(str(tmp_path / name)) as table:
@@ -137,9 +127,9 @@ def test_kinds_of_text(tmp_path, name, data, columns):
 @pytest.mark.parametrize(("suffix", "row"), [("csv", "x\n"), ("jsonl", '{"a": 1}\n')])
 def test_chunks_grow_with_what_was_read(tmp_path, suffix, row):
     """
-    A chunk is no more than a 32nd of the rows before it, so that no process waits for another at the end.
+    A chunk has at most a 32nd of the rows before it, so that workers finish at about the same time.
 
-    The first has few, and none of the others more than 400.
+    The first chunk is small, and no later one has more than 400 rows.
     """
     header = "a\n" if suffix == "csv" else ""
     (tmp_path / f"t.{suffix}").write_text(header + row * 50_000, encoding="utf-8")
@@ -163,10 +153,7 @@ def test_chunks_grow_with_what_was_read(tmp_path, suffix, row):
     st.booleans(),
 )
 def test_lines_are_rows_wherever_they_are_cut(lines, end, block, is_ended):
-    """
-    Each line that is not blank is a row of its own, with its number, however much is read at a time; one that
-    is too long is none, and nothing of it is read as another.
-    """
+    """Each line that is not blank is one numbered row, whatever the block size, unless it is too long."""
     text = end.join(lines) + (end if is_ended else "")
     limits = {"_FIRST_BYTES": block, "_BLOCK_BYTES": block, "_MAX_LINE": 52}
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
@@ -187,7 +174,7 @@ def test_lines_are_rows_wherever_they_are_cut(lines, end, block, is_ended):
 
 
 def _refusal(table, raw):
-    """Why a row cannot be read; nothing if it can."""
+    """Return why a row cannot be read, or an empty string."""
     try:
         table.read(raw)
     except RowError as error:
@@ -196,9 +183,7 @@ def _refusal(table, raw):
 
 
 def test_a_server_imports_nothing_of_it():
-    """
-    Neither batches nor the vendors' forms are loaded where prompts are served.
-    """
+    """Serving prompts imports neither batches nor exports."""
     script = (
         "import sys, promptkit, promptkit.server, promptkit.transports.stdio, promptkit.cli.serve\n"
         "print([name for name in sys.modules if name.startswith(('promptkit.batch', 'promptkit.exports'))])"

@@ -1,4 +1,4 @@
-"""The lines of batch files beside the types that the vendors publish."""
+"""Batch lines validated against the types that the vendors publish."""
 
 import json
 from functools import cache
@@ -29,7 +29,7 @@ def _line_of_anthropic():
 
 
 def validate_line(vendor, line):
-    """Raise `pydantic.ValidationError` if a vendor's types do not take a line."""
+    """Raise `pydantic.ValidationError` if the vendor's types reject a line."""
     if vendor == "gemini":
         from google.genai.types import Content, GenerationConfig
 
@@ -55,9 +55,7 @@ def validate_line(vendor, line):
 @pytest.mark.parametrize("answer", [None, Review], ids=["text", "answer"])
 @pytest.mark.parametrize("has_system", [False, True], ids=["turns", "system"])
 def test_every_line_is_of_the_vendors_own_type(vendor, has_system, answer, png, wav):
-    """
-    For every kind of content, with and without a system part, an answer, and a cache point.
-    """
+    """Lines match the vendor's types for all content, with and without the optional parts."""
     form = LINE_FORMATS[vendor]
     for kind in content(png, wav).values():
         for turns in (user("Look:", kind), user("Look:", cache_point(), kind)):
@@ -70,9 +68,7 @@ def test_every_line_is_of_the_vendors_own_type(vendor, has_system, answer, png, 
 
 @pytest.mark.parametrize("vendor", REQUESTS)
 def test_a_line_holds_the_request(vendor):
-    """
-    What the SDK's call is given, and what a line says, are the same messages.
-    """
+    """A batch line contains the same messages as the SDK's call."""
     workflow = system("Be brief.") + user("Why?")
     member = {"openai-responses": "input", "gemini": "contents"}.get(vendor, "messages")
     fields = {"max_tokens": 10} if vendor == "anthropic" else {}
@@ -86,9 +82,7 @@ def test_a_line_holds_the_request(vendor):
 
 
 def test_the_limits_of_files():
-    """
-    As the vendors publish them.
-    """
+    """The limits of batch files equal the documented ones."""
     limits = {vendor: (form.most_lines, form.most_bytes) for vendor, form in LINE_FORMATS.items()}
 
     assert limits == {

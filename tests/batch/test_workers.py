@@ -1,4 +1,4 @@
-"""The processes of ``--workers``: start, end, and memory."""
+"""The processes of ``--workers``: start, end and memory."""
 
 import signal
 import subprocess
@@ -35,9 +35,7 @@ THREAD = "Thread(target=time.sleep, args=(60,), daemon=True).start()"
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they are never forked")
 @pytest.mark.parametrize(("more", "imports"), [("", 1), (THREAD, 3)])
 def test_workers_are_forked_unless_a_recipe_has_threads(folder, more, imports):
-    """
-    Forked workers share the imported recipe. Next to threads, which can hold locks, each worker imports it.
-    """
+    """Workers are forked unless a recipe has started threads, which can hold locks."""
     (folder / "triage.py").write_text(RECIPE.format(more=more), encoding="utf-8")
     (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(2000)), encoding="utf-8")
     words = ("batch", "triage", "t.csv", "--target", "triage.py", "--for", "openai-chat", "--model", "m")
@@ -58,9 +56,7 @@ def test_workers_are_forked_unless_a_recipe_has_threads(folder, more, imports):
     [("SIGKILL", ""), ("SIGINT", "promptkit: interrupted: continue with --resume\n")],
 )
 def test_workers_end_with_the_command_while_a_prompt_hangs(folder, number, printed):
-    """
-    A command that is killed or interrupted leaves no process, even if a prompt never returns.
-    """
+    """Workers exit when the command is killed or interrupted, even if a prompt hangs."""
     hangs = '    Path("hangs").touch()\n    while True:\n        pass\n    return ticket\n'
     source = RECIPE.format(more="").replace("    return ticket\n", hangs)
     (folder / "triage.py").write_text(source, encoding="utf-8")
@@ -73,7 +69,7 @@ def test_workers_end_with_the_command_while_a_prompt_hangs(folder, number, print
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.Signals[number])
-        _, errors = process.communicate(timeout=20)  # a worker that is left would keep the pipe open
+        _, errors = process.communicate(timeout=20)  # a remaining worker would keep the pipe open
 
     assert errors == printed
     assert process.returncode == (-signal.SIGKILL if number == "SIGKILL" else 130)
@@ -84,9 +80,7 @@ def _same(chunk):
 
 
 def test_the_table_is_read_a_few_chunks_ahead():
-    """
-    Memory does not grow with the table: the results of six chunks wait at most.
-    """
+    """At most six chunks are read ahead, so that memory does not grow with the table."""
     read = 0
 
     def chunks():
