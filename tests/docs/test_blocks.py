@@ -1,4 +1,4 @@
-"""Every block of the README and of the pages in docs/ works as it stands, one after the other."""
+"""Every code block of the README and of docs/ works, in the order of its page."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-#: What installs this checkout, as .ci/run and `test_first_steps.py` do. The last takes an hour.
+#: Blocks that install this checkout; .ci/run and `test_first_steps.py` run them. The last one takes an hour.
 ENVIRONMENT = "python3 -m venv .venv\n. .venv/bin/activate\n"
 INSTALLING = {
     f"{ENVIRONMENT}pip install . && promptkit serve recipes\n",
@@ -36,16 +36,16 @@ INSTALLING = {
     f"{COMMAND}\n",
 }
 
-#: What may stand in a fence. A reader copies the first three to files, and the fourth to a shell.
+#: Languages that a fence can have. Titled fences are saved as files, and sh blocks run in a shell.
 LANGUAGES = {"python", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", "yaml", ""}
 
-#: Variables that move the folders of clients, and of what promptkit keeps, and those that name the workspace.
+#: Variables that change the folders of clients and of promptkit, or that name the workspace.
 MOVING = (
     *("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"),
     *("PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"),
 )
 
-#: A reader has these plugins of pytest, and none that our own tests need: each takes a while to start.
+#: The pytest plugins that a reader has. The plugins for our own tests are slow to start.
 PLUGINS = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PYTEST_PLUGINS": "promptkit.testing.pytest_plugin,syrupy",
@@ -53,7 +53,7 @@ PLUGINS = {
 
 
 def blocks(page):
-    """The fences of a page: what they hold, their language, and the file that they are meant for."""
+    """Yield the fences of a page: content, language, file name and line."""
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
         if token.type == "fence":
             language, _, title = token.info.partition(" ")
@@ -61,7 +61,7 @@ def blocks(page):
 
 
 class Reader:
-    """A reader who copies the blocks of a page into files and one shell, in a folder and home of its own."""
+    """A reader who copies the blocks of a page into files and one shell, with a separate folder and home."""
 
     def __init__(self, folder, home, path):
         self.folder = folder
@@ -74,7 +74,7 @@ class Reader:
         self.asked_for_json = False
 
     def follow(self, content, language, title):
-        """Do with one block what a reader does."""
+        """Save, run or check one block, as a reader would."""
         output, self.output = self.output, None
         if title:
             self.save(content, language, title)
@@ -101,7 +101,7 @@ class Reader:
         file.write_text(content, encoding="utf-8")
 
     def run(self, command):
-        """Run a block in a shell, return what it prints, and stay in the folder where it ends."""
+        """Run a block in a shell, return its output, and continue in the folder where it ends."""
         where = self.home / "where"
         ran = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", f"{command}\npwd > {shlex.quote(str(where))}"],  # noqa: S607 (as a reader would)
@@ -118,7 +118,7 @@ class Reader:
         return ran.stdout
 
     def execute(self, code):
-        """Run a block of Python and the tests in it, and return what it prints."""
+        """Run a block of Python and the tests in it, and return its output."""
         before = set(self.namespace)
         with contextlib.redirect_stdout(StringIO()) as printed:
             exec(compile(code, "page", "exec"), self.namespace)  # noqa: S102 (our own pages)
@@ -130,7 +130,7 @@ class Reader:
 
 @pytest.fixture
 def reader(tmp_path, monkeypatch):
-    """A reader with promptkit at hand."""
+    """A reader with promptkit on the PATH."""
     folder, home = tmp_path / "folder", tmp_path / "home"
     folder.mkdir()
     home.mkdir()
@@ -142,14 +142,12 @@ def reader(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_block_works(page, reader):
-    """
-    Copied to files and to a shell in the order of the page, every block does what the page says.
-    """
+    """Every block works when it is copied to files and to a shell in the order of the page."""
     follow(page, reader)
 
 
 def follow(page, reader):
-    """Have a reader do with each block of a page what it says."""
+    """Let a reader follow each block of a page."""
     for content, language, title, number in blocks(page):
         assert language in LANGUAGES, f"{page.name}:{number}"
         try:
@@ -160,10 +158,7 @@ def follow(page, reader):
 
 
 def test_the_readme_works_and_so_does_what_a_client_is_told_to_start(reader):
-    """
-    Every block of it does what it says. The command that a client has by them serves the prompts that it has
-    shown until then, and later.
-    """
+    """Every block of the README works, and the installed client command serves the prompts that it shows."""
     follow(README, reader)
     servers = json.loads((reader.home / ".claude.json").read_text())["mcpServers"]
     command = [servers["my-prompts"]["command"], *servers["my-prompts"]["args"]]
@@ -176,9 +171,7 @@ def test_the_readme_works_and_so_does_what_a_client_is_told_to_start(reader):
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.stem)
 def test_a_new_project_is_that_of_the_page(page, reader):
-    """
-    The prompt and the test are those that `promptkit new` writes, in the README and in the tutorial.
-    """
+    """The README and the tutorial show the files that `promptkit new` writes."""
     reader.run("promptkit new")
     shown = {title: content for content, _, title, _ in blocks(page) if title}
 
@@ -187,9 +180,7 @@ def test_a_new_project_is_that_of_the_page(page, reader):
 
 
 def test_the_limits_are_those_of_serve():
-    """
-    The table on serving has each option, what it limits, and its default.
-    """
+    """The table in serving.md lists each limit's option, help text and default."""
     page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| `--(\S+)` \| (.+) \| (\S+) \|$", page, re.MULTILINE)
     defaults = asdict(Limits())

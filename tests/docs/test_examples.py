@@ -1,7 +1,8 @@
 """
-The units of systemd in docs/examples work, as far as it can be seen without systemd.
+The systemd units in docs/examples, checked without a running systemd.
 
-In `tests/end_to_end/http`, `test_one_machine.py` runs it behind nginx, and `test_replicas.py` the rest.
+In `tests/end_to_end/http`, `test_one_machine.py` runs the service behind nginx, and `test_replicas.py` runs
+the other examples.
 """
 
 import http.client
@@ -22,7 +23,7 @@ SERVICE, SOCKET, DROP_IN = (
     EXAMPLES / name for name in ("promptkit.service", "promptkit.socket", "promptkit-socket.conf")
 )
 
-#: How long anything is waited for, in seconds. It is a bound, no figure.
+#: Timeout of every wait, in seconds: an upper bound, not a measurement.
 PATIENCE = 20.0
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="systemd runs on Linux")
@@ -31,7 +32,7 @@ systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="sy
 
 @pytest.fixture
 def units(tmp_path):
-    """A function that puts examples where systemd looks for units, and returns the root of that."""
+    """A function that installs example units below a root folder and returns the root."""
 
     def put(*names):
         for name in names:
@@ -45,7 +46,7 @@ def units(tmp_path):
 
 
 def systemd_says(*words, root):
-    """What a program of systemd prints, and its exit code."""
+    """Run a systemd program and return its output and exit code."""
     folder = root / "etc" / "systemd" / "system"
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout + done.stderr, done.returncode
@@ -61,9 +62,7 @@ def systemd_says(*words, root):
     ids=["service", "socket"],
 )
 def test_systemd_minds_nothing(units, names):
-    """
-    `systemd-analyze verify` finds nothing to complain about in the unit, alone and with the socket.
-    """
+    """`systemd-analyze verify` reports nothing for the service, alone or with its socket."""
     root = units(*names)
     command = ("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *names[:2])
 
@@ -75,9 +74,7 @@ def test_systemd_minds_nothing(units, names):
     ("name", "target"), [("promptkit.service", "multi-user"), ("promptkit.socket", "sockets")]
 )
 def test_it_is_enabled(units, name, target):
-    """
-    `systemctl enable` has it started with the machine.
-    """
+    """`systemctl enable` makes the unit start at boot."""
     root = units(name)
     said, code = systemd_says("systemctl", f"--root={root}", "enable", name, root=root)
 
@@ -88,9 +85,7 @@ def test_it_is_enabled(units, name, target):
 
 @systemd
 def test_little_is_exposed(units):
-    """
-    `systemd-analyze security` calls the exposure of the service low: below 2.5 of 10.
-    """
+    """`systemd-analyze security` rates the service's exposure below 2.5 of 10."""
     root = units("promptkit.service")
     command = ("systemd-analyze", "security", "--offline=true", "--threshold=25", "promptkit.service")
 
@@ -100,9 +95,7 @@ def test_little_is_exposed(units):
 
 
 def test_a_socket_of_systemd_changes_nothing_else():
-    """
-    The service that takes its socket from systemd is the other one in all but that; the socket is the same.
-    """
+    """The drop-in for socket activation changes only the socket options, and the socket unit matches them."""
     command = command_of(service_of(SERVICE))
     asked = dict(pairwise(command))
     own = ["--uds", asked["--uds"], "--uds-group", asked["--uds-group"], "--uds-mode", asked["--uds-mode"]]
@@ -125,10 +118,7 @@ def test_a_socket_of_systemd_changes_nothing_else():
 
 
 def test_the_service_serves_at_the_socket(tmp_path):
-    """
-    The command of the service, started as systemd starts it, serves at the socket, with the secrets and the
-    audit of the unit. Whoever connects before it runs, waits; and it ends with 0.
-    """
+    """The service's command serves early connections on the systemd socket, and SIGTERM ends it with 0."""
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "greet.py").write_text(
         'from promptkit import prompt\n@prompt\ndef greet() -> str:\n    """Greet."""\n    return "hello"\n'
@@ -151,7 +141,7 @@ def test_the_service_serves_at_the_socket(tmp_path):
         early.settimeout(PATIENCE)
         early.connect(str(tmp_path / "socket"))
         early.sendall(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        # Python's own, as only the process itself can say that the socket is meant for it.
+        # Only the process itself can set LISTEN_PID to its own id, so it starts through a Python launcher.
         launcher = (
             "import os, sys; os.dup2(int(sys.argv[1]), 3); "
             "os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); "

@@ -40,14 +40,12 @@ def blocks(language):
 
 @pytest.fixture
 def review(recipes):
-    """The README's first prompt, in a catalog of its own."""
+    """A catalog with the README's first prompt."""
     return compile(load(recipes(review=blocks("python")[0])))
 
 
 def test_the_listing_is_what_a_client_receives(review):
-    """
-    The first JSON block is the reply to ``prompts/list``, but for the schema that the text names.
-    """
+    """The first JSON block is the ``prompts/list`` reply, except for the schema that the text names."""
     listing = json.loads(pages_of("prompts/list", review, lowering_for(LATEST_HANDSHAKE)).page())
     (meta,) = [prompt.pop("_meta") for prompt in listing["prompts"]]
 
@@ -57,18 +55,14 @@ def test_the_listing_is_what_a_client_receives(review):
 
 
 def test_the_text_is_what_a_client_receives(review):
-    """
-    The text that is shown is what the arguments above it give.
-    """
+    """The rendering shown in the README is the one that its arguments yield."""
     (message,) = review.render("review", {"code": "x = 1", "language": "Python"})
 
     assert str(message) == blocks("text")[0].rstrip("\n")
 
 
 def test_the_refusal_is_what_a_person_reads(review):
-    """
-    The sentence that is quoted is the one that is sent.
-    """
+    """The error message quoted in the README is the one that callers receive."""
     with pytest.raises(ArgumentsError) as refused:
         review.render("review", {"language": "cobol"})
 
@@ -86,7 +80,7 @@ class Point:
     y: int
 
 
-#: What the table of arguments names.
+#: Names that the table of arguments uses.
 NAMES = {
     "Decimal": Decimal,
     "Literal": Literal,
@@ -107,15 +101,13 @@ ARGUMENTS = [row for row in ROWS if row[0].startswith("`") and len(row) == 3]
 
 
 def quoted(cell):
-    """What stands between backticks in a cell."""
+    """Return the code spans of a table cell."""
     return re.findall("`([^`]+)`", cell)
 
 
 @pytest.mark.parametrize(("kind", "sent", "got"), ARGUMENTS, ids=[row[0] for row in ARGUMENTS])
 def test_arguments_are_read_as_the_table_says(kind, sent, got, monkeypatch):
-    """
-    Every text of the table of arguments becomes the value next to it, and so does nothing.
-    """
+    """Each example in the table of arguments is converted to the value next to it."""
     monkeypatch.setenv("DEPTH", "3")
     names = [eval(name, NAMES) for name in quoted(kind.partition(" (")[0])]  # noqa: S307 (our own README)
     names += [None] if "`None`" in kind else []
@@ -133,16 +125,12 @@ def test_arguments_are_read_as_the_table_says(kind, sent, got, monkeypatch):
 
 
 def test_the_table_of_arguments_is_there():
-    """
-    The rows above are found.
-    """
+    """The table of arguments has more than 20 rows, so that the test above checks something."""
     assert len(ARGUMENTS) > 20
 
 
 def test_the_commands_are_what_ci_runs():
-    """
-    What installs promptkit by the README is run to the letter, one line after the other.
-    """
+    """CI runs the README's install and test commands verbatim."""
     install, *_, test = blocks("sh")
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
@@ -153,9 +141,7 @@ def test_the_commands_are_what_ci_runs():
 
 
 def test_the_figures_are_those_of_the_last_run():
-    """
-    What the README and the page on performance say of speed is what the stored results say.
-    """
+    """The figures in the README and on the performance page equal the stored results."""
     content = json.loads((ROOT / "docs" / "figures" / "results.json").read_text(encoding="utf-8"))
 
     assert report.figures_of(README) == report.summary(content)
@@ -163,9 +149,7 @@ def test_the_figures_are_those_of_the_last_run():
 
 
 def test_a_file_that_cannot_be_imported_shows_its_first_fault(recipes):
-    """
-    What is said of one pass is true of what is imported: every fault there, and one of what is not.
-    """
+    """All errors of importable files are reported, and the import error of others, as the README claims."""
     faulty = "from promptkit import prompt\n{}@prompt\ndef {}(x, *y):\n    return 'x'\n"
     imported = faulty.format("", "imported")
     folder = recipes(imported=imported, broken=faulty.format("import nowhere\n", "broken"))
@@ -177,9 +161,7 @@ def test_a_file_that_cannot_be_imported_shows_its_first_fault(recipes):
 
 
 def test_the_extras_are_those_of_the_project():
-    """
-    The first page says what each extra is for, but for those of people who work on promptkit itself.
-    """
+    """The index page lists the extras for users, and omits those for developers."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").partition("## Extras")[2]
     extras = sorted({*project["optional-dependencies"]} - {"bench", "dev", "docs"})
@@ -189,33 +171,25 @@ def test_the_extras_are_those_of_the_project():
 
 
 def test_the_readme_is_short():
-    """
-    It is read in a few minutes; everything else has a page.
-    """
+    """The README has at most 200 lines."""
     assert len(README.splitlines()) <= 200
 
 
 def test_every_picture_is_there():
-    """
-    An image that the README shows lies where it says.
-    """
+    """Every image in the README exists."""
     shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README)
 
     assert [path for path in shown if not (ROOT / path).is_file()] == []
 
 
 def test_every_configuration_is_json():
-    """
-    What is to be pasted into a client's configuration can be read by it.
-    """
+    """Every JSON block in the README is valid JSON."""
     for block in blocks("json"):
         assert json.loads(block)
 
 
 def test_dependencies_have_a_range():
-    """
-    Every dependency has a lower and an upper bound, but for what is measured: that is pinned.
-    """
+    """Dependencies have a lower and an upper bound, and benchmarked packages are pinned."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = dict(project["optional-dependencies"])
     measured = [name for name in extras.pop("bench") if name not in extras["http"]]
@@ -226,9 +200,7 @@ def test_dependencies_have_a_range():
 
 
 def test_the_key_file_is_one_that_is_taken(tmp_path):
-    """
-    The command for a key is the one that errors name, and the file that it makes may be given to a server.
-    """
+    """The documented command for a key file is the one that errors suggest, and its file is valid."""
     page = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^```sh\n(.*state\.keys\))$", page, re.MULTILINE)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -1,8 +1,8 @@
 """
-The README and the tutorial work to the letter for somebody who has nothing but Python and a checkout.
+The README and the tutorial work verbatim with only Python and a checkout.
 
-`test_blocks.py` runs the same blocks where promptkit is installed. Here, all that is needed comes from PyPI.
-Where it cannot be had, the tests are skipped.
+`test_blocks.py` runs the same blocks with promptkit installed. Here, all dependencies come from PyPI; without
+access to it, the tests are skipped.
 """
 
 import json
@@ -19,13 +19,13 @@ from markdown_it import MarkdownIt
 from tests.clients.python_packages import INSTALLING
 from tests.docs.test_blocks import MOVING, README, ROOT
 
-#: What is no part of a checkout.
+#: Files that a checkout does not contain.
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "site")
 
 #: The block that takes an hour.
 DEVELOPMENT = "pip install -e '.[dev]' && pytest\n"
 
-#: What pip says where it reaches no index.
+#: Errors of pip when it reaches no index.
 UNREACHABLE = ("Could not find a version", "Could not fetch", "Connection")
 
 pytestmark = [
@@ -37,7 +37,7 @@ pytestmark = [
 
 
 def typed_by_a_reader(page):
-    """What a reader of a page saves and types, as lines for one shell."""
+    """Yield what a reader of a page saves and types, as lines for one shell."""
     yield "set -euo pipefail"
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
         language, _, title = token.info.partition(" ")
@@ -53,9 +53,7 @@ def typed_by_a_reader(page):
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.stem)
 def test_the_page_works_for_somebody_who_has_only_python(page, tmp_path):
-    """
-    All that is to be saved and typed, in one shell that begins in a checkout. Then the client has the server.
-    """
+    """In one shell, starting in a checkout, following the page installs the server in a client."""
     checkout, home = tmp_path / "checkout", tmp_path / "home"
     shutil.copytree(ROOT, checkout, ignore=LEFT_OUT)
     home.mkdir()

@@ -1,4 +1,4 @@
-"""What a reader looks for is found: by the search of the site, in its navigation, and on its first page."""
+"""The site's search, navigation and index page lead to every topic."""
 
 import json
 import re
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SITE = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
 
-#: What people type into the search, and the heading that they are to find.
+#: Search queries, and the heading that each must find.
 SOUGHT = {
     "hidden": "Hidden prompts",
     "deprecated": "Deprecated prompts",
@@ -34,17 +34,17 @@ SOUGHT = {
     "continuous integration": "In continuous integration",
 }
 
-#: Where the search of the site cuts words.
+#: Where the site's search splits words.
 SEPARATOR = re.compile(r"[\s\-_,:!=\[\]()\\\"`/]+|\.(?!\d)")
 
 
 def words_of(text):
-    """The words of a text, as the search has them."""
+    """Return the words of a text, split as by the site's search."""
     return {word for word in SEPARATOR.split(text.lower()) if word}
 
 
 def sections(page):
-    """The headings of a page, each with the words of its section."""
+    """Return the headings of a page, each with the words of its section."""
     found, tokens = {}, MarkdownIt().parse(page.read_text(encoding="utf-8"))
     for before, token in zip([None, *tokens], tokens, strict=False):
         if before is not None and before.type == "heading_open":
@@ -56,15 +56,13 @@ def sections(page):
 
 
 def by_search(sought, index):
-    """The headings that have all the words that are sought."""
+    """Return the headings that contain all words of a query."""
     return [title for title in index if words_of(sought) <= words_of(title)]
 
 
 @pytest.mark.parametrize(("sought", "title"), SOUGHT.items(), ids=SOUGHT)
 def test_a_heading_says_it(sought, title):
-    """
-    One heading of the pages has all the words that are typed, and there is something below it.
-    """
+    """A heading contains all words of the query, and its section is not empty."""
     index = {title: words for page in DOCS.glob("*.md") for title, words in sections(page).items()}
 
     assert title in by_search(sought, index)
@@ -72,23 +70,19 @@ def test_a_heading_says_it(sought, title):
 
 
 def pages_in(navigation):
-    """The pages that a navigation leads to, in order."""
+    """Yield the pages of a navigation, in order."""
     for entry in navigation:
         for target in entry.values():
             yield from [target] if isinstance(target, str) else pages_in(target)
 
 
 def test_every_page_is_in_the_navigation():
-    """
-    Once.
-    """
+    """Every page appears in the navigation once."""
     assert sorted(pages_in(SITE["nav"])) == sorted(page.name for page in DOCS.glob("*.md"))
 
 
 def test_the_first_page_leads_to_every_page():
-    """
-    Each page is linked once in its list of pages; the tutorial comes before that.
-    """
+    """Every page is linked once in the index page's list, except the index page and the tutorial."""
     pages = (DOCS / "index.md").read_text(encoding="utf-8").partition("\n## Pages\n")[2].partition("\n## ")[0]
     linked = re.findall(r"\]\(([a-z-]+\.md)\)", pages)
 
@@ -101,9 +95,7 @@ PUBLIC = ("", "compiler", "fragments", "workspace", "testing", "exports", "batch
 
 @pytest.mark.parametrize("module", PUBLIC)
 def test_the_reference_has_every_public_name(module):
-    """
-    Those of errors are there with their module.
-    """
+    """The reference lists every public name, except errors, which it documents by their module."""
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
     listed = re.findall(r"^      members: \[(.*)\]$", page, re.MULTILINE)
     shown = {*re.findall(r"^::: .*\b(\w+)$", page, re.MULTILINE), *", ".join(listed).split(", ")}
@@ -114,7 +106,7 @@ def test_the_reference_has_every_public_name(module):
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
-    """The index of the search: titles of sections with the addresses that they lead to."""
+    """The search index: section titles and their addresses."""
     pytest.importorskip("zensical", reason="it is in the extra 'docs'")
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(DOCS, folder / "docs")
@@ -132,18 +124,14 @@ def index(tmp_path_factory):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("sought", "title"), SOUGHT.items(), ids=SOUGHT)
 def test_the_search_of_the_site_finds_it(sought, title, index):
-    """
-    The index that zensical makes has the heading, and it leads to a page.
-    """
+    """The search index of zensical contains the heading with an address."""
     assert title in by_search(sought, index)
     assert index[title]
 
 
 @pytest.mark.timeout(300)
 def test_the_index_has_what_is_read_here(index):
-    """
-    So the test above, which needs no zensical, reads headings as the search does.
-    """
+    """The index contains every heading found here, so that the tests without zensical are valid."""
     read = {title for page in DOCS.glob("*.md") if page.name != "reference.md" for title in sections(page)}
 
     assert read <= set(index)

@@ -11,9 +11,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files
 
 @pytest.fixture
 def outside(tmp_path):
-    """
-    A file outside of the folder under test.
-    """
+    """A file outside of the folder under test."""
     file = tmp_path / "victim.txt"
     file.write_text("precious")
     return file
@@ -46,9 +44,7 @@ class TestPaths:
         ],
     )
     def test_a_path_that_is_not_plain_is_refused(self, path, folder, outside):
-        """
-        Absolute paths, `..`, and names that another system reads differently raise an error.
-        """
+        """Absolute paths, `..`, and names that another system reads differently are refused."""
         with pytest.raises(OSError, match="not a plain path"):
             check_plain(path)
         for call in (folder.read, folder.remove, folder.open_for_reading, folder.status):
@@ -60,9 +56,7 @@ class TestPaths:
 
     @pytest.mark.parametrize("path", ["a", "a/b", ".hidden", "..a", "a b", "é", "SKILL.md"])
     def test_a_plain_path_is_written_and_read(self, path, folder):
-        """
-        Folders above the file are created.
-        """
+        """Writing a file creates its parent folders."""
         folder.write(path, b"one", b" two")
 
         assert folder.read(path, 7) == b"one two"
@@ -73,9 +67,7 @@ class TestPaths:
 class TestLinks:
     @pytest.mark.parametrize("target", ["victim.txt", "missing.txt"])
     def test_a_link_in_place_of_a_file_is_not_followed(self, target, folder, outside):
-        """
-        Reading and writing fail; removing removes the link alone.
-        """
+        """Reading and writing a link fails, and removing it leaves its target."""
         link = folder.path / "link"
         link.symlink_to(outside.parent / target)
 
@@ -91,9 +83,7 @@ class TestLinks:
         assert not (outside.parent / "missing.txt").exists()
 
     def test_a_link_in_place_of_a_folder_is_not_followed(self, folder, outside):
-        """
-        Nothing below it is read, written, listed or removed.
-        """
+        """Through a link to a folder, nothing is read, written, listed or removed."""
         (folder.path / "link").symlink_to(outside.parent)
 
         for call in (
@@ -109,9 +99,7 @@ class TestLinks:
         assert not (outside.parent / "new.txt").exists()
 
     def test_a_relative_folder_that_is_a_link_is_refused(self, tmp_path, outside, monkeypatch):
-        """
-        It may have come with the repository; an absolute path was typed by the user.
-        """
+        """A relative folder that is a link is refused, because it can come with the repository."""
         (tmp_path / "work").mkdir()
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "work" / "out").symlink_to(tmp_path / "elsewhere")
@@ -126,9 +114,7 @@ class TestLinks:
         assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["file", "other"]
 
     def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(self, folder, outside, monkeypatch):
-        """
-        The folder was a folder when it was checked, and a link when it was opened.
-        """
+        """A folder that becomes a link after it was checked is not followed."""
         (folder.path / "a").mkdir()
         check = os.stat
 
@@ -149,9 +135,7 @@ class TestLinks:
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder"])
 def test_something_other_than_a_file_is_refused_at_once(kind, folder):
-    """
-    Nothing waits for the other end of a pipe, and what is there stays.
-    """
+    """Pipes, sockets and folders are refused without waiting and without change."""
     place = folder.path / "it"
     if kind == "folder":
         place.mkdir()
@@ -171,9 +155,7 @@ def test_something_other_than_a_file_is_refused_at_once(kind, folder):
 
 @posix
 def test_a_hard_link_is_not_updated(folder, outside):
-    """
-    Its other name would change, too. A write replaces the name, and leaves the other.
-    """
+    """A hard link is not updated in place, and a write replaces only the one name."""
     (folder.path / "file").hardlink_to(outside)
 
     with pytest.raises(OSError, match="hard links"):
@@ -183,9 +165,7 @@ def test_a_hard_link_is_not_updated(folder, outside):
 
 
 def test_a_file_is_updated_in_place(folder):
-    """
-    It is created if it does not exist.
-    """
+    """A file is updated in place, and created if it does not exist."""
     with folder.open_for_update("new/file") as file:
         file.write(b"abc")
     with folder.open_for_update("new/file") as file:
@@ -197,9 +177,7 @@ def test_a_file_is_updated_in_place(folder):
 
 
 def test_a_write_leaves_no_other_file(folder, monkeypatch):
-    """
-    A process that fails halfway leaves the previous content.
-    """
+    """A failed write keeps the previous content and leaves no other file."""
     folder.write("file", b"before")
     folder.write("file", b"after", mode=0o600)
     monkeypatch.setattr("os.replace", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
@@ -210,9 +188,7 @@ def test_a_write_leaves_no_other_file(folder, monkeypatch):
 
 
 def test_empty_folders_are_removed_upwards(folder):
-    """
-    A folder that is not empty stays, and so does the folder itself.
-    """
+    """Empty parent folders are removed, except the folder itself."""
     folder.write("a/b/c/file", b"")
     folder.write("a/other", b"")
     folder.remove("a/b/c/file")
@@ -227,9 +203,7 @@ def test_empty_folders_are_removed_upwards(folder):
 
 
 def test_what_does_not_exist(tmp_path):
-    """
-    It has no status and no digest, and is created when something is written.
-    """
+    """A missing file has no status and no digest, and its folder is created on a write."""
     folder = Folder(tmp_path, "a/b")
 
     assert not folder.exists()
@@ -244,9 +218,7 @@ def test_what_does_not_exist(tmp_path):
 
 @posix
 def test_a_folder_is_locked_once(folder):
-    """
-    A second lock fails at once; the first one leaves nothing.
-    """
+    """A second lock fails immediately, and a lock leaves no files."""
     with folder.locked(), pytest.raises(FolderLockedError), folder.locked():
         pass
     with folder.locked():
@@ -256,9 +228,7 @@ def test_a_folder_is_locked_once(folder):
 
 class TestResolving:
     def test_links_within_the_folder_are_followed(self, folder):
-        """
-        The path that they lead to is returned.
-        """
+        """Links within the folder are resolved to their target's path."""
         folder.write("a/b.txt", b"x")
         (folder.path / "link").symlink_to("a")
         (folder.path / "c.txt").symlink_to("link/b.txt")
@@ -267,9 +237,7 @@ class TestResolving:
 
     @pytest.mark.parametrize("target", ["../victim.txt", "..", ".", "/"])
     def test_a_link_that_leads_out_is_refused(self, target, folder, outside):
-        """
-        So is one to the folder itself.
-        """
+        """A link out of the folder, or to the folder itself, is refused."""
         (folder.path / "link").symlink_to(target)
 
         with pytest.raises(OSError, match="it leads out of 'folder'"):
@@ -277,9 +245,7 @@ class TestResolving:
 
     @pytest.mark.parametrize("target", ["nowhere", "link"])
     def test_a_link_that_leads_nowhere_is_refused(self, target, folder):
-        """
-        Also one in a circle.
-        """
+        """A dangling link and a circular link are refused."""
         (folder.path / "link").symlink_to(target)
 
         with pytest.raises(OSError, match=r"No such file|Too many levels"):
@@ -287,9 +253,7 @@ class TestResolving:
 
 
 def test_a_file_is_checked_before_it_is_read(folder):
-    """
-    The check gets the status of the opened file, and its exception is raised.
-    """
+    """The check receives the status of the opened file, and its exception is raised."""
     folder.write("a.txt", b"abc")
     sizes = []
     assert folder.read("a.txt", 10, lambda status: sizes.append(status.st_size)) == b"abc"
@@ -305,9 +269,7 @@ def test_a_file_is_checked_before_it_is_read(folder):
 @posix
 class TestInside:
     def test_links_that_stay_in_the_root_are_followed(self, tmp_path):
-        """
-        Messages show the path with the link.
-        """
+        """Links that stay within the root are followed, and messages show the path with the link."""
         (tmp_path / "real").mkdir()
         (tmp_path / "link").symlink_to("real")
         folder = Folder.inside(tmp_path, "link/below")
@@ -320,9 +282,7 @@ class TestInside:
 
     @pytest.mark.parametrize("path", ["link", "link/below", "dangling", "a/../../outside"])
     def test_links_that_lead_out_are_refused(self, path, tmp_path):
-        """
-        Dangling links as well, because a write would create what they lead to.
-        """
+        """Links out of the root are refused, even dangling ones, whose target a write would create."""
         root = tmp_path / "root"
         root.mkdir()
         (tmp_path / "outside").mkdir()
@@ -333,9 +293,7 @@ class TestInside:
             Folder.inside(root, path)
 
     def test_a_link_that_appears_later_is_refused(self, tmp_path):
-        """
-        The path was resolved before.
-        """
+        """A folder that becomes a link after its path was resolved is refused."""
         (tmp_path / "root" / "a").mkdir(parents=True)
         folder = Folder.inside(tmp_path / "root", "a")
         (tmp_path / "root" / "a").rmdir()
@@ -346,9 +304,7 @@ class TestInside:
         assert not (tmp_path / "file").exists()
 
     def test_a_circle_of_links_is_refused(self, tmp_path):
-        """
-        It leads nowhere.
-        """
+        """A circular link is refused."""
         (tmp_path / "a").symlink_to("a")
 
         with pytest.raises(OSError, match="it is a link"):
@@ -356,9 +312,7 @@ class TestInside:
 
 
 def test_a_file_is_finished_before_it_replaces_the_other(folder):
-    """
-    An exception keeps the previous file, and leaves no other.
-    """
+    """An exception in `finish` keeps the previous file and leaves no other file."""
     folder.write("file", b"before")
 
     def finish(descriptor):
@@ -372,9 +326,7 @@ def test_a_file_is_finished_before_it_replaces_the_other(folder):
 
 @posix
 def test_the_mode_of_a_new_folder(tmp_path):
-    """
-    One that exists keeps its own.
-    """
+    """A new folder gets the given mode, and an existing one keeps its own."""
     Folder(tmp_path / "above" / "private").create(mode=0o700)
     Folder(tmp_path / "above").create(mode=0o700)
 
@@ -383,9 +335,7 @@ def test_the_mode_of_a_new_folder(tmp_path):
 
 
 def test_messages_show_a_folder_as_it_was_named(tmp_path, monkeypatch):
-    """
-    The path itself is absolute, so that it survives a change of the current folder.
-    """
+    """Messages show a folder as it was named, while its path is absolute."""
     monkeypatch.chdir(tmp_path)
 
     assert Folder.named("a/b").shown == Path("a", "b")
@@ -394,9 +344,7 @@ def test_messages_show_a_folder_as_it_was_named(tmp_path, monkeypatch):
 
 @posix
 def test_a_lock_can_be_waited_for(folder):
-    """
-    It is free once its holder ends.
-    """
+    """A lock can wait until the holder releases it."""
     with folder.locked():
         pass
     with folder.locked(wait=True):
@@ -405,9 +353,7 @@ def test_a_lock_can_be_waited_for(folder):
 
 class TestNewFiles:
     def test_files_and_folders_are_created(self, tmp_path):
-        """
-        The folder itself need not exist.
-        """
+        """New files are written with all missing folders."""
         Folder(tmp_path / "a" / "b", "c").write_new({"x": b"1", "d/e/y": b"2"})
 
         assert (tmp_path / "a" / "b" / "c" / "x").read_bytes() == b"1"
@@ -425,9 +371,7 @@ class TestNewFiles:
         ids=["file", "folder", "link", "dangling link", "pipe"],
     )
     def test_nothing_is_left_if_something_is_in_the_way(self, make, folder, outside):
-        """
-        What is in the way is named and stays, and so does an empty folder that existed before.
-        """
+        """An existing entry is named in the error, and nothing is written."""
         (folder.path / "empty").mkdir()
         make(folder.path / "z", outside)
 
@@ -441,9 +385,7 @@ class TestNewFiles:
 
     @posix
     def test_a_link_in_place_of_a_folder_is_not_followed(self, tmp_path, monkeypatch, outside):
-        """
-        Neither below the folder, nor in its own relative path; the error names the link.
-        """
+        """A link in a relative path is refused, and the error names it."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "out").symlink_to("elsewhere")
@@ -456,9 +398,7 @@ class TestNewFiles:
         assert not (tmp_path / "first").exists()
 
     def test_a_file_in_place_of_a_folder(self, folder):
-        """
-        It is named.
-        """
+        """A file in place of a folder is named in the error."""
         (folder.path / "a").write_text("mine")
 
         with pytest.raises(NotADirectoryError) as caught:
@@ -468,9 +408,7 @@ class TestNewFiles:
         assert [path.name for path in folder.path.iterdir()] == ["a"]
 
     def test_a_write_that_fails_leaves_nothing(self, tmp_path, monkeypatch):
-        """
-        The folders created for it are removed, also those above the named folder.
-        """
+        """A failed write also removes the folders created for it."""
         monkeypatch.setattr("promptkit.files.folder.open", full_disk, raising=False)
 
         with pytest.raises(OSError, match="No space left") as caught:
@@ -486,9 +424,7 @@ def full_disk(descriptor, mode):
 
 
 def test_the_path_in_messages(tmp_path, monkeypatch):
-    """
-    It begins as the user has typed it.
-    """
+    """Paths in messages start as the user typed them."""
     monkeypatch.chdir(tmp_path)
 
     assert Folder.named("./a/").display_path("b") == str(Path("a", "b"))
@@ -500,9 +436,7 @@ def test_the_path_in_messages(tmp_path, monkeypatch):
 @posix
 @pytest.mark.parametrize("name", ["a:b", "a\\b", "a\nb", os.fsdecode(b"\xff")])
 def test_a_name_that_is_not_portable(name, folder):
-    """
-    It is read where that is asked for, as the system lists it.
-    """
+    """A name that is not portable is accepted only with `is_portable=False`."""
     (folder.path / name).mkdir()
     (folder.path / name / name).write_bytes(b"x")
     with pytest.raises(OSError, match="not a plain path"):
@@ -519,9 +453,7 @@ def test_a_name_that_is_not_portable(name, folder):
 
 
 def test_a_folder_that_cannot_be_read_is_reported(folder, monkeypatch):
-    """
-    Others are walked.
-    """
+    """An unreadable folder is reported, and the others are walked."""
     for path in ("a/1", "b/2", "c/3"):
         folder.write(path, b"")
     entries = folder.entries
@@ -543,9 +475,7 @@ def test_a_folder_that_cannot_be_read_is_reported(folder, monkeypatch):
 
 
 def test_folders_that_are_nested_too_deeply(folder):
-    """
-    They are reported, as each is opened from the top.
-    """
+    """Folders nested too deeply are reported, because each is opened from the top."""
     folder.write("/".join("a" * 150) + "/x", b"")
     errors = []
 

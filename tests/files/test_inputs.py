@@ -17,9 +17,7 @@ both = pytest.mark.parametrize("function", [open_input, open_regular_file])
 
 @both
 def test_a_regular_file_and_a_link_to_one_are_opened(function, tmp_path):
-    """
-    The user has named the link, so it is followed.
-    """
+    """A link to a regular file is followed, because the user named it."""
     (tmp_path / "a").write_bytes(b"data")
     (tmp_path / "link").symlink_to("a")
 
@@ -31,9 +29,7 @@ def test_a_regular_file_and_a_link_to_one_are_opened(function, tmp_path):
 @both
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device", "link to a pipe", "link to a device", "folder"])
 def test_everything_else_is_refused_without_waiting(function, kind, tmp_path):
-    """
-    Pipes, sockets, devices, folders, and links to them raise an error.
-    """
+    """Pipes, sockets, devices, folders, and links to them are refused without waiting."""
     path = tmp_path / "it"
     if kind == "folder":
         path.mkdir()
@@ -57,9 +53,7 @@ def test_everything_else_is_refused_without_waiting(function, kind, tmp_path):
 class TestPipesOfAShell:
     @pytest.fixture
     def pipe(self):
-        """
-        The reading end of a pipe that holds a line.
-        """
+        """The reading end of a pipe that contains a line."""
         reader, writer = os.pipe()
         os.write(writer, b"rows\n")
         closing = threading.Timer(0, os.close, (writer,))
@@ -70,9 +64,7 @@ class TestPipesOfAShell:
 
     @pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
     def test_process_substitution_is_read(self, folder, pipe):
-        """
-        `<(command)` of a shell is a pipe with the name of a descriptor.
-        """
+        """The pipe of process substitution, `<(command)`, can be read by its descriptor's path."""
         if not Path(folder).exists():
             pytest.skip("this system has no such folder")
 
@@ -80,9 +72,7 @@ class TestPipesOfAShell:
             assert file.read() == b"rows\n"
 
     def test_a_link_to_such_a_pipe_is_refused(self, pipe, tmp_path):
-        """
-        A file of a repository cannot take the standard input of a command.
-        """
+        """A link to such a pipe is refused, so that a repository's file cannot read standard input."""
         (tmp_path / "rows.csv").symlink_to(f"/dev/fd/{pipe}")
 
         with pytest.raises(OSError, match="not a regular file; for a pipe, write -"):

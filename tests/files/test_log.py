@@ -8,9 +8,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files
 
 
 def test_lines_are_appended(tmp_path):
-    """
-    A new file is its owner's alone.
-    """
+    """Lines are appended, and only the owner can read a new log."""
     for line in (b"one\n", b"two\n"):
         descriptor = open_log(tmp_path / "log")
         os.write(descriptor, line)
@@ -24,9 +22,7 @@ def test_lines_are_appended(tmp_path):
 @posix
 @pytest.mark.timeout(10)
 def test_a_pipe_that_no_process_reads(tmp_path):
-    """
-    It is refused, not waited for.
-    """
+    """A pipe without a reader is refused without waiting."""
     os.mkfifo(tmp_path / "log")
 
     with pytest.raises(OSError, match="No such device or address"):

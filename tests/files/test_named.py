@@ -13,9 +13,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files
 
 
 def test_a_file_and_its_limit(tmp_path):
-    """
-    As many bytes as allowed are read; of a larger file, the error has the size.
-    """
+    """A file up to the limit is read; the error for a larger file has its size."""
     file = tmp_path / "file"
     file.write_bytes(b"x" * 10)
 
@@ -27,9 +25,7 @@ def test_a_file_and_its_limit(tmp_path):
 
 @posix
 def test_an_endless_device_is_read_up_to_the_limit():
-    """
-    A device has no size.
-    """
+    """An endless device is read up to the limit."""
     with pytest.raises(TooLargeError, match="it has more than 9 bytes"):
         read_named_file("/dev/zero", 9)
     assert read_named_file(os.devnull, 9) == b""
@@ -38,9 +34,7 @@ def test_an_endless_device_is_read_up_to_the_limit():
 @posix
 @pytest.mark.timeout(20)
 def test_a_pipe_without_a_writer_is_refused(tmp_path, monkeypatch):
-    """
-    It is waited for, but not indefinitely.
-    """
+    """A pipe without a writer is refused after a while."""
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.setattr(reading, "_WRITER_WITHIN_MS", 10)
 
@@ -52,9 +46,7 @@ def test_a_pipe_without_a_writer_is_refused(tmp_path, monkeypatch):
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("pause", [0, 0.2], ids=["quick", "slow"])
 def test_a_pipe_with_a_writer_is_read_whole(pause, tmp_path, monkeypatch):
-    """
-    Also one whose data come later than a pipe without a writer is waited for.
-    """
+    """A pipe with a writer is read to its end, however late the data arrives."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     monkeypatch.setattr(reading, "_WRITER_WITHIN_MS", 100)
@@ -76,9 +68,7 @@ def test_a_pipe_with_a_writer_is_read_whole(pause, tmp_path, monkeypatch):
 @posix
 @pytest.mark.parametrize("words", ["printf text", "true", "sleep 0.1; printf text"])
 def test_process_substitution(words):
-    """
-    A shell passes the output of a command as a pipe.
-    """
+    """The pipe of process substitution can be read."""
     script = (
         "import sys; from promptkit.files import reading; print(reading.read_named_file(sys.argv[1], 99))"
     )
@@ -91,9 +81,7 @@ def test_process_substitution(words):
 
 @posix
 def test_a_socket_is_refused(tmp_path):
-    """
-    It cannot be opened.
-    """
+    """A socket is refused."""
     import socket
 
     with socket.socket(socket.AF_UNIX) as listening:

@@ -1,4 +1,4 @@
-"""The modules of `promptkit.files` are the only ones that open, write, create or remove files."""
+"""Only the modules of `promptkit.files` open, write, create or remove files."""
 
 import ast
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 from tests.package import MODULES, tree_of
 
-#: What opens, reads, writes, creates or removes files, by the module that has it.
+#: Functions that open, read, write, create or remove files, by module.
 FUNCTIONS: Final = {
     "os": {
         *("fdopen", "link", "makedirs", "mkdir", "mkfifo", "mknod", "open", "remove", "removedirs", "rename"),
@@ -27,13 +27,13 @@ FUNCTIONS: Final = {
     "gzip": {"GzipFile"},
 }
 
-#: The same of methods, whatever has them.
+#: Methods that do the same, on any object.
 METHODS: Final = {
     *("hardlink_to", "mkdir", "open", "read_bytes", "read_text", "rename", "rmdir", "symlink_to", "touch"),
     *("unlink", "write_bytes", "write_text"),
 }
 
-#: What a module may use nevertheless, by its name: each with the reason.
+#: Allowed uses by module, each with its reason.
 EXCEPTIONS: Final = {
     "promptkit.cli": {"os.open": "the null device takes the place of a closed standard stream"},
     "promptkit.cli.preview_server": {"webbrowser.open": "it opens a page"},
@@ -68,7 +68,7 @@ CHECKED: Final = [name for name in MODULES if not name.startswith("promptkit.fil
 
 
 def uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield each use of a function or a method that works on files, with its line."""
+    """Yield the line and name of each use of a function or method that accesses files."""
     imported = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in ast.walk(tree)
@@ -92,18 +92,14 @@ def uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("module", CHECKED)
 def test_only_files_works_on_files(module):
-    """
-    Every other module calls `promptkit.files`, where links, pipes and devices are taken care of.
-    """
+    """Other modules access files only through `promptkit.files`, which handles links, pipes and devices."""
     allowed = EXCEPTIONS.get(module, {})
 
     assert [(line, use) for line, use in uses(tree_of(module)) if use not in allowed] == []
 
 
 def test_each_exception_is_used():
-    """
-    An exception that no module needs any more is removed.
-    """
+    """Every listed exception is still needed."""
     unused = {
         (module, use)
         for module, reasons in EXCEPTIONS.items()
@@ -133,9 +129,7 @@ def test_each_exception_is_used():
     ],
 )
 def test_a_use_is_found(source, use):
-    """
-    Functions and methods are found wherever they are used, also under another name.
-    """
+    """Uses are found in any position and under another name."""
     assert [name for _, name in uses(ast.parse(source))] == [use]
 
 
@@ -143,7 +137,5 @@ def test_a_use_is_found(source, use):
     "source", ["text.replace(a, b)", "shutil.which(name)", "os.path.exists(path)", "reads()"]
 )
 def test_other_calls_are_allowed(source):
-    """
-    Methods of texts, and functions that only look, open no file.
-    """
+    """String methods and functions that only look up paths are allowed."""
     assert list(uses(ast.parse(source))) == []

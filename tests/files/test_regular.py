@@ -14,9 +14,7 @@ as_root = pytest.mark.skipif(
 
 class TestRead:
     def test_a_file_and_its_bound(self, tmp_path):
-        """
-        As many bytes as allowed are read, and one more is refused.
-        """
+        """A file of up to the limit is read, and a larger one refused."""
         (tmp_path / "file").write_bytes(b"x" * 10)
 
         assert read_regular_file(tmp_path / "file", 10) == b"x" * 10
@@ -27,9 +25,7 @@ class TestRead:
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize("kind", ["pipe", "device", "socket"])
     def test_what_is_no_file(self, kind, tmp_path):
-        """
-        It is refused at once, and not opened.
-        """
+        """Pipes, devices and sockets are refused without being opened."""
         file = tmp_path / "file"
         if kind == "device":
             file.symlink_to("/dev/zero")
@@ -40,18 +36,14 @@ class TestRead:
             read_regular_file(file, 10)
 
     def test_a_folder(self, tmp_path):
-        """
-        The system's own words.
-        """
+        """A folder yields the system's error."""
         with pytest.raises(IsADirectoryError, match="directory"):
             read_regular_file(tmp_path, 10)
 
 
 class TestReplace:
     def test_a_file(self, tmp_path):
-        """
-        It is replaced as a whole, with nothing left next to it.
-        """
+        """A file is replaced atomically, and no other file remains."""
         file = tmp_path / "file"
         replace_regular_file(file, b"one")
         (tmp_path / "name").hardlink_to(file)
@@ -64,9 +56,7 @@ class TestReplace:
     @posix
     @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
     def test_what_is_no_file_stays(self, kind, tmp_path):
-        """
-        Neither is what a link leads to written, nor is a pipe replaced.
-        """
+        """A link's target is not written, and a pipe or device is not replaced."""
         file, other = tmp_path / "file", tmp_path / "other"
         other.write_bytes(b"mine")
         if kind == "pipe":
@@ -84,16 +74,12 @@ class TestReplace:
 
 class TestForeign:
     def test_mine_and_nobodys(self, tmp_path):
-        """
-        What is one's own, what is root's, and what does not exist.
-        """
+        """The user's own files, root's files and missing files are not foreign."""
         assert [is_foreign(path) for path in (tmp_path, "/", tmp_path / "no", "\0")] == [False] * 4
 
     @as_root
     def test_anothers(self, tmp_path, monkeypatch):
-        """
-        But for whom root works by `sudo`, and for who owns the folder that was named.
-        """
+        """Another user's file is foreign, unless they own the named folder or ran `sudo`."""
         monkeypatch.delenv("SUDO_UID", raising=False)
         file = tmp_path / "file"
         file.touch()
@@ -108,9 +94,7 @@ class TestForeign:
 
     @as_root
     def test_a_link_is_whose_it_is(self, tmp_path, monkeypatch):
-        """
-        A link of someone else's to a file of mine is theirs.
-        """
+        """Another user's link is foreign, even if it leads to the user's own file."""
         monkeypatch.delenv("SUDO_UID", raising=False)
         (tmp_path / "file").touch()
         (tmp_path / "link").symlink_to("file")
@@ -121,9 +105,7 @@ class TestForeign:
 
 class TestMayExist:
     def test_a_path_of_another_machine_is_not_looked_up(self, monkeypatch):
-        """
-        It counts as one that exists.
-        """
+        """A path on another machine counts as existing without being looked up."""
         monkeypatch.setattr("os.path.exists", lambda _: 1 // 0)
 
         assert may_exist("//host/share/file")
@@ -131,8 +113,6 @@ class TestMayExist:
 
     @pytest.mark.parametrize("path", ["/a\0b", "/" + "a" * 5000, "/\ud800", "/missing"])
     def test_an_odd_path_does_not_exist(self, path):
-        """
-        It raises no exception.
-        """
+        """An invalid path does not exist and raises no exception."""
         assert not may_exist(path)
         assert may_exist("/")

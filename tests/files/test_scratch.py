@@ -13,15 +13,13 @@ from promptkit.files.scratch import (
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """The folder of temporary files."""
+    """The folder for temporary files."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
 
 def test_a_scratch_file_is_removed(place):
-    """
-    It has the text until then, and is its owner's alone.
-    """
+    """A scratch file contains the text, is readable by its owner only, and is removed afterwards."""
     with scratch_file("text", "before-", ".end") as file:
         assert file.read_text() == "text"
         assert (file.parent, file.name[:7], file.suffix) == (place, "before-", ".end")
@@ -32,9 +30,7 @@ def test_a_scratch_file_is_removed(place):
 
 
 def test_a_scratch_folder_is_removed_with_its_files(place):
-    """
-    A folder that is already gone is fine.
-    """
+    """Removing a scratch folder removes its files, and can be repeated."""
     folder = Path(create_scratch_folder("before-"))
     (folder / "file").touch()
 
@@ -46,9 +42,7 @@ def test_a_scratch_folder_is_removed_with_its_files(place):
 
 @pytest.mark.skipif(os.name != "posix", reason="on Windows it has a name while it is open")
 def test_an_unnamed_file_is_in_no_folder(place):
-    """
-    What is written can be read.
-    """
+    """An unnamed file can be written and read, and is in no folder."""
     with open_unnamed_file("before-") as file:
         file.write(b"text")
         file.seek(0)

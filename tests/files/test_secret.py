@@ -6,9 +6,7 @@ from promptkit.files.writing import write_new_secret
 
 
 def test_a_secret_is_its_owners(tmp_path):
-    """
-    Neither the file nor the folder that was created for it can be read by others.
-    """
+    """Only the owner can access a new secret and the folder created for it."""
     file = tmp_path / "folder" / "key"
     write_new_secret(file, b"secret")
 
@@ -19,9 +17,7 @@ def test_a_secret_is_its_owners(tmp_path):
 
 
 def test_a_file_that_exists_stays(tmp_path):
-    """
-    The first process wins, and nothing is left of the other.
-    """
+    """An existing secret is kept, and nothing else remains."""
     (tmp_path / "key").write_bytes(b"first")
     write_new_secret(tmp_path / "key", b"second")
 
@@ -31,9 +27,7 @@ def test_a_file_that_exists_stays(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="links need privileges")
 def test_a_link_that_leads_nowhere_stays(tmp_path):
-    """
-    What it leads to is not created.
-    """
+    """The target of a dangling link is not created."""
     (tmp_path / "key").symlink_to(tmp_path / "other")
     write_new_secret(tmp_path / "key", b"secret")
 

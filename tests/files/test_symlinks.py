@@ -1,4 +1,4 @@
-"""Links in a folder that someone else's data was unpacked into."""
+"""Links in a folder into which untrusted data was unpacked."""
 
 import os
 
@@ -10,9 +10,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="links need privileges")
 
 
 def test_links_that_lead_out_are_removed(tmp_path):
-    """
-    Directly, by another link, or through a folder; links within the folder stay, also to nothing.
-    """
+    """Links out of the folder are removed, direct or not; links within it stay, even dangling ones."""
     outside, folder = tmp_path / "outside", tmp_path / "folder"
     (outside / "deep").mkdir(parents=True)
     (outside / "mine.txt").write_text("mine")
@@ -45,7 +43,5 @@ def test_links_that_lead_out_are_removed(tmp_path):
 
 
 def test_a_folder_that_does_not_exist(tmp_path):
-    """
-    A revision without files is unpacked into none.
-    """
+    """A missing folder is ignored, because a revision without files has none."""
     remove_outward_links(tmp_path / "none")

@@ -1,4 +1,4 @@
-"""What tests of commands share."""
+"""Fixtures shared by the workspace tests."""
 
 import os
 import select
@@ -11,29 +11,29 @@ import pytest
 
 class Witness:
     """
-    A pipe with a name, which tells what a command does, and when all that it has started is gone.
+    A named pipe that records what a command does and when all of its processes have ended.
 
     Args:
         path:
-            Where the pipe is made.
+            Where the pipe is created.
     """
 
     def __init__(self, path):
         os.mkfifo(path)
         self.reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        #: What a shell script begins with: from then on it, and all that it starts, holds the pipe open.
+        #: The start of a shell script: from then on, the shell and its child processes hold the pipe open.
         self.begin = f"exec 3>{shlex.quote(str(path))}; echo begun >&3;"
 
     def _wait(self):
         assert select.select([self.reading], [], [], 30)[0], "nothing happens"
 
     def begun(self):
-        """Wait until the script has begun."""
+        """Wait until the script has started."""
         self._wait()
         assert os.read(self.reading, 6) == b"begun\n"
 
     def all_gone(self):
-        """Wait until nobody holds the pipe any more; return what was written into it meanwhile."""
+        """Wait until no process holds the pipe; return the bytes written to it since."""
         said = b""
         while True:
             self._wait()
@@ -55,7 +55,7 @@ def witness(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder that is the workspace."""
+    """The workspace folder."""
     path = tmp_path / "workspace"
     path.mkdir()
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", str(path))

@@ -8,7 +8,7 @@ from promptkit.workspace import workspace
 
 @pytest.fixture
 def places(tmp_path, monkeypatch):
-    """Three folders, the last of which is the current one; no variable is set."""
+    """Three folders, of which the last is the current one; the variables are not set."""
     for name in ("PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"):
         monkeypatch.delenv(name, raising=False)
     folders = [tmp_path / name for name in ("named", "project", "current")]
@@ -19,9 +19,7 @@ def places(tmp_path, monkeypatch):
 
 
 def test_what_names_the_workspace_first_counts(places, monkeypatch):
-    """
-    Our own variable comes before that of Claude Code, and that before the current folder.
-    """
+    """PROMPTKIT_WORKSPACE takes precedence over CLAUDE_PROJECT_DIR, and both over the current folder."""
     named, project, current = places
     found = [workspace()]
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(project))
@@ -33,18 +31,14 @@ def test_what_names_the_workspace_first_counts(places, monkeypatch):
 
 
 def test_an_empty_variable_of_claude_codes_says_nothing(places, monkeypatch):
-    """
-    Then it is the current folder, as without the variable.
-    """
+    """An empty CLAUDE_PROJECT_DIR is ignored."""
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", "")
 
     assert workspace() == places[-1]
 
 
 def test_a_relative_path_is_read_from_the_current_folder(places, monkeypatch):
-    """
-    The path that is returned is absolute.
-    """
+    """A relative path is resolved against the current folder."""
     places[-1].joinpath("below").mkdir()
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", "below")
 
@@ -52,9 +46,7 @@ def test_a_relative_path_is_read_from_the_current_folder(places, monkeypatch):
 
 
 def test_an_empty_variable_of_ours_means_none(places, monkeypatch):
-    """
-    Then nothing else counts, as over HTTP, and the error says how to name one.
-    """
+    """An empty PROMPTKIT_WORKSPACE means no workspace, whatever else is set."""
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", "")
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(places[1]))
 
@@ -67,9 +59,7 @@ def test_an_empty_variable_of_ours_means_none(places, monkeypatch):
 
 
 def test_the_root_is_no_workspace(places, monkeypatch):
-    """
-    Some clients start their servers there, whatever their person works in.
-    """
+    """The root folder, where some clients start their servers, is not a workspace."""
     monkeypatch.chdir(Path.cwd().anchor)
 
     with pytest.raises(PromptError, match="this server has no workspace"):
@@ -77,9 +67,7 @@ def test_the_root_is_no_workspace(places, monkeypatch):
 
 
 def test_a_current_folder_that_is_gone_is_no_workspace(places):
-    """
-    The error is the same.
-    """
+    """A deleted current folder is not a workspace."""
     places[-1].rmdir()
 
     with pytest.raises(PromptError, match="this server has no workspace"):
@@ -89,9 +77,7 @@ def test_a_current_folder_that_is_gone_is_no_workspace(places):
 @pytest.mark.parametrize("variable", ["PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"])
 @pytest.mark.parametrize("named", ["nowhere", "file", "file/below"])
 def test_a_variable_that_names_no_folder_is_an_error(variable, named, places, monkeypatch):
-    """
-    It names the variable, and not the path, which is not for clients of other machines.
-    """
+    """The error names the variable without the path, which remote clients must not see."""
     places[-1].joinpath("file").touch()
     monkeypatch.setenv(variable, str(places[-1] / named))
 

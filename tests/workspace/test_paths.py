@@ -13,7 +13,7 @@ from promptkit.catalog.completion import Completer
 from promptkit.errors import PromptError
 from promptkit.workspace import files, paths
 
-#: What lies in the workspace.
+#: The files in the workspace.
 TREE = (
     "main.py",
     "notes.txt",
@@ -36,13 +36,13 @@ def tree(folder):
 
 
 def git(folder, *words):
-    """Have git do something in a folder."""
+    """Run git in a folder."""
     subprocess.run(["git", *words], cwd=folder, check=True)  # noqa: S607 (whichever there is)
 
 
 @pytest.fixture
 def repository(tree):
-    """A git repository with files, one of which is committed; some are ignored."""
+    """A git repository with one added file, and some files that are ignored."""
     if shutil.which("git") is None:
         pytest.skip("there is no git")
     tree.joinpath(".gitignore").write_text("*.pyc\n.venv\nsrc/deep\n")
@@ -65,33 +65,24 @@ def repository(tree):
     ],
 )
 def test_a_pattern_chooses_files(pattern, found, tree):
-    """
-    Stars stand for characters of one name, two for any folders; hidden folders, and names of several lines,
-    are left out.
-    """
+    """`*` matches within one name and `**` any folders; hidden folders and multi-line names are omitted."""
     assert files(pattern)() == found
 
 
 def test_a_repository_has_what_git_does_not_ignore(repository):
-    """
-    Committed or not, in order.
-    """
+    """In a repository, files that git ignores are omitted."""
     assert files("**")() == [".gitignore", "main.py", "notes.txt", "src/tool.py"]
 
 
 def test_a_folder_of_a_repository_has_its_own_files(repository, monkeypatch):
-    """
-    Their paths begin there.
-    """
+    """In a subfolder of a repository, paths are relative to it."""
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", str(repository / "src"))
 
     assert files("**/*.py")() == ["tool.py"]
 
 
 def test_no_program_of_a_repository_runs(repository):
-    """
-    Its configuration may name one that git asks for changed files.
-    """
+    """No program of the repository's configuration is run, such as a file system monitor."""
     program = repository.parent / "monitor"
     program.write_text("#!/bin/sh\ntouch ran\n")
     program.chmod(0o755)
@@ -102,27 +93,21 @@ def test_no_program_of_a_repository_runs(repository):
 
 
 def test_without_git_folders_are_walked(repository, monkeypatch):
-    """
-    Then nothing is ignored but hidden folders.
-    """
+    """Without git, only hidden folders are omitted."""
     monkeypatch.setenv("PATH", os.devnull)
 
     assert files("**/*.py*")() == ["main.py", "src/deep/er/tool.py", "src/tool.py", "src/tool.pyc"]
 
 
 def test_it_completes_an_argument(tree):
-    """
-    It has the form that `Arg` takes: what was typed is looked for in the paths.
-    """
+    """The files complete an argument of `Arg`."""
     completer = Completer(Arg(complete=files("**/*.py")).complete)
 
     assert completer.complete("tool").values == ("src/deep/er/tool.py", "src/tool.py")
 
 
 def test_without_a_workspace_there_are_none(monkeypatch):
-    """
-    Who completes is told why.
-    """
+    """Without a workspace, the error explains why."""
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", "")
 
     with pytest.raises(PromptError, match="this server has no workspace"):
@@ -131,15 +116,13 @@ def test_without_a_workspace_there_are_none(monkeypatch):
 
 @pytest.mark.parametrize("pattern", ["", "/etc/*", "../*", "a/../../b"])
 def test_a_pattern_stays_in_the_workspace(pattern):
-    """
-    Others are the author's mistake.
-    """
+    """A pattern that leaves the workspace raises a ValueError."""
     with pytest.raises(ValueError, match="write it relative to the workspace"):
         files(pattern)
 
 
 def matches_by_definition(names, wanted):
-    """Whether names match a pattern, as the definition of ``**`` has it: in exponential time."""
+    """Return whether names match a pattern, by the recursive definition of ``**``, in exponential time."""
     if not wanted or not names:
         return not names and all(part == "**" for part in wanted)
     first, *rest = wanted
@@ -153,9 +136,7 @@ def matches_by_definition(names, wanted):
     st.lists(st.sampled_from(["**", "*", "a", "b", "a*", "?b"]), min_size=1, max_size=6),
 )
 def test_matching_is_as_defined(names, wanted):
-    """
-    Matching in bounded time agrees with the recursive definition.
-    """
+    """The matcher agrees with the recursive definition."""
     assert paths._matches(names, wanted) is matches_by_definition(names, wanted)
 
 
@@ -170,9 +151,7 @@ def test_matching_is_as_defined(names, wanted):
     ids=["deep", "deep and wanted", "stars", "stars and names"],
 )
 def test_each_name_is_compared_with_each_part_at_most_once(names, wanted, is_match, monkeypatch):
-    """
-    Deep paths and patterns with many ``**`` take bounded time, and no stack.
-    """
+    """Deep paths and patterns with many ``**`` need a bounded number of comparisons."""
     count = 0
 
     def counted(name, pattern):
@@ -187,9 +166,7 @@ def test_each_name_is_compared_with_each_part_at_most_once(names, wanted, is_mat
 
 
 def test_a_deep_path_in_the_index_does_not_hide_the_others(repository):
-    """
-    A repository can have a path of 1,500 folders in its index, which no file needs to have.
-    """
+    """A path in the index with 1,500 folders, which need not exist, does not hide other files."""
     blob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
     deep = "a/" * 1_500 + "deep.py"
     subprocess.run(
@@ -203,9 +180,7 @@ def test_a_deep_path_in_the_index_does_not_hide_the_others(repository):
 
 
 def test_deep_folders_are_walked(tree, monkeypatch):
-    """
-    Without a repository, folders that nest deeper than Python calls are found, too.
-    """
+    """Folders nested deeper than Python's recursion limit are walked."""
     monkeypatch.chdir(tree)
     for _ in range(1_200):
         Path("a").mkdir()
@@ -217,15 +192,13 @@ def test_deep_folders_are_walked(tree, monkeypatch):
     found = files("**/*.py")()
 
     deep.joinpath("deep.py").unlink()
-    os.removedirs(deep)  # pytest would call itself for each level
+    os.removedirs(deep)  # pytest's cleanup would exceed the recursion limit
     assert found == ["a/" * 1_200 + "deep.py", "main.py", "src/deep/er/tool.py", "src/tool.py"]
 
 
 @pytest.mark.parametrize("name", ["odd\udcff.py", "line\nend.py", "tab\t.py", "\u202e.py"], ids=ascii)
 def test_odd_names_are_left_out(name, tree):
-    """
-    A name that is not text, or not one line, cannot be sent as an argument.
-    """
+    """Files and folders whose names are not valid text or have several lines are omitted."""
     tree.joinpath(name).touch()
     tree.joinpath(name.removesuffix(".py")).mkdir()
     tree.joinpath(name.removesuffix(".py"), "inner.py").touch()

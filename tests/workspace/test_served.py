@@ -1,4 +1,4 @@
-"""Commands of a server: nothing of them reaches the wire, and nothing outlives their request."""
+"""Commands in a server: they cannot reach the wire and do not outlive their request."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ from tests.posting import PLAIN, agreeing
 from tests.server.busy_server import Process
 from tests.wire import MODERN, modern, notification
 
-#: Prompts that run what they are given, in both ways, with a limit of time and without.
+#: Prompts that run a given script, synchronous and asynchronous, with and without a timeout.
 SOURCE = """
 from typing import Annotated
 from promptkit import Arg, prompt
@@ -49,7 +49,7 @@ HANGS = " sleep 60 & sleep 60"
 
 @pytest.fixture
 def client(recipes, folder, monkeypatch):
-    """A function that starts a client of a server over stdio."""
+    """A function that starts a server over stdio and returns its client."""
     monkeypatch.delenv("PROMPTKIT_WORKSPACE")
     monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
     started = []
@@ -65,7 +65,7 @@ def client(recipes, folder, monkeypatch):
 
 
 def end(process):
-    """Kill a server, and close what leads to it."""
+    """Kill a server and close its streams."""
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
@@ -73,12 +73,12 @@ def end(process):
 
 
 def get(client, number, name, **arguments):
-    """Ask for a prompt."""
+    """Request a prompt."""
     client.ask(number, "prompts/get", {"name": name, "arguments": arguments})
 
 
 def text_of(reply):
-    """The text of the one message of a prompt, or of an error."""
+    """Return the text of a prompt's single message, or of an error."""
     if "error" in reply:
         return reply["error"]["message"]
     (message,) = reply["result"]["messages"]
@@ -87,9 +87,7 @@ def text_of(reply):
 
 class TestStdio:
     def test_nothing_reaches_the_wire(self, client):
-        """
-        Neither what a command prints, on any descriptor, nor what it reads there.
-        """
+        """A command can neither write to the wire nor read from it, on any descriptor."""
         one = client()
         get(
             one,
@@ -105,9 +103,7 @@ class TestStdio:
 
     @pytest.mark.parametrize("name", ["runs", "awaits"])
     def test_a_cancelled_request_leaves_nothing(self, name, client, witness):
-        """
-        Its command ends with all that it has started, and the next request is served.
-        """
+        """A cancelled request stops its command with all child processes, and the next request is served."""
         one = client()
         get(one, 1, name, script=witness.begin + HANGS)
         witness.begun()
@@ -120,9 +116,7 @@ class TestStdio:
 
     @pytest.mark.parametrize("name", ["brief", "brief_await"])
     def test_the_time_limit_of_a_prompt_leaves_nothing(self, name, client, witness):
-        """
-        Also if it is over before that of the command.
-        """
+        """The prompt's timeout stops its command, even if the command's own timeout is longer."""
         one = client()
         get(one, 1, name, script=witness.begin + HANGS)
         witness.begun()
@@ -133,9 +127,7 @@ class TestStdio:
     @pytest.mark.parametrize("name", ["runs", "awaits"])
     @pytest.mark.parametrize("end", ["input", "signal"])
     def test_the_end_of_the_server_leaves_nothing(self, name, end, client, witness):
-        """
-        A client that hangs up, or a signal, ends what still runs.
-        """
+        """A command is stopped when the client closes the connection or the server gets a signal."""
         one = client("--grace", "0")
         get(one, 1, name, script=witness.begin + HANGS)
         witness.begun()
@@ -148,9 +140,7 @@ class TestStdio:
         assert one.process.wait(30) == 0
 
     def test_the_workspace_is_the_one_that_is_named(self, client, folder, monkeypatch):
-        """
-        Whatever the environment says.
-        """
+        """--workspace takes precedence over the environment."""
         monkeypatch.setenv("PROMPTKIT_WORKSPACE", "/")
         one = client()
         get(one, 1, "where")
@@ -158,9 +148,7 @@ class TestStdio:
         assert text_of(one.wait_for(1)) == str(folder)
 
     def test_files_complete_an_argument(self, client, folder):
-        """
-        From the workspace.
-        """
+        """Files of the workspace complete an argument."""
         folder.joinpath("a.txt").touch()
         one = client()
         argument = {"name": "path", "value": "a"}
@@ -179,7 +167,7 @@ def serve(recipes):
 
 
 def post(url, name, **arguments):
-    """Ask for a prompt; return the connection, whose reply is still to come."""
+    """Request a prompt and return the connection, whose reply is pending."""
     parts = urlsplit(url)
     message = modern(1, "prompts/get", {"name": name, "arguments": arguments})
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
@@ -190,7 +178,7 @@ def post(url, name, **arguments):
 
 
 def answered(url, name, **arguments):
-    """What comes of a prompt."""
+    """Request a prompt and return the text of its reply."""
     connection = post(url, name, **arguments)
     try:
         return text_of(json.loads(connection.getresponse().read()))
@@ -200,9 +188,7 @@ def answered(url, name, **arguments):
 
 class TestHttp:
     def test_there_is_no_workspace_unless_it_is_named(self, serve, folder):
-        """
-        Where the server was started says nothing of its callers, nor does its environment.
-        """
+        """Over HTTP, there is no workspace without --workspace, whatever the environment contains."""
         variables = {"PROMPTKIT_WORKSPACE": str(folder), "CLAUDE_PROJECT_DIR": str(folder)}
         with serve(**variables) as url:
             said = [answered(url, "where"), answered(url, "runs", script="echo no")]
@@ -211,17 +197,13 @@ class TestHttp:
 
     @pytest.mark.parametrize("workers", ["1", "2"])
     def test_the_workspace_is_the_one_that_is_named(self, workers, serve, folder):
-        """
-        In each worker.
-        """
+        """--workspace applies in each worker."""
         with serve("--workspace", str(folder), "--workers", workers) as url:
             assert {answered(url, "where") for _ in range(8)} == {str(folder)}
 
     @pytest.mark.parametrize("name", ["runs", "awaits"])
     def test_who_hangs_up_leaves_nothing(self, name, serve, folder, witness):
-        """
-        The command of a request that nobody waits for ends, and the next is served.
-        """
+        """The command of a client that disconnects is stopped, and the next request is served."""
         with serve("--workspace", str(folder)) as url:
             connection = post(url, name, script=witness.begin + HANGS)
             witness.begun()
@@ -233,9 +215,7 @@ class TestHttp:
     @pytest.mark.parametrize("workers", ["1", "2"])
     @pytest.mark.parametrize("name", ["runs", "awaits"])
     def test_the_end_of_the_server_leaves_nothing(self, name, workers, serve, folder, witness):
-        """
-        Once its grace is over, what still runs is ended.
-        """
+        """Commands are stopped when the server's grace period has passed."""
         options = ("--workspace", str(folder), "--workers", workers, "--grace", "0.1")
         with serve(*options) as url:
             connection = post(url, name, script=witness.begin + HANGS)
@@ -245,9 +225,7 @@ class TestHttp:
 
 
 def test_an_application_has_the_workspace_of_its_variable(recipes, folder, monkeypatch):
-    """
-    Whoever starts it names the workspace; else there is none, and nothing else counts.
-    """
+    """An ASGI application uses PROMPTKIT_WORKSPACE only, and has no workspace without it."""
     from promptkit.asgi import app
     from promptkit.errors import PromptError
     from promptkit.workspace import workspace
