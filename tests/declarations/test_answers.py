@@ -47,9 +47,7 @@ async def judge_later():
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_the_list_has_its_schema(revision):
-    """
-    Where a revision has metadata, the prompt has the schema of its answer there.
-    """
+    """In revisions with metadata, `prompts/list` includes the JSON schema of a prompt's answer."""
     has = REVISIONS[revision]
     (entry,) = json.loads(pages_of("prompts/list", compile(Recipes([judge])), lowering_for(has)).page())[
         "prompts"
@@ -59,16 +57,12 @@ def test_the_list_has_its_schema(revision):
 
 
 def test_a_tool_has_none():
-    """
-    A tool returns the prompt, not the answer.
-    """
+    """A tool has no answer schema, because it returns the prompt and not the answer."""
     assert lowering_for(LATEST_HANDSHAKE).tool(judge.compiled).meta is UNSET
 
 
 def test_each_way_to_render():
-    """
-    What is rendered knows the type; it is not compared.
-    """
+    """Every way to render sets the answer type, which comparisons ignore and `+` drops."""
     rendered = judge.render("x")
 
     assert (
@@ -84,9 +78,7 @@ def test_each_way_to_render():
     [(object, "object"), (3, "3"), (Verdict("yes"), "Verdict("), (list[object], "list[object]")],
 )
 def test_what_is_no_type_of_an_answer(answer, what):
-    """
-    It is an error of the prompt, with what can be one.
-    """
+    """An invalid answer type is reported with a hint that names valid ones."""
 
     @prompt(answer=answer)
     def wrong():

@@ -1,4 +1,4 @@
-"""Cases: what authors save, what a client sends for it, and which files with cases are imported when."""
+"""Cases: how authors save them, what a client would send for them, and when case files are imported."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ MORE = """
 
 
 def names(recipes):
-    """The cases of all prompts, by their names."""
+    """Return the case names of all prompts."""
     return [case.name for one in recipes.prompts for case in one.cases]
 
 
@@ -58,9 +58,7 @@ def plan(
 
 class TestWhatIsSent:
     def test_the_arguments_as_text(self):
-        """
-        A case is called as the prompt is, and sent as a client would.
-        """
+        """A case takes the arguments of a direct call and sends them as text, like a client."""
         case = plan.case("one", "mow", [date(2026, 1, 31)], depth=2, note=None)
 
         assert case.sent() == {"task": "mow", "days": '["2026-01-31"]', "depth": "2"}
@@ -69,17 +67,13 @@ class TestWhatIsSent:
 
     @given(st.text(), st.lists(st.dates(), min_size=1), st.sampled_from("sm"), st.integers())
     def test_it_is_read_back(self, task, days, size, depth):
-        """
-        A law: what is sent for a case says what the call says.
-        """
+        """Rendering what a case sends gives the same result as the direct call."""
         sent = plan.case("any", task, days, size, depth).sent()
 
         assert plan.render_wire(sent) == plan.render(task, days, size, depth)
 
     def test_on_the_wire(self):
-        """
-        Text that the types forbid is sent literally.
-        """
+        """`case_wire` sends its text verbatim, even if the parameter types reject it."""
         sent = {"task": "mow", "days": "tomorrow", "size": "XL"}
 
         assert plan.case_wire("any", sent).sent() == sent
@@ -96,9 +90,7 @@ class TestWhatIsSent:
         ],
     )
     def test_what_no_client_can_send(self, call, says):
-        """
-        A wrong call harms nobody when it is saved, and says what is wrong when it is needed.
-        """
+        """Saving a case with invalid arguments succeeds; `sent` raises a TypeError that names the problem."""
         case = call()
 
         with pytest.raises(TypeError) as refused:
@@ -106,9 +98,7 @@ class TestWhatIsSent:
         assert says in str(refused.value)
 
     def test_what_means_the_default(self):
-        """
-        None, and for most types the empty text, cannot be sent where they are no default.
-        """
+        """None or '' cannot be sent where the server would use another default instead."""
 
         @prompt
         def ask(text: str = "x", depth: int | None = 3, note: str | None = None):
@@ -121,9 +111,7 @@ class TestWhatIsSent:
             ask.case("any", note="").sent()
 
     def test_of_a_resource(self):
-        """
-        The URI is made of the arguments, or given.
-        """
+        """A resource case expands the URI from its arguments; `case_wire` takes the URI itself."""
 
         @resource("docs://{page}{?day}")
         def read(page: str, day: date | None = None) -> str:
@@ -150,9 +138,7 @@ class TestRefusals:
         ],
     )
     def test_what_is_wrong(self, expected, outcome, fault):
-        """
-        It is refused where its author expects so, and nowhere else. What crashes is another fault.
-        """
+        """`fault` reports an unexpected, missing or different PromptError, and ignores crashes."""
         case = plan.case("any", "x", [])
         if expected is not None:
             assert case.refused(expected) is case
@@ -160,9 +146,7 @@ class TestRefusals:
         assert case.fault(outcome) == fault
 
     def test_the_words_are_text(self):
-        """
-        Else it would be found out when somebody runs it.
-        """
+        """`refused` rejects anything but text at once, and not only when the case runs."""
         with pytest.raises(TypeError, match="give words"):
             plan.case("any", "x", []).refused(None)
 
@@ -170,46 +154,36 @@ class TestRefusals:
 class TestFiles:
     @pytest.fixture
     def folder(self, recipes):
-        """Two files, one of them of cases."""
+        """A folder with a recipe file and a case file."""
         return recipes("shelf", review=REVIEW, cases_more=MORE)
 
     def test_they_are_imported_when_they_are_asked_for(self, folder):
-        """
-        What only serves neither imports them nor keeps those beside the prompts.
-        """
+        """Serving neither imports case files nor keeps the cases in recipe files."""
         served = begin(str(folder)).finish()
 
         assert names(served) == []
         assert not any("cases_more" in name for name in sys.modules)
 
     def test_all_of_them(self, folder):
-        """
-        Those beside the prompt come first.
-        """
+        """The cases in the prompt's own file come before those in case files."""
         loaded = load(folder, cases=True)
 
         assert names(loaded) == ["short", "rust", "nothing"]
         assert [file.file.name for file in loaded.by_file] == ["cases_more.py", "review.py"]
 
     def test_of_a_single_file(self, folder):
-        """
-        The files next to it count, as they do for its folder.
-        """
+        """Loading a single file also loads the case files next to it."""
         assert names(load(folder / "review.py", cases=True)) == ["short", "rust", "nothing"]
 
     def test_a_file_of_that_name_that_is_named(self, recipes):
-        """
-        It is a recipe, as any other that is named, and its cases are its own.
-        """
+        """A `cases_*.py` file is a recipe file if it is the target itself, but not within a folder."""
         folder = recipes("shelf", cases_review=REVIEW)
 
         assert list(compile(load(folder / "cases_review.py", cases=True))) == ["review"]
         assert list(compile(load(folder))) == []
 
     def test_one_that_fails(self, folder):
-        """
-        It harms no prompt, and no other case.
-        """
+        """A case file that cannot be imported is reported and affects no prompts or other cases."""
         (folder / "cases_more.py").write_text("import nothing_of_that_name\n")
 
         loaded = load(folder, cases=True)
@@ -222,9 +196,7 @@ class TestFiles:
         assert fault.message.startswith("cases 'cases_more' cannot be imported: ModuleNotFoundError")
 
     def test_one_with_prompts(self, folder):
-        """
-        They are not served, which is said.
-        """
+        """A prompt in a case file is not served, and is reported."""
         (folder / "cases_more.py").write_text(
             "from promptkit import prompt\n\n@prompt\ndef stray():\n    return 'x'\n"
         )
@@ -237,9 +209,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("edited", [["cases_more.py"], ["cases_more.py", "review.py"]])
     def test_a_reload(self, folder, edited):
-        """
-        An edited file has the cases that it has now, whether its prompt was imported anew or not.
-        """
+        """A reload updates the cases of an edited file, whether or not the prompt's file is reimported."""
         for file in folder.glob("*.py"):
             os.utime(file, (1, 1))
         with closing(Reloader(str(folder), print, cases=True)) as reloader:
@@ -250,16 +220,14 @@ class TestFiles:
                 "from shelf.review import review\n\nreview.case('other', 'y = 2')\n"
             )
             for name in edited:
-                os.utime(folder / name, (2, 2))  # its editor is done
+                os.utime(folder / name, (2, 2))  # changed, but long enough ago to be read at once
             reloader._reload()
 
         assert [case.name for case in published[-1]["review"].saved()] == ["short", "other"]
 
 
 def test_a_server_keeps_none(recipes):
-    """
-    While it serves, no file of cases is imported, and fifty of them leave nothing behind.
-    """
+    """A server imports no case files and drops the cases in recipe files."""
     many = "".join(f"\nreview.case('{number}', 'x')" for number in range(50))
     folder = recipes(
         "shelf",
@@ -290,9 +258,7 @@ def test_a_server_keeps_none(recipes):
 
 
 def test_what_is_composed_is_not_kept_as_a_case():
-    """
-    A call of the prompt is no case.
-    """
+    """Calling a prompt does not save a case."""
 
     @prompt
     def ask(text: str):

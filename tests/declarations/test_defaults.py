@@ -1,4 +1,4 @@
-"""A default that can be changed belongs to one call: what one client sent never reaches the next."""
+"""Mutable defaults are copied for each call, so that values from one client never reach another."""
 
 import inspect
 from dataclasses import dataclass, field
@@ -35,9 +35,7 @@ def joined_in_turns(name: str, *, names: list[str] = []):  # noqa: B006
 
 
 def test_calls_of_clients():
-    """
-    Of a list, of what lies in a dictionary, and of a set, each rendering has its own.
-    """
+    """Each rendering gets its own copy of a default list, nested list or set."""
     for name in ("x", "y"):
         given = {"name": name}
         assert joined.render_wire(given)[0].content.text == f"['{name}'] {{'all': ['{name}']}}"
@@ -46,9 +44,7 @@ def test_calls_of_clients():
 
 
 def test_calls_in_python():
-    """
-    A direct call, and `render`, too; whatever of it is given by position.
-    """
+    """Direct calls and `render` also copy defaults, whichever arguments are positional."""
     for name in ("x", "y"):
         assert joined(name) == f"['{name}'] {{'all': ['{name}']}}"
         assert joined(name, ["given"]) == f"['given', '{name}'] {{'all': ['{name}']}}"
@@ -56,18 +52,14 @@ def test_calls_in_python():
 
 
 def test_what_is_given_is_not_copied():
-    """
-    A caller's own list is the caller's: as in Python, it is changed.
-    """
+    """A list that the caller passes is not copied: as in plain Python, the function changes it."""
     mine = []
     joined("x", mine)
     assert mine == ["x"]
 
 
 def test_resources_and_completers():
-    """
-    What they declare is called as often as prompts are.
-    """
+    """Each call of a resource or a completer gets its own copy of the defaults."""
 
     @resource("notes://all{?name}")
     def notes(name: str, names: list[str] = []) -> str:  # noqa: B006
@@ -89,9 +81,7 @@ def test_resources_and_completers():
 
 
 def test_defaults_of_nobodys_own_are_left_alone():
-    """
-    A function whose defaults cannot be changed, or cannot be copied, is called as it is.
-    """
+    """A function is not wrapped if its defaults are immutable or cannot be copied."""
 
     class Tone(Enum):
         PLAIN = "plain"
@@ -111,9 +101,7 @@ def test_defaults_of_nobodys_own_are_left_alone():
 
 
 def test_the_signature_stays():
-    """
-    Parameters, their defaults and the docstring are those of the author's function.
-    """
+    """The wrapper keeps the parameters, defaults and docstring of the author's function."""
 
     @dataclass
     class Options:
@@ -132,8 +120,6 @@ def test_the_signature_stays():
 
 
 def test_a_wrong_call_is_pythons_own_error():
-    """
-    Too many arguments are refused as they are without copies.
-    """
+    """Too many arguments raise Python's own TypeError."""
     with pytest.raises(TypeError, match="too many positional arguments"):
         joined("x", [], {}, "too many")

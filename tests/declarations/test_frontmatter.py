@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from promptkit.declarations.frontmatter import FrontmatterError, check_fields, read_skill, write_skill
 
-#: Text that YAML can hold: no halves of surrogate pairs.
+#: Text that YAML can encode: no lone surrogates.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
-#: What versions of YAML read differently.
+#: Texts that YAML parsers read differently or that need quotes.
 TRICKY = st.sampled_from(
     [
         *("yes", "no", "on", "null", "~", "1e3", "0x1f", "010", "1:30", "2026-01-31", ".nan", "- a", "a: b"),
@@ -22,9 +22,7 @@ TRICKY = st.sampled_from(
 
 @given(st.dictionaries(TEXT | TRICKY, TEXT | TRICKY), TEXT | TRICKY)
 def test_what_is_written_is_read_back(metadata, description):
-    """
-    By our reader, which is one of YAML 1.2, and by one of YAML 1.1.
-    """
+    """Written frontmatter is read back unchanged by our YAML 1.2 parser and by a YAML 1.1 parser."""
     fields = {"name": "a-skill", "description": description, "metadata": metadata}
 
     data = write_skill({key: value for key, value in fields.items() if value}, "The text.")
@@ -38,9 +36,7 @@ def test_what_is_written_is_read_back(metadata, description):
 
 
 def test_texts_are_written_as_people_would():
-    """
-    In quotes only where YAML could take them for something else.
-    """
+    """Values are quoted only where YAML would read them as something other than text."""
     fields = {"name": "review", "description": "Review a change. Use it often.", "license": "MIT"}
     fields["metadata"] = {"version": "1.0", "on": "yes"}
 
@@ -91,9 +87,7 @@ def skill(front):
     ],
 )
 def test_what_no_host_could_read(data, fault, line):
-    """
-    It is refused with the line, and with what to do; nothing that it stands for is made.
-    """
+    """Unreadable frontmatter raises an error with its line and a hint; no YAML tag is constructed."""
     with pytest.raises(FrontmatterError, match=r".*") as found:
         read_skill(data)
 
@@ -103,9 +97,7 @@ def test_what_no_host_could_read(data, fault, line):
 
 
 def test_a_bomb_of_aliases_is_refused():
-    """
-    Before anything is made of it.
-    """
+    """An alias bomb is rejected before it is expanded."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
 
@@ -115,9 +107,7 @@ def test_a_bomb_of_aliases_is_refused():
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_values_are_those_of_json(newline):
-    """
-    A date is text, as JSON has none; every field stays, also those that nobody knows.
-    """
+    """Values have JSON types, so a date stays text; unknown fields are kept."""
     front = "name: a\ndate: 2026-01-31\nown:\n  deep: [1, 2.5, true, null, x]"
     text = f"---\n{front}\n---\n# Title\n".replace("\n", newline)
 
@@ -141,9 +131,7 @@ GOOD = {"name": "a-skill", "description": "What it does."}
     ],
 )
 def test_what_the_format_allows(fields):
-    """
-    Nothing is said of it.
-    """
+    """Valid fields produce no errors."""
     assert list(check_fields(fields, "a-skill")) == []
 
 
@@ -169,9 +157,7 @@ def test_what_the_format_allows(fields):
     ],
 )
 def test_what_the_format_does_not_allow(change, key, hint):
-    """
-    Each fault names its field, and what to do.
-    """
+    """Each error names its field and comes with a hint."""
     ((found, _, advice),) = check_fields({**GOOD, **change}, "a-skill")
 
     assert found == key

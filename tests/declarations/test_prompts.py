@@ -30,7 +30,7 @@ from promptkit.errors import EmptyPromptError
 from promptkit.errors.rules import Rule
 from promptkit.loader.loader import load
 
-#: A function whose return type is not there when it runs.
+#: A recipe whose return type is imported for type checkers only.
 CHECKED = """
 from typing import TYPE_CHECKING
 from promptkit import prompt
@@ -86,9 +86,7 @@ async def live(count: int):
 
 class TestContract:
     def test_the_decorators_options(self):
-        """
-        All go by name, in the order that the design promises.
-        """
+        """The options of `@prompt` go by name, in the documented order."""
         parameters = list(inspect.signature(prompt).parameters.values())
 
         assert parameters[0].kind is inspect.Parameter.POSITIONAL_ONLY
@@ -111,16 +109,14 @@ class TestContract:
         ]
 
     def test_the_example_of_the_design(self):
-        """
-        What the design shows is what authors may write, and test in this way.
-        """
+        """The documented example works, both called directly and rendered."""
         language = Literal["python", "rust", "go"]
 
         @prompt
         def code_review(
             code: Annotated[str, Arg("The code to review")],
             language: language = "python",
-            focus: list[str] = ["correctness"],  # noqa: B006 (as the design has it)
+            focus: list[str] = ["correctness"],  # noqa: B006 (as documented)
         ) -> Workflow:
             """Ask for a review of a piece of code."""
             return user(f"Please review this {language} code for {', '.join(focus)}.", code)
@@ -133,9 +129,7 @@ class TestContract:
 
 class TestStillTheFunction:
     def test_calling_it_calls_the_function(self):
-        """
-        The result is what the function returns, of the same type, for every kind of function.
-        """
+        """A call returns what the function returns, for every kind of function."""
         assert review("+a", "rust", depth=2) == user("Review this rust change, depth 2:", "+a")
         assert list(steps(2)) == ["step 0", "step 1"]
         assert asyncio.run(fetch("a")) == "fetched a"
@@ -149,9 +143,7 @@ class TestStillTheFunction:
         "decorated", [review, fetch, steps, live], ids=lambda decorated: decorated.__name__
     )
     def test_it_looks_like_the_function(self, decorated, options):
-        """
-        Name, docstring, module and signature are the function's own, however it was decorated.
-        """
+        """A prompt has the name, docstring, module and signature of its function."""
         function = decorated.__wrapped__
         again = prompt(function) if options is None else prompt(**options)(function)
 
@@ -164,42 +156,30 @@ class TestStillTheFunction:
         assert inspect.unwrap(again) is function
 
     def test_its_types_are_the_functions(self):
-        """
-        Its type hints are those of the parameters.
-        """
+        """`get_type_hints` returns the hints of the function."""
         assert typing.get_type_hints(review) == typing.get_type_hints(review.__wrapped__)
 
     def test_help_shows_the_function(self):
-        """
-        The docstring that a console shows is the author's.
-        """
+        """`inspect.getdoc` returns the author's docstring."""
         assert inspect.getdoc(review).startswith("Review a change.")
 
     def test_its_repr_says_where_it_is(self):
-        """
-        The name that clients use, the file and the line.
-        """
+        """The repr contains the prompt's name, file and line."""
         assert repr(review).startswith("<prompt 'review' at ")
         assert repr(review).endswith(f"test_prompts.py:{review.location.line}>")
 
     def test_it_can_be_a_key(self):
-        """
-        A prompt is itself and no other.
-        """
+        """A prompt is hashable and equal only to itself."""
         assert {review: 1}[review] == 1
         assert review != prompt(review.__wrapped__)
 
     def test_it_cannot_be_changed(self):
-        """
-        The function behind a prompt cannot be replaced.
-        """
+        """The function of a prompt cannot be replaced."""
         with pytest.raises(AttributeError):
             review.function = len
 
     def test_prompts_compose_by_calling_one_another(self):
-        """
-        `yield from`, `+` and a plain call; a decorated prompt needs no unwrapping.
-        """
+        """Prompts compose with `yield from`, `+` and plain calls, without unwrapping."""
 
         @prompt
         def all_of_it():
@@ -214,9 +194,7 @@ class TestStillTheFunction:
         assert with_fetched.render("a") == user("fetched a") + review("+b")
 
     def test_a_prompt_of_a_prompt(self):
-        """
-        Decorating twice changes nothing but the options.
-        """
+        """Decorating a prompt again changes only its options."""
         twice = prompt(name="again")(review)
 
         assert twice("+a") == review("+a")
@@ -224,9 +202,7 @@ class TestStillTheFunction:
         assert [a.name for a in twice.compiled.arguments.ordered] == ["diff", "language", "depth"]
 
     def test_a_static_method(self):
-        """
-        A class may be used as a drawer for prompts, in either order of decorators.
-        """
+        """`@prompt` and `@staticmethod` can be combined in either order."""
 
         class Reviews:
             @staticmethod
@@ -243,9 +219,7 @@ class TestStillTheFunction:
         assert str(Reviews.long.render("a")) == "[user]\nAt length: a"
 
     def test_a_wrapped_function(self):
-        """
-        Decorators below @prompt that keep the signature are fine.
-        """
+        """A decorator below `@prompt` works if it keeps the signature."""
 
         def twice(function):
             @functools.wraps(function)
@@ -265,10 +239,10 @@ class TestStillTheFunction:
             greet("Ada", times="2")
 
 
-#: How Python shows it: since 3.14 as ``int | None``.
-OPTIONAL = str(Optional[int]).removeprefix("typing.")  # noqa: UP045 (people write it)
+#: How Python formats ``Optional[int]``: since 3.14 as ``int | None``.
+OPTIONAL = str(Optional[int]).removeprefix("typing.")  # noqa: UP045 (authors write it)
 
-#: A type, values that are of it, and one that is not with how the error tells it.
+#: A type, valid values, an invalid value, and how the error describes it.
 TYPED = {
     "str": (str, ["", "a"], 3, "takes str, not an int (3)"),
     "int": (int, [0, -1], "3", "takes int, not a str ('3')"),
@@ -288,7 +262,7 @@ TYPED = {
 
 
 def taking(annotation, arg=None):
-    """A prompt with a parameter so annotated."""
+    """Return a prompt with a parameter of this type."""
 
     def typed(first: str, value: Any) -> str:
         return f"{first} {value!r}"
@@ -300,9 +274,7 @@ def taking(annotation, arg=None):
 class TestDirectCalls:
     @pytest.mark.parametrize(("annotation", "fine", "wrong", "says"), TYPED.values(), ids=TYPED)
     def test_arguments_are_checked(self, annotation, fine, wrong, says):
-        """
-        A value of another type is refused, by the parameter's name, before the function runs.
-        """
+        """A value of the wrong type raises a TypeError that names the parameter."""
         typed = taking(annotation)
 
         assert [typed("a", value) for value in fine] == [f"a {value!r}" for value in fine]
@@ -317,9 +289,7 @@ class TestDirectCalls:
         ids=["generator", "async generator", "async def"],
     )
     def test_the_check_does_not_wait(self, call, wrong):
-        """
-        A generator or coroutine with a wrong argument is never made.
-        """
+        """An invalid argument raises before a generator or coroutine is created."""
         with pytest.raises(TypeError, match=rf"^prompt '{call.__name__}': parameter '\w+' takes"):
             call(wrong)
 
@@ -329,9 +299,7 @@ class TestDirectCalls:
         ids=["missing", "unknown", "too many"],
     )
     def test_a_wrong_call_is_pythons_own_error(self, call):
-        """
-        A wrong call gives the TypeError that Python itself would raise.
-        """
+        """A call that does not match the signature raises Python's own TypeError."""
         with pytest.raises(TypeError) as caught:
             call(review)
         with pytest.raises(TypeError) as own:
@@ -350,9 +318,7 @@ class TestDirectCalls:
         ids=["str", "optional", "Literal"],
     )
     def test_a_secret_is_not_repeated(self, annotation, wrong, says):
-        """
-        Of a secret the error tells the type alone.
-        """
+        """For a secret parameter, the error shows only the type of the value."""
         with pytest.raises(TypeError) as caught:
             taking(annotation, Arg(secret=True))("a", wrong)
 
@@ -360,9 +326,7 @@ class TestDirectCalls:
         assert caught.value.__context__ is None
 
     def test_defaults_are_not_checked_again(self):
-        """
-        Leaving an argument out is always fine for a direct call.
-        """
+        """A direct call does not check the default of an omitted argument."""
 
         @prompt
         def odd(value: int = "three") -> str:
@@ -371,9 +335,7 @@ class TestDirectCalls:
         assert odd() == "three"
 
     def test_a_function_that_cannot_be_served_can_be_called(self):
-        """
-        Decorating refuses nothing: the compiler reports what clients could not fill.
-        """
+        """A function that cannot be compiled can still be decorated and called."""
 
         @prompt
         def variadic(a, *rest: str, **others: int) -> str:
@@ -385,9 +347,7 @@ class TestDirectCalls:
 
     @given(st.integers() | st.text() | st.none() | st.floats() | st.binary() | st.lists(st.integers()))
     def test_only_values_of_the_type_get_through(self, value):
-        """
-        Every value is passed on unchanged, or refused by the parameter's name.
-        """
+        """Any value is either passed on unchanged or rejected with the parameter's name."""
         typed = taking(int | str)
 
         if isinstance(value, int | str):
@@ -399,9 +359,7 @@ class TestDirectCalls:
             typed("a", value)
 
     def test_a_wrong_context_is_refused_too(self):
-        """
-        A Context is checked as any parameter is.
-        """
+        """A Context is checked like any other parameter."""
 
         @prompt
         def who(context: Context) -> str:
@@ -414,9 +372,7 @@ class TestDirectCalls:
 
     @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated late since Python 3.14")
     def test_a_return_type_for_type_checkers_alone(self, recipes):
-        """
-        What is served can be called.
-        """
+        """A prompt can be called if its return type is imported for type checkers only."""
         (made,) = load(recipes(one=CHECKED)).prompts
 
         assert made() == "x"
@@ -424,9 +380,7 @@ class TestDirectCalls:
 
 class TestRender:
     def test_values_and_what_a_client_sends_come_to_the_same(self):
-        """
-        .render takes Python values, .render_wire their text; both give the workflow.
-        """
+        """`render` with values and `render_wire` with text return the same workflow."""
         expected = user("Review this rust change, depth 2:", "+a")
 
         assert review.render("+a", "rust", depth=2) == expected
@@ -443,9 +397,7 @@ class TestRender:
         ids=["def", "async def", "generator", "async generator"],
     )
     def test_every_kind_renders_in_four_ways(self, decorated, value, sent, expected):
-        """
-        With and without await, from values and from text.
-        """
+        """Every kind of function renders with and without await, from values and from text."""
 
         async def both():
             return [await decorated.render_async(value), await decorated.render_wire_async(sent)]
@@ -456,9 +408,7 @@ class TestRender:
 
     @pytest.mark.parametrize("render", [lambda: fetch.render("a"), lambda: fetch.render_wire({"name": "a"})])
     def test_within_a_running_loop_the_error_says_what_to_await(self, render):
-        """
-        An asynchronous prompt cannot be waited for there, and the plain form says so.
-        """
+        """Rendering an async prompt in a running loop raises an error that names the method to await."""
 
         async def caller():
             render()
@@ -469,9 +419,7 @@ class TestRender:
             asyncio.run(caller())
 
     def test_values_are_checked(self):
-        """
-        .render checks as a direct call does.
-        """
+        """`render` checks arguments like a direct call."""
         with pytest.raises(
             TypeError, match=r"^prompt 'review': parameter 'diff' takes str, not an int \(3\)$"
         ):
@@ -480,9 +428,7 @@ class TestRender:
             review.render()
 
     def test_text_is_read(self):
-        """
-        .render_wire reports as the server does, all faults at once.
-        """
+        """`render_wire` reports all invalid arguments in one error, like the server."""
         with pytest.raises(ArgumentsError) as caught:
             review.render_wire({"language": "c", "depth": "deep", "x": "y"})
 
@@ -492,9 +438,7 @@ class TestRender:
         )
 
     def test_nothing_may_be_sent(self):
-        """
-        No arguments, None and {} are alike.
-        """
+        """`render_wire` treats no arguments, None and {} alike."""
 
         @prompt
         def hello(name: str = "you") -> str:
@@ -503,9 +447,7 @@ class TestRender:
         assert hello.render_wire() == hello.render_wire(None) == hello.render_wire({}) == hello.render()
 
     def test_what_the_author_raises_arrives(self):
-        """
-        Rendering in a test shows the author's own exception.
-        """
+        """An exception from the author's function reaches the caller unchanged."""
 
         @prompt
         def fails() -> str:
@@ -515,9 +457,7 @@ class TestRender:
             fails.render()
 
     def test_what_no_message_can_hold_is_refused(self):
-        """
-        With the prompt's name and place.
-        """
+        """An unsupported result raises a TypeError with the prompt's name and location."""
 
         @prompt(name="count-me")
         def count() -> object:
@@ -530,9 +470,7 @@ class TestRender:
         assert count() == 3
 
     def test_a_prompt_that_says_nothing(self):
-        """
-        None is neither the message "None" nor an empty reply: rendering raises. A call returns it.
-        """
+        """Rendering a prompt that returns None raises EmptyPromptError; a direct call returns None."""
 
         @prompt
         def silent() -> None: ...
@@ -544,9 +482,7 @@ class TestRender:
 
 class TestContextParameter:
     def test_it_is_filled_in(self):
-        """
-        Rendering without one gives an empty Context, whatever its place in the signature.
-        """
+        """Rendering without a Context fills in an empty one, wherever it is in the signature."""
 
         @prompt
         def who(context: Context, greeting: str = "Hello") -> str:
@@ -560,9 +496,7 @@ class TestContextParameter:
         assert str(who.compiled.render({"greeting": "Hi"}, Context("Zed"))) == "[user]\nHi, Zed"
 
     def test_it_is_no_argument(self):
-        """
-        Clients neither see nor send it.
-        """
+        """Clients neither see nor send the Context."""
 
         @prompt
         async def who(greeting: str, context: Context) -> str:
@@ -574,9 +508,7 @@ class TestContextParameter:
             who.render_wire({"greeting": "Hi", "context": "x"})
 
     def test_a_direct_call_may_leave_it_out(self):
-        """
-        As the Context's own documentation says.
-        """
+        """A direct call can omit the Context."""
 
         @prompt
         def who(greeting: str, context: Context) -> str:
@@ -586,9 +518,7 @@ class TestContextParameter:
         assert who("Hi", Context("Zed")) == "Hi 'Zed'"
 
     def test_two_are_filled_in_or_refused(self):
-        """
-        A second Context does not end in a TypeError in the middle of a request.
-        """
+        """A second Context is filled in or reported, and never causes a TypeError in a request."""
 
         @prompt
         def who(a: Context, b: Context) -> str:
@@ -601,9 +531,7 @@ class TestContextParameter:
 
 class TestOptions:
     def test_they_reach_what_is_served(self):
-        """
-        Each option is on the compiled prompt, as it was given.
-        """
+        """Each option is on the compiled prompt as it was given."""
         icon = Icon("https://example.com/a.png", sizes=["48x48"])
 
         @prompt(
@@ -629,9 +557,7 @@ class TestOptions:
     @pytest.mark.parametrize("says", ["use review-change", "use review-change. "])
     @pytest.mark.parametrize("description", ["Review a change.", None])
     def test_a_deprecated_prompt_says_so_first(self, says, description):
-        """
-        Its description begins with it, as clients cut long ones; programs find it in ``_meta``.
-        """
+        """The description starts with the deprecation, because clients truncate it; ``_meta`` has it too."""
         made = prompt(description=description, deprecated=says)(named(lambda: "")).compiled
 
         assert made.description == " ".join(filter(None, ["Deprecated: use review-change.", description]))
@@ -639,9 +565,7 @@ class TestOptions:
         assert made.deprecated == says
 
     def test_nothing_is_made_up(self):
-        """
-        Without options: the function's name, the docstring's summary, and no title.
-        """
+        """Without options, a prompt has the function's name, the docstring's summary and no title."""
         made = review.compiled
 
         assert (made.name, made.title, made.description) == ("review", None, "Review a change.")
@@ -649,15 +573,11 @@ class TestOptions:
         assert made.elicit is False
 
     def test_without_a_docstring_there_is_no_description(self):
-        """
-        None, not an empty one.
-        """
+        """Without a docstring, the description is None and not an empty string."""
         assert prompt(named(lambda: "")).compiled.description is None
 
     def test_tags_and_version_are_metadata(self):
-        """
-        Under names of our own, only if given; the author's own metadata counts before them.
-        """
+        """Tags and version become `promptkit/` metadata, which the author's own metadata overrides."""
 
         def meta(**options):
             return prompt(**options)(named(lambda: "")).compiled.meta
@@ -681,9 +601,7 @@ class TestOptions:
         ],
     )
     def test_keys_of_metadata(self, key):
-        """
-        A key is a name, with or without a prefix of labels before it.
-        """
+        """A metadata key is a name with an optional prefix of labels."""
         made, found = prompt(meta={key: 1})(named(lambda: "")).compile()
 
         assert (made.meta, found) == ({key: 1}, ())
@@ -713,9 +631,7 @@ class TestOptions:
         ],
     )
     def test_keys_that_are_none(self, key, shown):
-        """
-        A malformed key is reported, with the form that keys have.
-        """
+        """A malformed metadata key is reported with a hint that shows the form."""
         made, (found,) = prompt(meta={key: 1})(named(lambda: "")).compile()
 
         assert (made, found.rule, found.message, found.hint) == (
@@ -742,9 +658,7 @@ class TestOptions:
         ],
     )
     def test_keys_of_the_protocol(self, key):
-        """
-        A key that the protocol has kept for itself is reported.
-        """
+        """A metadata key that the protocol reserves is reported."""
         made, (found,) = prompt(meta={key: 1})(named(lambda: "")).compile()
 
         assert (made, found.rule, found.message, found.hint) == (
@@ -790,9 +704,7 @@ class TestOptions:
         ],
     )
     def test_bad_ones_fail_at_the_decorator(self, options, error, says):
-        """
-        In words, on the line that is wrong.
-        """
+        """An invalid option raises at the decorator, with a message that explains the error."""
         with pytest.raises(error) as caught:
             prompt(**options)(named(lambda: ""))
 
@@ -809,15 +721,13 @@ class TestOptions:
         ids=["timeout", "cache", "one icon", "name"],
     )
     def test_those_of_another_type_are_named(self, options, option):
-        """
-        The error names the option, whatever was given for it.
-        """
+        """An option of the wrong type raises an error that names the option."""
         with pytest.raises((TypeError, ValueError), match=rf"\b{option}\b"):
             prompt(**options)(named(lambda: "")).compile()
 
 
 def named(function, name="named"):
-    """A lambda that clients could ask for."""
+    """Return the lambda under a name that is valid for a prompt."""
     return types.FunctionType(function.__code__, {}, name)
 
 
@@ -833,18 +743,14 @@ class TestDecorating:
         ids=["name", "class", "builtin", "int"],
     )
     def test_it_takes_a_function(self, value, says):
-        """
-        What has no code of the author's cannot be a prompt.
-        """
+        """Only a function written in Python can be a prompt."""
         with pytest.raises(TypeError) as caught:
             prompt(value)
 
         assert str(caught.value).startswith(says)
 
     def test_options_go_by_name(self):
-        """
-        A name in the function's place is refused at once.
-        """
+        """A name in place of the function is rejected at the decorator."""
         with pytest.raises(TypeError, match=r"^@prompt takes a function, not a str"):
             prompt("code-review")
 
@@ -862,9 +768,7 @@ class TestDecorating:
         ids=["space", "colon", "edges", "letters", "empty", "line end", "long"],
     )
     def test_a_bad_name_comes_with_a_good_one(self, name, slug):
-        """
-        What some client could not show is an error, with a name that they all can.
-        """
+        """An invalid name is reported with a valid one as the hint."""
         made, (found,) = prompt(name=name)(lambda: "").compile()
 
         assert made is None
@@ -884,10 +788,8 @@ class TestDecorating:
         ],
     )
     def test_a_function_whose_name_is_none(self, function, slug):
-        """
-        A function keeps its name in whatever script, and the prompt gets one next to it.
-        """
-        made = lambda: ""  # noqa: E731 (its name is given below)
+        """If the function's name is invalid, the hint keeps it and suggests a `name` option."""
+        made = lambda: ""  # noqa: E731 (its name is set below)
         made.__name__ = function
 
         _, (found,) = prompt(made).compile()
@@ -899,9 +801,7 @@ class TestDecorating:
 
     @given(st.text())
     def test_the_suggestion_is_always_a_good_name(self, name):
-        """
-        Whatever the name, what is suggested in its place would be accepted.
-        """
+        """The suggested name is always valid."""
         _, found = prompt(name=name)(named(lambda: "")).compile()
 
         for diagnostic in found:
@@ -910,17 +810,13 @@ class TestDecorating:
 
     @pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 64, "--"])
     def test_a_good_name_is_kept(self, name):
-        """
-        What every client can show.
-        """
+        """A valid name is used unchanged."""
         assert prompt(name=name)(named(lambda: "")).compiled.name == name
 
 
 class TestCompile:
     def test_every_fault_has_a_line_of_the_signature(self):
-        """
-        All in one pass, and rendering raises them together.
-        """
+        """All diagnostics are found in one pass, with their lines, and rendering raises them together."""
 
         @prompt(name="bad name")
         def bad(a, *rest: str, b: object, c: int = "x") -> str:
@@ -938,16 +834,14 @@ class TestCompile:
         ]
         assert {diagnostic.location.file for diagnostic in found} == {bad.location.file} == {__file__}
         lines = {diagnostic.location.line - bad.location.line for diagnostic in found}
-        assert lines == {0, 1}  # the decorator's, and that of the parameters
+        assert lines == {0, 1}  # the lines of the decorator and of the parameters
         with pytest.raises(CompileError) as caught:
             bad.render_wire({})
         assert caught.value.diagnostics == found
 
     @pytest.mark.parametrize("default", [list, str, dict])
     def test_a_default_that_is_a_class(self, default):
-        """
-        It does not fit, and the other prompts of its file are served.
-        """
+        """A class as a default is reported as not matching the type."""
 
         @prompt
         def bad(items: list[str] = default) -> str:
@@ -958,15 +852,11 @@ class TestCompile:
         assert [diagnostic.rule.name for diagnostic in found] == ["DEFAULT_MISFIT"]
 
     def test_it_is_compiled_once(self):
-        """
-        What is served is kept.
-        """
+        """A prompt is compiled only once."""
         assert review.compiled is review.compiled
 
     def test_compiling_calls_nothing(self):
-        """
-        The author's function runs when it is rendered, and not before.
-        """
+        """Compiling does not call the author's function."""
         calls = []
 
         @prompt
@@ -979,7 +869,5 @@ class TestCompile:
         assert calls == []
 
     def test_a_message_alone_is_enough(self):
-        """
-        The smallest prompts return one thing.
-        """
+        """A prompt that returns a string renders to one message."""
         assert prompt(named(lambda: "a")).render() == Workflow([Message("user", "a")])

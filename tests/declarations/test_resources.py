@@ -57,7 +57,7 @@ def chart(name: str) -> bytes:
 
 
 def taking(template, **parameters):
-    """A resource with that template, whose function takes these parameters."""
+    """Return a resource with this template, whose function takes these parameters."""
 
     def function(**_): ...
 
@@ -66,7 +66,7 @@ def taking(template, **parameters):
     return resource(template)(function)
 
 
-#: RFC 6570, section 3.2: the variables that its examples share.
+#: The variables of the examples in RFC 6570, section 3.2.
 VARIABLES = {
     "count": ["one", "two", "three"],
     "dom": ["example", "com"],
@@ -86,7 +86,7 @@ VARIABLES = {
     "undef": None,
 }
 
-#: Examples of sections 3.2.2 to 3.2.9. The RFC leaves the order of keys open; here they are sorted.
+#: The examples in sections 3.2.2 to 3.2.9. The RFC leaves the order of keys open; here they are sorted.
 EXAMPLES = [
     ("{var}", "value"),
     ("{hello}", "Hello%20World%21"),
@@ -124,9 +124,7 @@ EXAMPLES = [
 class TestUri:
     @pytest.mark.parametrize(("template", "expanded"), EXAMPLES, ids=[template for template, _ in EXAMPLES])
     def test_templates_expand_as_rfc_6570_has_it(self, template, expanded):
-        """
-        The RFC's own examples come out as the RFC says.
-        """
+        """The examples of RFC 6570 expand as the RFC specifies."""
         from uritemplate import variables
 
         used = {name: VARIABLES[name] for name in variables(template)}
@@ -134,16 +132,12 @@ class TestUri:
         assert taking(f"x:{template}", **used).uri(**used) == f"x:{expanded}"
 
     def test_arguments_go_by_position_and_by_name(self):
-        """
-        As in a call of the function.
-        """
+        """`uri` takes arguments by position and by name, like the function."""
         assert logs.uri("1h") == logs.uri(timeframe="1h") == "logs://recent?timeframe=1h"
 
     @pytest.mark.parametrize("given", [(), (None,)], ids=["left out", "None"])
     def test_what_is_not_given_stays_out(self, given):
-        """
-        None and a default leave no trace in the URI.
-        """
+        """An omitted or None argument does not appear in the URI."""
         assert logs.uri(*given) == "logs://recent"
 
     @pytest.mark.parametrize(
@@ -168,9 +162,7 @@ class TestUri:
         ids=str,
     )
     def test_values_are_spelt_as_uris_spell_them(self, value, spelt):
-        """
-        Not as Python would print them.
-        """
+        """Values are formatted as is usual in URIs, not with Python's str()."""
         assert taking("x:{value}", value=value).uri(value) == f"x:{spelt}"
 
     @pytest.mark.parametrize(
@@ -179,25 +171,19 @@ class TestUri:
         ids=["set", "frozenset", "None inside"],
     )
     def test_collections_leave_no_python_behind(self, value, spelt):
-        """
-        A set is a list of its members, and None within a list is nothing, as RFC 6570 has it.
-        """
+        """A set expands like a list, and None within a list is omitted, as RFC 6570 specifies."""
         assert taking("x:{value}", value=value).uri(value) == f"x:{spelt}"
 
     @pytest.mark.parametrize(
         ("args", "kwargs"), [(("1h", "2h"), {}), ((), {"frame": "1h"})], ids=["too many", "unknown"]
     )
     def test_a_wrong_call_is_a_type_error(self, args, kwargs):
-        """
-        Whatever the function would refuse, its URI refuses.
-        """
+        """`uri` raises a TypeError for any arguments that the function would not accept."""
         with pytest.raises(TypeError):
             logs.uri(*args, **kwargs)
 
     def test_a_required_argument_may_not_be_left_out(self):
-        """
-        The document would have no name.
-        """
+        """`uri` raises a TypeError if a required argument is missing."""
         with pytest.raises(TypeError, match=r"^missing a required argument: 'name'$"):
             chart.uri()
 
@@ -209,18 +195,14 @@ class TestUri:
         | st.lists(st.text("aé &"))
     )
     def test_any_value_gives_a_uri(self, value):
-        """
-        Nothing that is put into a template makes what content refuses as a URI.
-        """
+        """Every value expands to a URI that is valid in content."""
         made = taking("x:doc{?value}", value=value)
 
         assert made.link(value).uri == made.uri(value)
 
     @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated late since Python 3.14")
     def test_a_return_type_for_type_checkers_alone(self, recipes):
-        """
-        What is served has a URI.
-        """
+        """A resource has a URI if its return type is imported for type checkers only."""
         source = """
         from typing import TYPE_CHECKING
         from promptkit import resource
@@ -238,17 +220,13 @@ class TestUri:
 
 class TestEmbed:
     def test_text_is_embedded_with_its_uri(self):
-        """
-        The function is called, and what it returns travels in the message.
-        """
+        """`embed` calls the function and returns its text as an embedded resource."""
         assert logs.embed("1h") == EmbeddedResource(
             "logs://recent?timeframe=1h", text="logs of 1h", mime_type="text/plain"
         )
 
     def test_bytes_are_embedded_with_their_type(self):
-        """
-        Their type is read from them if none is declared.
-        """
+        """The type of embedded bytes is detected if none is declared."""
         assert chart.embed("a") == EmbeddedResource(
             "chart:a", blob=b"%PDF-1.7\na", mime_type="application/pdf"
         )
@@ -264,9 +242,7 @@ class TestEmbed:
         ids=["int", "None", "list", "bytearray"],
     )
     def test_anything_else_is_refused(self, value, said):
-        """
-        The error names resource, place and fix, and nothing is turned into text silently.
-        """
+        """Any other result raises a TypeError with the resource, its location and a fix."""
 
         @resource("x:a")
         def document():
@@ -286,18 +262,14 @@ class TestEmbed:
         ],
     )
     def test_what_is_nearly_one_has_a_hint(self, value, hint):
-        """
-        None, and the text of a message, have a hint of their own.
-        """
+        """Returning None or a `Text` raises an error with a specific hint."""
         with pytest.raises(TypeError) as caught:
             resource("x:a")(lambda: value).embed()
 
         assert str(caught.value).endswith(f": return {hint}")
 
     def test_what_the_function_raises_arrives(self):
-        """
-        The author's own exception is not changed.
-        """
+        """An exception from the author's function reaches the caller unchanged."""
 
         @resource("x:a")
         def document() -> str:
@@ -307,9 +279,7 @@ class TestEmbed:
             document.embed()
 
     def test_a_prompt_can_hold_it(self):
-        """
-        It is content like any other, and the call is the same.
-        """
+        """An embedded resource is a part of a prompt like any other content."""
 
         @prompt
         def explain(timeframe: str):
@@ -320,9 +290,7 @@ class TestEmbed:
 
 class TestLink:
     def test_it_says_what_the_author_said(self):
-        """
-        Name, title, description and type are those of the declaration.
-        """
+        """A link has the name, title, description and type of the declaration."""
         assert logs.link() == ResourceLink(
             "logs://recent",
             name="logs",
@@ -332,9 +300,7 @@ class TestLink:
         )
 
     def test_links_of_one_template_are_told_apart(self):
-        """
-        Name and title have the values that the URI is made of; no title is made up.
-        """
+        """A link's name and title contain the values in its URI; a missing title stays missing."""
         made = logs.link("1h")
 
         assert (made.name, made.title) == ("logs: 1h", "Recent logs: 1h")
@@ -362,32 +328,24 @@ class TestLink:
         ids=str,
     )
     def test_values_are_written_for_people(self, value, shown):
-        """
-        As the URI spells them, but without escapes, in one line, and not at any length.
-        """
+        """Values in link names are unescaped, on one line and truncated."""
         assert taking("x:doc{?value}", value=value).link(value).name == f"function{shown}"
 
     def test_several_values_stand_in_the_order_of_the_parameters(self):
-        """
-        What is not given is left out, and a value may be cut short in the URI alone.
-        """
+        """A link's name has the non-empty values in parameter order; a `:n` prefix shortens only the URI."""
         made = taking("x:{c:1}/{a}{?b}", a="", b="", c="")
 
         assert made.link("one", None, "three").name == "function: one, three"
         assert made.link(c="three", b="two", a="one").name == "function: one, two, three"
 
     def test_one_document_is_called_what_it_is_called(self):
-        """
-        A resource without variables has one link.
-        """
+        """A link to a resource without variables has the resource's name and title."""
         made = resource("x:a", title="The page")(lambda: "")
 
         assert (made.link().name, made.link().title) == (made.name, "The page")
 
     def test_the_function_is_not_called(self):
-        """
-        A link to what is expensive costs nothing.
-        """
+        """`link` does not call the function."""
         calls.clear()
 
         logs.link("1h")
@@ -397,18 +355,14 @@ class TestLink:
 
 class TestDeclaration:
     def test_calling_it_calls_the_function(self):
-        """
-        A declared resource is still the author's function.
-        """
+        """A declared resource can be called like the author's function."""
         assert logs("1h") == "logs of 1h"
         assert logs(timeframe="2h") == "logs of 2h"
         assert isinstance(logs, Resource)
         assert Resource is Made
 
     def test_it_looks_like_the_function(self):
-        """
-        Name, docstring, module and signature are the function's own.
-        """
+        """A resource has the name, docstring, module and signature of its function."""
         function = logs.__wrapped__
 
         assert logs.__doc__ == function.__doc__
@@ -416,23 +370,17 @@ class TestDeclaration:
         assert (logs.__name__, logs.__qualname__, logs.__module__) == ("logs", "logs", function.__module__)
 
     def test_what_is_left_out_comes_from_the_function(self):
-        """
-        Its name and its docstring's summary; no title is made up.
-        """
+        """By default, name and description come from the function; title and type stay None."""
         assert (chart.name, chart.description, chart.title, chart.mime_type) == ("chart", "Draw.", None, None)
 
     def test_options_count_before_the_function(self):
-        """
-        As with prompts.
-        """
+        """Options override the function's name and docstring."""
         made = resource("x:a", name="other", description="Else.")(chart.__wrapped__)
 
         assert (made.name, made.description) == ("other", "Else.")
 
     def test_the_contract_with_authors(self):
-        """
-        The template comes first, all else by name.
-        """
+        """`@resource` takes the template first and everything else by name."""
         parameters = inspect.signature(resource).parameters.values()
 
         assert [str(p.replace(annotation=p.empty)) for p in parameters] == [
@@ -446,26 +394,20 @@ class TestDeclaration:
         assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["uri_template"]
 
     def test_its_repr_says_where_it_is(self):
-        """
-        The template, the file and the line.
-        """
+        """The repr contains the template, file and line."""
         assert repr(logs) == f"<resource 'logs://recent{{?timeframe}}' at {logs.location}>"
         assert logs.location.file == __file__
 
     @pytest.mark.parametrize("value", [3, "logs", len, Level], ids=["int", "str", "builtin", "class"])
     def test_it_takes_a_plain_function(self, value):
-        """
-        Anything but a function is refused: it has no parameters to read.
-        """
+        """`@resource` rejects anything but a function written in Python."""
         with pytest.raises(
             TypeError, match=r"^@resource takes a plain function that returns str or bytes, not (?:an?|the) "
         ):
             resource("x:a")(value)
 
     def test_an_asynchronous_function_is_refused(self):
-        """
-        Embedding does not wait, so there is nothing that could be embedded.
-        """
+        """An async function is rejected, because embedding is synchronous."""
 
         async def later() -> str:
             return ""
@@ -478,9 +420,7 @@ class TestDeclaration:
                 resource("x:a")(function)
 
     def test_a_decorator_without_its_template(self):
-        """
-        The decorator without parentheses is refused at once, with what is missing.
-        """
+        """`@resource` without a template raises an error that names the missing argument."""
         with pytest.raises(TypeError, match="template"):
 
             @resource
@@ -490,9 +430,7 @@ class TestDeclaration:
 
 class TestDiagnostics:
     def test_a_sound_one_has_none(self):
-        """
-        Nothing is reported of what is right.
-        """
+        """Valid resources have no diagnostics."""
         assert logs.uri_faults == chart.uri_faults == ()
 
     @pytest.mark.parametrize(
@@ -530,9 +468,7 @@ class TestDiagnostics:
         ids=["no scheme", "variable scheme", "no parameter", "no variable"],
     )
     def test_a_fault_has_a_hint(self, template, parameters, rule, message, hint):
-        """
-        Template and function have to agree, and the error says on which side to mend it.
-        """
+        """A mismatch between template and function is reported with a hint on how to fix it."""
         (found,) = taking(template, **parameters).uri_faults
 
         assert found.rule is rule
@@ -565,17 +501,13 @@ class TestDiagnostics:
         ],
     )
     def test_what_is_no_template_is_reported(self, template, parameters):
-        """
-        What could never make a URI is found when it is compiled, not when it is used.
-        """
+        """An invalid template is reported at compile time."""
         found = taking(template, **parameters).uri_faults
 
         assert Rule.BAD_TEMPLATE in [diagnostic.rule for diagnostic in found]
 
     def test_a_malformed_one_is_not_told_to_have_a_scheme(self):
-        """
-        The hint is for what is wrong.
-        """
+        """A malformed template with a scheme does not get the hint to add one."""
         (found,) = taking("x:a b").uri_faults
 
         assert not found.hint.startswith("begin it with a scheme")
@@ -586,9 +518,7 @@ class TestDiagnostics:
     @example("x:%zz")
     @example("x:{:}")
     def test_a_template_without_faults_gives_a_uri(self, template):
-        """
-        Whatever the template: it is reported, or every use of it makes what content takes as a URI.
-        """
+        """Every template is either reported or expands to a URI that is valid in content."""
         values = dict.fromkeys(filter(str.isidentifier, re.findall(r"\w+", template)), "a b")
         values = {name: value for name, value in values.items() if name in template.partition("{")[2]}
         made = taking(template, **values)
@@ -596,9 +526,7 @@ class TestDiagnostics:
         assert made.uri_faults or made.link(**values).uri
 
     def test_all_are_found_at_once(self):
-        """
-        Each variable and each parameter that has no partner is one fault.
-        """
+        """Every unmatched variable and every unmatched parameter is reported in one pass."""
         made = taking("{a}{b}", c="", d="")
 
         assert [diagnostic.rule.name for diagnostic in made.uri_faults] == ["BAD_TEMPLATE"] + [
@@ -610,9 +538,7 @@ class TestDiagnostics:
         "use", [Resource.uri, Resource.embed, Resource.link], ids=lambda use: use.__name__
     )
     def test_a_faulty_one_cannot_be_used(self, use):
-        """
-        Every use says what is wrong, before the function is called.
-        """
+        """Every use of an invalid resource raises its diagnostics."""
         made = taking("x:{a}")
 
         with pytest.raises(CompileError) as caught:
@@ -621,9 +547,7 @@ class TestDiagnostics:
         assert caught.value.diagnostics == made.uri_faults
 
     def test_it_can_still_be_called(self):
-        """
-        The function itself is fine.
-        """
+        """The function of an invalid resource can still be called."""
 
         @resource("x:{a}")
         def document() -> str:
@@ -636,9 +560,7 @@ class TestDiagnostics:
     "say", [user, lambda value: prompt(name="p")(lambda: value).render()], ids=["user", "prompt"]
 )
 def test_a_resource_in_place_of_its_content(say):
-    """
-    The error tells how to embed it and how to link it.
-    """
+    """Passing a resource as content raises an error that suggests `embed` and `link`."""
     with pytest.raises(TypeError, match=r"\.embed\(\.\.\.\).*\.link\(\.\.\.\)"):
         say(logs)
 
@@ -670,12 +592,12 @@ def values(
 
 
 def shown(*parts):
-    """Values with their types."""
+    """Return the repr of all values, which shows their types."""
     return repr(parts)
 
 
 def made_of(annotation, template="x:d{?a}"):
-    """A compiled resource with one parameter of that type, whose function shows it."""
+    """Return a compiled resource with one parameter of this type, whose function returns its repr."""
 
     @resource(template)
     def document(a):
@@ -688,15 +610,13 @@ def made_of(annotation, template="x:d{?a}"):
 
 
 def read(compiled, uri):
-    """What a client that reads this URI is sent."""
+    """Return what a client receives for this URI."""
     return Catalog(resources=(compiled,)).read(uri)
 
 
 class TestCompile:
     def test_it_holds_what_is_served(self):
-        """
-        All that listing and reading need.
-        """
+        """A compiled resource has all data that listing and reading need."""
         made, diagnostics = logs.compile()
 
         assert isinstance(made, CompiledResource)
@@ -715,9 +635,7 @@ class TestCompile:
         assert made.is_template
 
     def test_it_is_a_value(self):
-        """
-        Compiling twice makes equal values, which nothing can change.
-        """
+        """Compiling twice gives equal, immutable resources."""
         made, _ = logs.compile()
 
         assert made == logs.compile()[0]
@@ -725,9 +643,7 @@ class TestCompile:
             made.name = "other"
 
     def test_a_document_of_its_own_has_no_variables(self):
-        """
-        It is one URI, and matches that alone.
-        """
+        """A template without variables matches only itself."""
         made, _ = resource("x:a")(lambda: "text").compile()
 
         assert not made.is_template
@@ -735,9 +651,7 @@ class TestCompile:
         assert read(made, "x:a") == EmbeddedResource("x:a", text="text")
 
     def test_what_is_said_of_a_parameter_is_kept(self):
-        """
-        Descriptions, defaults and completions are those of a prompt's arguments.
-        """
+        """Parameters have descriptions, defaults and completions, like those of a prompt."""
 
         @resource("x:{tone}{?day}")
         def document(
@@ -762,9 +676,7 @@ class TestCompile:
         assert made.arguments.completer("day").complete("").values == ("a",)
 
     def test_a_parameter_without_annotation_is_text(self):
-        """
-        Or what its default is, if that is something else.
-        """
+        """A parameter without annotation has the type of its default, or is text."""
 
         @resource("x:{a}{?b,c,d}")
         def document(a, b=None, c=3, d="d"):
@@ -777,9 +689,7 @@ class TestCompile:
         assert read(made, "x:1?d=4&c=5&b=6").text == "('1', '6', 5, '4')"
 
     def test_annotations_may_name_what_is_local(self):
-        """
-        Also as text.
-        """
+        """A string annotation can refer to a local name."""
         Local = Literal["yes"]  # noqa: N806 (a type)
 
         @resource("x:{a}")
@@ -795,9 +705,7 @@ class TestCompile:
         ids=["type", "name"],
     )
     def test_a_parameter_that_no_uri_can_fill_is_reported(self, annotation, rule):
-        """
-        With the code that it has for a prompt; the resource is not served.
-        """
+        """A parameter of an unsupported type is reported as for a prompt, and the resource is not served."""
 
         @resource("x:{a}")
         def document(a):
@@ -812,9 +720,7 @@ class TestCompile:
         assert document.uri(1) == "x:1"
 
     def test_a_default_of_another_type_is_reported(self):
-        """
-        As for a prompt.
-        """
+        """A default of the wrong type is reported."""
 
         @resource("x:{?a}")
         def document(a: int = "one") -> str:
@@ -823,9 +729,7 @@ class TestCompile:
         assert [found.rule for found in document.compile()[1]] == [Rule.DEFAULT_MISFIT]
 
     def test_all_faults_are_found_at_once(self):
-        """
-        Of the template, of its agreement with the function, and of the parameters.
-        """
+        """Errors in the template, its variables and the parameters are reported in one pass."""
 
         @resource("{scheme}:{?a}")
         def document(a: complex, context: Context) -> str:
@@ -843,9 +747,7 @@ class TestCompile:
 
     @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
     def test_what_could_not_be_listed_is_reported(self, option):
-        """
-        One resource that cannot be sent does not take the list of all with it.
-        """
+        """Metadata that cannot be encoded is reported, so that it cannot break the list."""
         made, (found,) = resource("x:a", **{option: "\ud800"})(lambda: "").compile()
 
         assert made is None
@@ -853,18 +755,14 @@ class TestCompile:
 
     @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
     def test_options_are_text(self, option):
-        """
-        An option that is not text is refused where it is written.
-        """
+        """An option that is not text raises at the decorator."""
         with pytest.raises(TypeError, match=rf"^{option} takes a str, not int$"):
             resource("x:a", **{option: 3})(lambda: "")
 
 
 class TestCompiler:
     def test_resources_are_compiled_with_the_prompts(self):
-        """
-        The catalog has both.
-        """
+        """The catalog contains the compiled resources."""
         catalog = compile(Recipes(resources=(logs, chart)))
 
         assert [made.uri_template for made in catalog.resources] == [
@@ -875,9 +773,7 @@ class TestCompiler:
         assert catalog.read("chart:a") == chart.embed("a")
 
     def test_one_fault_is_told_once(self):
-        """
-        What is wrong with a resource is in the catalog's diagnostics, and the resource is not served.
-        """
+        """An invalid resource is reported once in the catalog and is not served."""
         bad = taking("x:{a}")
 
         catalog = compile(Recipes(resources=(bad, logs)))
@@ -886,9 +782,7 @@ class TestCompiler:
         assert [made.name for made in catalog.resources] == ["logs"]
 
     def test_two_of_one_template_are_an_error(self, recipes, tmp_path, monkeypatch):
-        """
-        It names both places, and the first is served.
-        """
+        """A duplicate template is reported with both locations, and the first resource is served."""
         source = "from promptkit import resource\n\n@resource('x:a')\ndef {0}():\n    return '{0}'\n"
         folder = recipes(a=source.format("one"), b=source.format("two"))
         monkeypatch.chdir(tmp_path)
@@ -903,9 +797,7 @@ class TestCompiler:
         assert catalog.read("x:a").text == "one"
 
     def test_a_template_is_taken_also_by_a_resource_at_fault(self, recipes):
-        """
-        Else mending the first of two would bring up another fault.
-        """
+        """A duplicate of an invalid resource is reported too, so fixing the first reveals no new error."""
         source = "from promptkit import resource\n\n@resource('x:a{?a}')\ndef "
         folder = recipes(a=source + "one(a: complex): ...\n", b=source + "two(a): ...\n")
 
@@ -916,9 +808,7 @@ class TestCompiler:
         assert catalog.resources == ()
 
     def test_a_resource_that_two_recipes_hold_is_one(self, recipes):
-        """
-        Importing it is no second definition.
-        """
+        """Importing a resource into another recipe file is not a duplicate."""
         folder = recipes(
             a="from promptkit import resource\n\n@resource('x:a')\ndef one():\n    return ''\n",
             b="from .a import one\n",
@@ -960,9 +850,7 @@ class TestRead:
     @example(SOME)
     @example({**SOME, "words": [" [1]\n"], "numbers": [5, 6], "maybe": 0})
     def test_a_uri_is_read_as_what_it_was_made_from(self, drawn):
-        """
-        The function gets the values back that its URI was made for.
-        """
+        """Reading a URI calls the function with the values that the URI was made from."""
         compiled, _ = values.compile()
         uri = values.uri(**drawn)
         expected = shown(*(drawn[name] for name in inspect.signature(values).parameters))
@@ -1000,9 +888,7 @@ class TestRead:
         ids=str,
     )
     def test_a_variable_is_read_as_its_type_has_it(self, annotation, template, uri, value):
-        """
-        Whether commas separate is the type's to say.
-        """
+        """The parameter's type determines whether commas separate values."""
         assert read(made_of(annotation, template), uri).text == repr(value)
 
     @pytest.mark.parametrize(
@@ -1015,9 +901,7 @@ class TestRead:
         ],
     )
     def test_what_does_not_fit_is_told(self, uri, faults):
-        """
-        As for a prompt's arguments, under the resource's name.
-        """
+        """An invalid or missing variable raises ArgumentsError with the resource's name."""
         with pytest.raises(ArgumentsError) as caught:
             read(made_of(list[int]), uri)
 
@@ -1025,9 +909,7 @@ class TestRead:
         assert [(fault.argument, fault.path, fault.reason) for fault in caught.value.errors] == faults
 
     def test_all_faults_are_told_at_once(self):
-        """
-        Each variable that does not fit, and each that is missing.
-        """
+        """All invalid and missing variables are reported in one error."""
         compiled, _ = values.compile()
 
         with pytest.raises(ArgumentsError) as caught:
@@ -1043,18 +925,14 @@ class TestRead:
         ]
 
     def test_an_unknown_variable_is_told(self):
-        """
-        An error for an unknown variable names those of the template.
-        """
+        """An unknown variable is reported by name."""
         compiled, _ = logs.compile()
 
         with pytest.raises(ArgumentsError, match="'frame' is not an argument"):
             compiled.read("logs://recent", {"frame": "1h"})
 
     def test_binding_and_calling_are_two_steps(self):
-        """
-        So a client's mistake can be told apart from what the function raises.
-        """
+        """`bind` and `content` together do what `read` does; in between, client errors can be told apart."""
         compiled, _ = values.compile()
         uri = values.uri(**SOME)
 
@@ -1076,17 +954,13 @@ class TestRead:
         ids=["text", "declared text", "no text", "bytes", "declared bytes", "unknown bytes"],
     )
     def test_the_type_is_declared_or_read(self, result, mime_type, expected):
-        """
-        What the author says counts; of bytes it is read from them, of text it stays open.
-        """
+        """A declared type is used; otherwise, the type of bytes is detected and text has none."""
         compiled, _ = resource("x:a", mime_type=mime_type)(lambda: result).compile()
 
         assert read(compiled, "x:a") == EmbeddedResource("x:a", **expected)
 
     def test_the_uri_is_what_was_asked_for(self):
-        """
-        However it is spelt; what no URI can hold is escaped.
-        """
+        """The result has the requested URI, with invalid characters escaped."""
         compiled = made_of(str, "x:{a}")
 
         assert read(compiled, "x:%61@b").uri == "x:%61@b"
@@ -1094,9 +968,7 @@ class TestRead:
 
     @pytest.mark.parametrize("value", [3, None, bytearray(b"a")], ids=["int", "None", "bytearray"])
     def test_what_is_no_document_is_refused(self, value):
-        """
-        In the words in which embedding it is.
-        """
+        """An unsupported result raises the same error as embedding it."""
         made = resource("x:a", name="document")(lambda: value)
         compiled, _ = made.compile()
 
@@ -1108,9 +980,7 @@ class TestRead:
         assert str(reading.value) == str(embedding.value)
 
     def test_what_the_function_raises_arrives(self):
-        """
-        The author's own exception is not changed.
-        """
+        """An exception from the author's function reaches the caller unchanged."""
 
         @resource("x:a")
         def document() -> str:
@@ -1120,9 +990,7 @@ class TestRead:
             read(document.compile()[0], "x:a")
 
     def test_a_secret_is_not_repeated(self):
-        """
-        Also not where a variable does not fit.
-        """
+        """The error about an invalid secret does not contain its value."""
         compiled = made_of(Annotated[int, Arg(secret=True)])
 
         with pytest.raises(ArgumentsError) as caught:

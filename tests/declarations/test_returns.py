@@ -88,9 +88,7 @@ class TestReturns:
         ],
     )
     def test_what_no_message_can_hold(self, annotation, found):
-        """
-        A promise that would break every rendering is found before one.
-        """
+        """An unsupported return annotation is reported at compile time, with its exact location."""
         (diagnostic,) = found(returns=RETURNS.format(annotation=annotation))
 
         assert diagnostic.rule is Rule.BAD_RETURN
@@ -140,9 +138,7 @@ class TestReturns:
         ],
     )
     def test_what_a_message_can_hold_and_what_is_not_known(self, annotation, found):
-        """
-        Nothing is reported that is right, may be right, or cannot be known.
-        """
+        """A return annotation that is supported, may be, or cannot be resolved is not reported."""
         assert found(returns=RETURNS.format(annotation=annotation)) == ()
 
     @pytest.mark.parametrize(
@@ -157,9 +153,7 @@ class TestReturns:
         ],
     )
     def test_of_a_generator_its_items_count(self, head, promised, found):
-        """
-        What it is sent is its own affair, and one that is annotated as something else still yields.
-        """
+        """Of a generator's annotation, the yield and return types are checked, and the send type is not."""
         recipe = RETURNS.partition("def p()")[0] + f"{head}\n    yield 'x'\n"
 
         diagnostics = found(returns=recipe)
@@ -167,9 +161,7 @@ class TestReturns:
         assert [f"promises {promised}," in d.message for d in diagnostics] == ([True] if promised else [])
 
     def test_what_a_decorator_returns_is_its_own_affair(self, found):
-        """
-        It may make messages of what the function inside returns.
-        """
+        """The annotation of a decorated function is ignored, because the decorator may convert its result."""
         recipe = """
             from functools import wraps
             from promptkit import prompt

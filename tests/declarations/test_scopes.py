@@ -1,4 +1,4 @@
-"""Scopes as authors write them: what is found before anybody is served."""
+"""How authors declare scopes, and what is reported at compile time."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from promptkit.errors.rules import Rule
 
 
 def greeting(scopes):
-    """A prompt, and a resource, with scopes."""
+    """Return a prompt and a resource with these scopes."""
 
     @prompt(name="greet", scopes=scopes)
     def greet():
@@ -23,18 +23,14 @@ def greeting(scopes):
 
 @pytest.mark.parametrize("scopes", [["read"], ("read",), {"read"}, frozenset({"read"}), ["read", "read"]])
 def test_several_texts(scopes):
-    """
-    They may stand in any collection.
-    """
+    """Scopes can be given in any collection."""
     for one in greeting(scopes):
         compiled, found = one.compile()
         assert (compiled.scopes, found) == (frozenset({"read"}), ())
 
 
 def test_none_are_needed_without_them():
-    """
-    By default, a prompt is for everybody.
-    """
+    """By default, a prompt needs no scopes."""
     for one in greeting(()):
         assert one.compile()[0].scopes == frozenset()
 
@@ -63,9 +59,7 @@ def test_none_are_needed_without_them():
     ],
 )
 def test_what_is_no_scope(scopes, message, hint):
-    """
-    It is an error, with the way to write it: what is meant for few must not be served to all.
-    """
+    """An invalid scope is an error with a hint, so that a restricted prompt is never served to everyone."""
     for one in greeting(scopes):
         compiled, (found,) = one.compile()
         assert compiled is None
@@ -75,8 +69,6 @@ def test_what_is_no_scope(scopes, message, hint):
 
 
 def test_scopes_that_are_made_by_a_generator():
-    """
-    What can be read only once is refused.
-    """
+    """An iterator that can be read only once is rejected."""
     with pytest.raises(CompileError, match="scopes takes a list of texts, not"):
         _ = greeting(scope for scope in ["read"])[0].compiled

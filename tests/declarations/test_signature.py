@@ -20,7 +20,7 @@ HERE = Location("recipe.py", 7)
 
 
 def read(function, **names):
-    """The signature of a function, which has to be sound."""
+    """Return the signature of a function that must have no errors."""
     report = Report("prompt 'f'", HERE)
     signature = read_signature(function, names, report)
     assert report.found == []
@@ -28,14 +28,14 @@ def read(function, **names):
 
 
 def faults(function, **names):
-    """The signature of a function, and what is wrong with it."""
+    """Return the names of the accepted parameters and the diagnostics."""
     report = Report("prompt 'f'", HERE)
     signature = read_signature(function, names, report)
     return [parameter.name for parameter in signature.parameters], report.found
 
 
 def described(annotation=str, doc=None):
-    """The description of a parameter with this annotation, in a function with this docstring."""
+    """Return the parameter of a function with this annotation and docstring."""
 
     def function(a): ...
 
@@ -46,9 +46,7 @@ def described(annotation=str, doc=None):
 
 class TestParameters:
     def test_they_keep_the_order_of_the_signature(self):
-        """
-        Clients show arguments in the author's order, keyword-only ones too.
-        """
+        """Parameters keep the order of the signature, including keyword-only ones."""
 
         def function(z: str, a: int = 3, *, m: bool, b: float = 0.5): ...
 
@@ -61,9 +59,7 @@ class TestParameters:
 
     @pytest.mark.parametrize("default", [None, "", 0, False])
     def test_a_default_makes_it_optional_whatever_it_is(self, default):
-        """
-        None is a default like any other.
-        """
+        """Any default makes a parameter optional, even None or an empty value."""
 
         def function(a: str | int | None = default, b: str = "b"): ...
 
@@ -71,9 +67,7 @@ class TestParameters:
         assert not read(function).parameters[0].required
 
     def test_without_a_default_it_is_required(self):
-        """
-        Also where its type allows None.
-        """
+        """A parameter without a default is required, even if its type allows None."""
 
         def function(a: str, b: str | None): ...
 
@@ -81,11 +75,9 @@ class TestParameters:
         assert read(function).parameters[0].default is NO_DEFAULT
 
     def test_a_function_may_take_nothing(self):
-        """
-        No parameters, no arguments; the return annotation is no parameter.
-        """
+        """A function without parameters has an empty signature; its return annotation is ignored."""
 
-        def function() -> "Undefined":  # noqa: F821 (nobody asks)
+        def function() -> "Undefined":  # noqa: F821 (never evaluated)
             ...
 
         assert read(function) == Signature()
@@ -107,42 +99,32 @@ class TestArg:
         ids=["none", "Arg", "string", "all", "Arg, string", "string, Arg", "nested", "foreign"],
     )
     def test_annotated_says_what_it_is(self, annotation, arg):
-        """
-        An Arg and a plain string in Annotated are read in any order, and nothing else is.
-        """
+        """`Annotated` can contain an Arg and a string in any order; other metadata is ignored."""
         expected = arg if isinstance(arg, Arg) else annotation.__metadata__[0]
 
         assert described(annotation).arg == expected
         assert described(annotation).annotation is str
 
     def test_constraints_stay_on_the_type(self):
-        """
-        What msgspec reads is not taken away with what promptkit reads.
-        """
+        """The annotation keeps the constraints for msgspec when the Arg is removed."""
         positive = msgspec.Meta(gt=0)
 
         assert described(Annotated[int, Arg("how many"), positive]).annotation == Annotated[int, positive]
 
     def test_annotated_may_stand_inside_of_optional(self):
-        """
-        ``Annotated[str, ...] | None`` says the same as ``Annotated[str | None, ...]``.
-        """
+        """``Annotated[str, ...] | None`` is equivalent to ``Annotated[str | None, ...]``."""
         found = described(Optional[Annotated[str, Arg("code")]])  # noqa: UP045 (Annotated has no | before 3.14)
 
         assert (found.annotation, found.arg) == (str | None, Arg("code"))
 
     def test_it_is_a_value(self):
-        """
-        Equal if it says the same; examples become a tuple.
-        """
+        """Args with equal fields are equal and hashable, because examples become a tuple."""
         assert Arg("a", examples=[1, 2]) == Arg("a", examples=(1, 2))
         assert Arg("a").examples == ()
         assert hash(Arg("a", examples=["x"])) == hash(Arg("a", examples=["x"]))
 
     def test_the_contract_with_authors(self):
-        """
-        The description comes first, all else by name.
-        """
+        """`Arg` takes the description first and everything else by name."""
         parameters = inspect.signature(Arg).parameters.values()
 
         assert [str(p.replace(annotation=p.empty)) for p in parameters] == [
@@ -157,9 +139,7 @@ class TestArg:
         assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["description"]
 
     def test_one_example_is_not_taken_for_its_letters(self):
-        """
-        A bare string is one example, or refused: never an example a letter.
-        """
+        """A plain string as examples is one example or an error, and is never split into letters."""
         try:
             examples = Arg(examples="gpt").examples
         except TypeError:
@@ -221,9 +201,7 @@ class TestDocstring:
         "doc", [GOOGLE, NUMPY, SPHINX, EPYTEXT], ids=["Google", "NumPy", "Sphinx", "Epytext"]
     )
     def test_every_style_describes_the_parameters(self, doc):
-        """
-        Descriptions come on one line each, and the summary comes alone.
-        """
+        """Parameter descriptions are read from every docstring style, each joined to one line."""
 
         def function(diff: str, depth: int = 1, other: str = ""): ...
 
@@ -239,9 +217,7 @@ class TestDocstring:
         ]
 
     def test_annotated_counts_before_the_docstring(self):
-        """
-        Annotated wins over the docstring, which fills in what Annotated leaves out.
-        """
+        """`Annotated` takes precedence over the docstring, which fills the gaps."""
         doc = "Args:\n    a: from the docstring"
 
         assert described(Annotated[str, "from Annotated"], f"Do.\n\n{doc}").arg == Arg("from Annotated")
@@ -287,9 +263,7 @@ class TestDocstring:
         ],
     )
     def test_the_summary_is_the_first_paragraph(self, doc, summary):
-        """
-        On one line, and never a section.
-        """
+        """The summary is the first paragraph, joined to one line, and never a section."""
         assert read_summary(doc) == summary
 
     @pytest.mark.parametrize(
@@ -298,9 +272,7 @@ class TestDocstring:
         ids=["Google", "Sphinx", "raises"],
     )
     def test_other_sections_are_no_summary_either(self, section):
-        """
-        What a function returns or raises is not what a prompt is for.
-        """
+        """Sections on results and exceptions are not part of the summary."""
         assert read_summary(f"Review.\n{section}") == "Review."
         assert read_summary(section) is None
 
@@ -328,17 +300,13 @@ class TestDocstring:
     )
     @example("  :\n  :\nArgs:")
     def test_no_docstring_is_an_error(self, doc):
-        """
-        Whatever stands in a docstring, the signature is read.
-        """
+        """No docstring can make reading the signature fail."""
         assert isinstance(described(str, doc).arg.description, str | None)
 
 
 class TestContext:
     def test_a_context_is_no_parameter(self):
-        """
-        The parameter that receives the request is known by its type, whatever its name and place.
-        """
+        """The Context is recognised by its type, and is not one of the parameters."""
 
         def function(a: str, request: Context, b: int = 1): ...
 
@@ -353,9 +321,7 @@ class TestContext:
         ids=["string", "Annotated", "optional"],
     )
     def test_it_is_known_however_it_is_written(self, annotation):
-        """
-        A string, Annotated or an optional one: no client is asked for a Context.
-        """
+        """A Context is recognised as a string annotation, in Annotated and as optional."""
 
         def function(context=None): ...
 
@@ -366,9 +332,7 @@ class TestContext:
 
 class TestFaults:
     def test_every_parameter_is_judged(self):
-        """
-        All that is wrong is reported in one pass, and what is right is kept.
-        """
+        """All invalid parameters are reported in one pass, and valid ones are kept."""
 
         def function(a, b: str, *args: str, c: "Missing", d: int, **kwargs: str): ...  # noqa: F821
 
@@ -446,11 +410,9 @@ class TestFaults:
         ],
     )
     def test_a_fault_has_a_hint(self, source, rule, message, hint):
-        """
-        Each diagnostic names the parameter and what to write in its place.
-        """
+        """Each diagnostic names the parameter and has a hint."""
         names = {}
-        exec(source, names)  # noqa: S102 (a parameter without an annotation, for one)
+        exec(source, names)  # noqa: S102 (the source can have errors, such as a missing annotation)
 
         kept, (found,) = faults(names["f"])
 
@@ -492,9 +454,7 @@ BARE, OPTIONS = make()
 class TestFutureAnnotations:
     @pytest.mark.parametrize("future", [FUTURE, ""], ids=["future", "plain"])
     def test_names_local_to_a_function_are_found(self, future, recipes):
-        """
-        `from __future__ import annotations` changes nothing, for @prompt bare and with options.
-        """
+        """Annotations can refer to local names, with and without `from __future__ import annotations`."""
         recipe = future + LOCAL
 
         bare, options = load(recipes(local=recipe)).prompts
@@ -508,9 +468,7 @@ class TestFutureAnnotations:
 
     @pytest.mark.parametrize("future", [FUTURE, ""], ids=["future", "plain"])
     def test_without_a_module_too(self, future):
-        """
-        Code that was compiled from text, as in a notebook, is read alike.
-        """
+        """Code compiled from text, as in a notebook, works the same way."""
         names = {"__name__": "cell"}
         code = compile(future + LOCAL, "<cell>", "exec", dont_inherit=True)
         exec(code, names)  # noqa: S102 (as a notebook does)
@@ -520,9 +478,7 @@ class TestFutureAnnotations:
             names["BARE"]("warm")
 
     def test_a_module_that_was_never_imported_by_name(self):
-        """
-        The function's own globals are asked, not sys.modules.
-        """
+        """Annotations are resolved in the function's own globals, not in `sys.modules`."""
         module = types.ModuleType("nowhere")
         source = FUTURE + "from typing import Literal as L\ndef f(a: L['x']): ...\n"
         exec(source, vars(module))  # noqa: S102 (a module without a file)
@@ -530,9 +486,7 @@ class TestFutureAnnotations:
         assert read(module.f).parameters == (Parameter("a", Literal["x"]),)
 
     def test_a_local_name_counts_before_a_global_one(self, recipes):
-        """
-        Scopes nest as Python's do.
-        """
+        """A local name takes precedence over a global one, as in Python."""
         recipe = FUTURE + (
             "from typing import Literal\nfrom promptkit import prompt\n"
             "Choice = Literal['global']\n"
@@ -545,9 +499,7 @@ class TestFutureAnnotations:
         assert str(made.render_wire({"a": "local"})) == "[user]\nlocal"
 
     def test_only_for_type_checking_is_not_enough(self, recipes):
-        """
-        What the program cannot see while it runs is a diagnostic that says so.
-        """
+        """A name imported only under `TYPE_CHECKING` is reported with a hint."""
         recipe = FUTURE + (
             "from typing import TYPE_CHECKING\nfrom promptkit import prompt\n"
             "if TYPE_CHECKING:\n    from enum import Enum\n"
@@ -562,9 +514,7 @@ class TestFutureAnnotations:
 
 
 def test_one_broken_annotation_does_not_hide_the_others():
-    """
-    Each annotation is resolved on its own.
-    """
+    """Each annotation is resolved separately, so an invalid one does not affect the others."""
 
     class Tone(Enum):
         WARM = "warm"
@@ -578,9 +528,7 @@ def test_one_broken_annotation_does_not_hide_the_others():
 
 
 def test_a_wrapped_function_is_read_through():
-    """
-    A decorator that keeps the signature, as functools.wraps does, keeps the types.
-    """
+    """The types are read through decorators that use `functools.wraps`."""
     from functools import wraps
 
     Number = NewType("Number", int)
@@ -607,9 +555,7 @@ def test_a_wrapped_function_is_read_through():
     ],
 )
 def test_an_annotation_that_is_not_imported(annotation, hint, found):
-    """
-    The hint is an import to copy, or the nearest type.
-    """
+    """The hint for an unknown name is an import statement or the most similar type."""
     source = f"""
         from __future__ import annotations
         from enum import Enum

@@ -14,7 +14,7 @@ HELLO = "from promptkit import prompt\n@prompt\ndef hello() -> str:\n    return 
 
 @pytest.fixture
 def put(recipes):
-    """A function that writes a file at a path within a folder of recipes."""
+    """Return a function that writes a file below a folder of recipes."""
     folder = recipes(hello=HELLO)
 
     def put(path, data=b""):
@@ -28,20 +28,20 @@ def put(recipes):
 
 
 def front(name, **fields):
-    """A ``SKILL.md``."""
+    """Return the text of a ``SKILL.md``."""
     lines = [f"name: {name}", "description: What it does.", *(f"{k}: {v}" for k, v in fields.items())]
     return "\n".join(["---", *lines, "---", "Do it.", ""])
 
 
 def listen(place):
-    """Leave a socket at a place whose path may be too long for one."""
+    """Create a socket, changing to its folder because its full path may be too long."""
     with socket.socket(socket.AF_UNIX) as listening:
         os.chdir(place.parent)
         listening.bind(place.name)
 
 
 def served(folder):
-    """The files of each skill, by its URI; the prompt is served in any case."""
+    """Return the files of each skill by URI, checking that there are no diagnostics."""
     catalog = compile(folder)
     assert catalog.diagnostics == ()
     assert list(catalog) == ["hello"]
@@ -51,7 +51,7 @@ def served(folder):
 
 
 def fault(folder):
-    """The only fault; the prompt is served all the same."""
+    """Return the only diagnostic, checking that the prompt is served and the skill is not."""
     catalog = compile(folder)
     (found,) = catalog.diagnostics
     assert (list(catalog), catalog.skills) == (["hello"], ())
@@ -70,9 +70,7 @@ def fault(folder):
     ],
 )
 def test_where_it_lies_is_its_uri(put, place, uri):
-    """
-    Without the folder `skills` that is the convention.
-    """
+    """A skill's URI is its path, without a leading folder `skills`."""
     put(f"{place}/SKILL.md", front("a"))
 
     assert list(served(put.folder)) == [uri]
@@ -80,9 +78,7 @@ def test_where_it_lies_is_its_uri(put, place, uri):
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_it_is_served_verbatim(put, newline):
-    """
-    Byte for byte, whatever it holds; hidden files are not, nor is bytecode.
-    """
+    """Files are served byte for byte; hidden files and bytecode are omitted."""
     text = front("a", own="[1, 2]").replace("\n", newline)
     put("a/SKILL.md", text)
     put("a/scripts/run.py", b"raise RuntimeError")
@@ -103,9 +99,7 @@ def test_it_is_served_verbatim(put, newline):
 
 
 def test_skills_within_skills(put):
-    """
-    Each is a skill, and its files are also files of the one around it.
-    """
+    """A nested skill is served on its own, and its files also belong to the outer skill."""
     put("skills/outer/SKILL.md", front("outer"))
     put("skills/outer/deep/inner/SKILL.md", front("inner"))
     put("skills/outer/deep/inner/x.md", "x")
@@ -119,9 +113,7 @@ def test_skills_within_skills(put):
 
 
 def test_the_target_may_be_a_skill(put):
-    """
-    Then it is the only one, but for those within it, and nothing is imported.
-    """
+    """If the target is a skill, only it and its nested skills are served, and nothing is imported."""
     put("outer/SKILL.md", front("outer"))
     put("outer/inner/SKILL.md", front("inner"))
     put("outer/run.py", "raise RuntimeError")
@@ -137,18 +129,14 @@ def test_the_target_may_be_a_skill(put):
 
 @pytest.mark.parametrize("place", ["_private/a", ".hidden/a", "tests/a", "node_modules/a"])
 def test_folders_that_are_never_entered(put, place):
-    """
-    As for recipes.
-    """
+    """Folders that are skipped for recipes are skipped for skills, too."""
     put(f"{place}/SKILL.md", front("a"))
 
     assert served(put.folder) == {}
 
 
 def test_links_that_stay_inside(put):
-    """
-    As Kubernetes mounts a ConfigMap.
-    """
+    """Links within the skill are followed, as in a mounted Kubernetes ConfigMap."""
     put("a/..data/SKILL.md", front("a"))
     (put.folder / "a" / "SKILL.md").symlink_to("..data/SKILL.md")
     put("a/real/x.md", "x")
@@ -159,9 +147,7 @@ def test_links_that_stay_inside(put):
 
 @pytest.mark.parametrize("target", ["../hello.py", "/etc/passwd", "..", "/"])
 def test_links_that_lead_out(put, target):
-    """
-    They refuse the whole skill.
-    """
+    """A link that leads out of the folder makes the whole skill invalid."""
     put("a/SKILL.md", front("a"))
     (put.folder / "a" / "x").symlink_to(target)
 
@@ -173,9 +159,7 @@ def test_links_that_lead_out(put, target):
 
 @pytest.mark.parametrize("target", ["hello.py", "/etc/passwd"])
 def test_a_link_that_is_put_in_before_it_is_read(put, target):
-    """
-    After the folder was looked through: it is not followed either.
-    """
+    """A link that replaces a file after the folder was listed is not followed."""
     root = put("a/SKILL.md", front("a")).parent
     put("a/x.md", "x")
     places, _ = paths_below(str(root))
@@ -204,9 +188,7 @@ def test_a_link_that_is_put_in_before_it_is_read(put, target):
     ],
 )
 def test_what_cannot_be_served(put, make, part, tmp_path, monkeypatch):
-    """
-    It is a fault with a place and a hint, and nothing waits for ever.
-    """
+    """An unusable file is reported with a location and a hint, without blocking."""
     monkeypatch.chdir(tmp_path)
     place = put("a/SKILL.md", front("a")).parent
     make(place)
@@ -229,9 +211,7 @@ def test_what_cannot_be_served(put, make, part, tmp_path, monkeypatch):
     ],
 )
 def test_what_the_format_does_not_allow(put, text, line, part):
-    """
-    It is a fault with its line.
-    """
+    """Invalid frontmatter is reported with its line."""
     put("a/SKILL.md", text)
 
     found = fault(put.folder)
@@ -242,9 +222,7 @@ def test_what_the_format_does_not_allow(put, text, line, part):
 
 @pytest.mark.parametrize("name", ["skill.md", "Skill.md", "SKILL.MD"])
 def test_a_name_in_other_letters(put, name):
-    """
-    Agents do not find it, and programs next to it are imported as little.
-    """
+    """`SKILL.md` in the wrong case is reported, and Python files next to it are not imported."""
     put(f"a/{name}", front("a"))
     put("a/scripts/run.py", "raise RuntimeError")
 
@@ -253,9 +231,7 @@ def test_a_name_in_other_letters(put, name):
 
 @pytest.mark.parametrize("name", ["SKILL.md~", "#SKILL.md#", ".SKILL.md.swp"])
 def test_what_editors_leave(put, name):
-    """
-    It is not served.
-    """
+    """Backup and swap files of editors are not served."""
     put("a/SKILL.md", front("a"))
     put(f"a/{name}", b"x")
 
@@ -271,9 +247,7 @@ def test_what_editors_leave(put, name):
     ],
 )
 def test_uris_within_a_skill_of_something_else(put, source):
-    """
-    A host would find other bytes under them than the digests say.
-    """
+    """A URI within another skill is an error, because its bytes would not match the skill's digests."""
     put("a/SKILL.md", front("a"))
     put("a/x.md", "x")
     put("own.py", f"from promptkit import resource, skill\n{source}")
@@ -286,9 +260,7 @@ def test_uris_within_a_skill_of_something_else(put, source):
 
 
 def test_a_first_file_that_is_gone_for_a_moment(put):
-    """
-    As while a branch is switched: what was served stays, and no program next to it is taken for a recipe.
-    """
+    """If `SKILL.md` disappears briefly, the skill stays served and files next to it do not become recipes."""
     file = put("a/SKILL.md", front("a"))
     put("a/scripts/run.py", "raise RuntimeError")
     reloader = Reloader(str(put.folder), lambda _: None)
@@ -311,9 +283,7 @@ def test_a_first_file_that_is_gone_for_a_moment(put):
 
 
 def test_a_skill_in_python_and_a_folder_of_the_same_uri(put):
-    """
-    They are told apart, and the first one is served.
-    """
+    """A Python skill with the URI of a skill folder is reported, and one of the two is served."""
     put("a/SKILL.md", front("a"))
     put(
         "own.py",

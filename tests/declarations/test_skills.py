@@ -11,7 +11,7 @@ GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
 
 
 def compiled(made):
-    """The only skill of a catalog without faults."""
+    """Return the only skill of a catalog, which must have no diagnostics."""
     catalog = compile([made])
     assert catalog.diagnostics == ()
     (found,) = catalog.skills
@@ -19,12 +19,12 @@ def compiled(made):
 
 
 def texts(found):
-    """What the files of a skill hold, by their paths."""
+    """Return the text of each file of a skill by path."""
     return {file.path: file.content.data.decode() for file in found.files}
 
 
 def fault(made):
-    """The only fault of a skill that is not served."""
+    """Return the only diagnostic of a skill, which must not be served."""
     catalog = compile([made])
     (found,) = catalog.diagnostics
     assert catalog.skills == ()
@@ -32,7 +32,7 @@ def fault(made):
 
 
 def says(text="Do it.", **options):
-    """A skill that says a text."""
+    """Return a skill with this text."""
 
     @skill(**{"description": "What it does.", **options})
     def some_skill():
@@ -43,9 +43,7 @@ def says(text="Do it.", **options):
 
 class TestASkill:
     def test_all_of_it(self):
-        """
-        The name is the function's, the description its docstring's; the file is the same to the byte.
-        """
+        """`SKILL.md` is built from the function's name, its docstring and the options, in a fixed format."""
 
         @skill(
             license="MIT",
@@ -78,9 +76,7 @@ class TestASkill:
         }
 
     def test_it_stays_a_function(self):
-        """
-        That tests call, with its own name and docstring.
-        """
+        """A skill is still a function with its own name and docstring."""
 
         @skill
         def greet():
@@ -93,9 +89,7 @@ class TestASkill:
 
     @pytest.mark.parametrize("text", ["Do it.", Text("Do it."), user("Do it."), ["Do it."]])
     def test_what_it_may_return(self, text):
-        """
-        One text, in any of the forms that a prompt takes.
-        """
+        """A skill returns one text, in any form that a prompt could return."""
         assert texts(compiled(says(text)))["SKILL.md"].endswith("---\n\nDo it.\n")
 
     @pytest.mark.parametrize(
@@ -103,9 +97,7 @@ class TestASkill:
         ["", None, 7, assistant("Do it."), system("Do it."), user("a") + user("b"), ["a", "b"], Image(GIF)],
     )
     def test_what_it_may_not_return(self, result):
-        """
-        Anything but one text of the user.
-        """
+        """Any result other than one user text is reported."""
         found = fault(says(result))
 
         assert found.rule is Rule.SKILL_FAILS
@@ -113,9 +105,7 @@ class TestASkill:
         assert found.hint
 
     def test_a_function_that_fails(self):
-        """
-        The other skills, and prompts, are served.
-        """
+        """A skill whose function raises is reported, and all others are served."""
 
         @skill(description="Fails.")
         def broken():
@@ -148,9 +138,7 @@ class TestASkill:
         ],
     )
     def test_options_that_the_format_does_not_allow(self, options, rule, part):
-        """
-        Each is a fault with a hint, and the skill is not served.
-        """
+        """An option that the format does not allow is reported with a hint, and the skill is not served."""
         found = fault(says(**options))
 
         assert found.rule is rule
@@ -172,16 +160,12 @@ class TestASkill:
         ],
     )
     def test_options_of_another_type(self, options):
-        """
-        They are refused where they stand.
-        """
+        """An option of the wrong type raises at the decorator."""
         with pytest.raises(TypeError, match=next(iter(options))):
             says(**options)
 
     def test_what_is_decorated(self):
-        """
-        A plain function without parameters.
-        """
+        """`@skill` takes only a plain function without parameters."""
 
         async def coroutine():
             return "x"
@@ -197,9 +181,7 @@ class TestASkill:
                 skill(wrong)
 
     def test_two_of_one_uri(self):
-        """
-        The second is not served.
-        """
+        """A second skill with the same URI is reported and not served."""
         catalog = compile([says(), says()])
 
         (found,) = catalog.diagnostics
@@ -210,9 +192,7 @@ class TestASkill:
 
 class TestFiles:
     def test_texts_bytes_and_functions(self):
-        """
-        Each becomes a file; functions are called once a catalog.
-        """
+        """Texts, bytes and functions become files; each function is called once per catalog."""
         calls = []
 
         def made():
@@ -231,9 +211,7 @@ class TestFiles:
         assert calls == [1]
 
     def test_paths_beside_the_recipe(self, recipes):
-        """
-        A file, and all files of a folder but hidden ones; Python files among them are not imported.
-        """
+        """A path can be a file or a folder, from which hidden files are omitted; nothing is imported."""
         folder = recipes(
             review="""
             from pathlib import Path
@@ -284,9 +262,7 @@ class TestFiles:
         ],
     )
     def test_what_cannot_be_served(self, files, part):
-        """
-        It is a fault of the skill, which is not served.
-        """
+        """An unusable file is reported, and the skill is not served."""
         found = fault(says(files=files))
 
         assert found.rule is Rule.SKILL_FILES
@@ -295,9 +271,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("source", [7, None, lambda: 7, "half \ud800"])
     def test_what_is_no_file(self, source):
-        """
-        Neither text nor bytes.
-        """
+        """A file that is neither text nor bytes is reported."""
         found = fault(says(files={"x": source}))
 
         assert found.rule is Rule.SKILL_FAILS

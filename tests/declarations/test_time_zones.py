@@ -1,4 +1,4 @@
-"""Dates and times: as they are written, in the author's zone, or with the offset that a type asks for."""
+"""Dates and times: parsed as written, in the author's time zone, or with the offset that a type requires."""
 
 import datetime as dt
 import zoneinfo
@@ -33,7 +33,7 @@ class Meeting:
 
 
 def made(annotation: Any, *default: Any) -> Any:
-    """A prompt with one parameter of a type."""
+    """Return a prompt with one parameter of this type."""
 
     def meet(value=None) -> str:
         return str(value)
@@ -44,12 +44,12 @@ def made(annotation: Any, *default: Any) -> Any:
 
 
 def read(annotation: Any, sent: Any) -> Any:
-    """What becomes of what a client sends."""
+    """Return the value parsed from what a client sends."""
     return made(annotation).compiled.arguments.read({"value": sent})["value"]
 
 
 def findings(annotation: Any, *default: Any) -> list[tuple[str, str, str]]:
-    """What the compiler says."""
+    """Return the code, message and hint of each diagnostic."""
     found = compile(Recipes(prompts=(made(annotation, *default),))).diagnostics
     return [(each.rule.value, each.message, each.hint) for each in found]
 
@@ -65,17 +65,13 @@ class TestAsWritten:
         ids=["naive", "offset", "UTC"],
     )
     def test_a_datetime_is_read_as_it_is_written(self, sent, value):
-        """
-        Nothing is added, and nothing is left out.
-        """
+        """A datetime is parsed as written, with or without an offset."""
         found = read(dt.datetime, sent)
 
         assert (found, found.utcoffset()) == (value, value.utcoffset())
 
     def test_its_description_says_so(self):
-        """
-        The description says that an offset is needed.
-        """
+        """The description says that an offset is optional."""
         (argument,) = made(dt.datetime).compiled.arguments.ordered
 
         assert argument.description == (
@@ -97,9 +93,7 @@ class TestZone:
         ids=["UTC", "name", "ZoneInfo", "datetime.UTC", "timezone"],
     )
     def test_a_naive_value_becomes_aware(self, zone, offset):
-        """
-        What a client writes without an offset is a time in the author's zone.
-        """
+        """A value without an offset is a time in the author's zone."""
         found = read(Annotated[dt.datetime, Arg(timezone=zone)], "2026-01-31T12:00")
 
         assert found.replace(tzinfo=None) == NOON
@@ -125,9 +119,7 @@ class TestZone:
         ids=str,
     )
     def test_wherever_a_datetime_stands(self, annotation, sent, value):
-        """
-        In lists, in dicts, as a key, beside other types; an offset that is there counts.
-        """
+        """The zone applies within lists, dicts, keys and unions; an explicit offset takes precedence."""
         found = read(Annotated[annotation, Arg(timezone="Europe/Berlin")], sent)
 
         assert found == value
@@ -138,17 +130,13 @@ class TestZone:
         ids=["skipped", "twice"],
     )
     def test_what_the_clocks_skip_or_show_twice_has_the_offset_before(self, sent, utc):
-        """
-        Half past two of the night without one is half past three; of two, it is the first.
-        """
+        """A time that a clock change skips or repeats has the offset from before the change."""
         found = read(Annotated[dt.datetime, Arg(timezone=BERLIN)], sent)
 
         assert f"{found.astimezone(dt.UTC):%H:%M}" == utc
 
     def test_its_description_names_the_zone(self):
-        """
-        The description names the zone that times are in.
-        """
+        """The description names the time zone."""
         annotation = Annotated[dt.datetime, Arg("When it begins", timezone="Europe/Berlin")]
         (argument,) = made(annotation).compiled.arguments.ordered
 
@@ -158,9 +146,7 @@ class TestZone:
         )
 
     def test_its_schema_asks_for_no_offset(self):
-        """
-        What may be left out is not demanded, even if the type is of aware values only.
-        """
+        """The schema does not require an offset, even if the type allows only aware values."""
         schema = made(Annotated[Aware, Arg(timezone="UTC")]).compiled.schema["properties"]["value"]
 
         assert "format" not in schema
@@ -168,9 +154,7 @@ class TestZone:
         jsonschema.validate("2026-01-31T12:00:00+01:00", schema)
 
     def test_what_is_written_is_read(self):
-        """
-        The text for an aware value gives the same moment back.
-        """
+        """Encoding an aware value and parsing it again gives the same moment."""
         value = dt.datetime(2026, 7, 31, 12, tzinfo=BERLIN)
 
         assert read(Annotated[dt.datetime, Arg(timezone="UTC")], text_of(value)) == value
@@ -205,24 +189,18 @@ class TestZone:
         ids=["misspelt", "path", "number", "text", "time", "date", "list", "naive", "record"],
     )
     def test_a_zone_that_serves_nothing_is_found_at_compile_time(self, annotation, fault, hint):
-        """
-        The hint is the nearest name, or what to write instead.
-        """
+        """An invalid or unused zone is reported at compile time with a hint."""
         assert findings(annotation) == [("PK320", f"prompt 'meet': parameter 'value' {fault}", hint)]
 
     @pytest.mark.parametrize("folder", ["Europe", "", "\0", "x" * 5000], ids=ascii)
     def test_what_no_file_of_zones_is_called_is_no_crash(self, folder):
-        """
-        A folder of the database, and names that no file can have, are unknown zones.
-        """
+        """Folders of the zone database and impossible file names are unknown zones."""
         ((code, _, _),) = findings(Annotated[dt.datetime, Arg(timezone=folder)])
 
         assert code == "PK320"
 
     def test_a_system_without_zones_says_how_to_get_them(self, monkeypatch):
-        """
-        Windows has none; UTC needs none.
-        """
+        """On a system without zone data, such as Windows, the hint is to install it; UTC works without."""
 
         def missing(name: str) -> None:
             raise zoneinfo.ZoneInfoNotFoundError(name)
@@ -272,9 +250,7 @@ class TestAskedFor:
         ids=str,
     )
     def test_another_value_is_refused_with_a_hint(self, annotation, sent, fault):
-        """
-        The sentence says what to add, or to leave out, where it stands.
-        """
+        """A wrong or missing offset is reported with its path and a corrected example."""
         with pytest.raises(ArgumentsError) as refused:
             read(annotation, sent)
 
@@ -286,9 +262,7 @@ class TestAskedFor:
         ids=["aware", "naive", "time"],
     )
     def test_the_remedy_helps(self, annotation, example):
-        """
-        What the sentence gives as an example is taken.
-        """
+        """The example in the error message is accepted."""
         assert read(annotation, example) == read(annotation.__origin__, example)
 
     @pytest.mark.parametrize(
@@ -307,9 +281,7 @@ class TestAskedFor:
         ids=str,
     )
     def test_a_default_keeps_to_it(self, annotation, default, fault):
-        """
-        A function that is promised aware values gets no naive one because nothing was sent.
-        """
+        """A default with the wrong kind of offset is reported."""
         (found,) = findings(annotation, default)
 
         assert found[:2] == ("PK305", f"prompt 'meet': parameter 'value' has a default that {fault}")
@@ -327,15 +299,11 @@ class TestAskedFor:
         ids=str,
     )
     def test_a_default_that_does_is_fine(self, annotation, default):
-        """
-        Nothing is reported of it.
-        """
+        """A default with the right kind of offset is not reported."""
         assert findings(annotation, default) == []
 
     def test_its_schema_says_so(self):
-        """
-        A validator refuses what promptkit refuses.
-        """
+        """A schema validator rejects the same values as promptkit."""
         aware, naive = (made(kind).compiled.schema["properties"]["value"] for kind in (Aware, Naive))
 
         assert aware["format"] == "date-time"

@@ -1,4 +1,4 @@
-"""Types that no client can fill: documents and other parts of promptkit's, and what cannot be written."""
+"""Parameter types that no client can fill: content classes, non-types, and types without a text form."""
 
 import datetime as dt
 import decimal
@@ -71,19 +71,19 @@ class Tree:
 
 @dataclass
 class Unknown:
-    part: "Nowhere"  # noqa: F821 (nothing defines it)
+    part: "Nowhere"  # noqa: F821 (undefined on purpose)
 
 
 class Scan(Image):
-    """An author's own kind of picture."""
+    """An author's subclass of Image."""
 
 
 class Talk(Workflow):
-    """An author's own kind of conversation."""
+    """An author's subclass of Workflow."""
 
 
 def found_in(annotation: Any) -> tuple[Any, ...]:
-    """What is said of a parameter of a prompt, which is the same as what is said of a variable."""
+    """Return the type in the message and the hint, which must be the same for a prompt and a resource."""
 
     def made(order) -> str:
         return ""
@@ -102,7 +102,7 @@ def found_in(annotation: Any) -> tuple[Any, ...]:
     "around",
     [
         lambda kind: kind,
-        lambda kind: Optional[kind],  # noqa: UP045 (people write it)
+        lambda kind: Optional[kind],  # noqa: UP045 (authors write it)
         lambda kind: Annotated[kind, Arg("What to look at")],
         lambda kind: list[kind],
         lambda kind: dict[str, kind | None],
@@ -114,9 +114,7 @@ def found_in(annotation: Any) -> tuple[Any, ...]:
     ids=["itself", "or none", "annotated", "list", "dict", "tuple", "union", "generic", "member"],
 )
 def test_values_of_promptkit_are_no_arguments(kind, around):
-    """
-    Wherever they lie, for prompts and resources: nothing that a client sends is read as one of them.
-    """
+    """The content classes of promptkit are rejected wherever they are in a parameter's type."""
     _, hint = found_in(around(kind))
 
     assert hint.startswith("take ")
@@ -149,9 +147,7 @@ def test_values_of_promptkit_are_no_arguments(kind, around):
     ids=lambda part: str(part)[:40],
 )
 def test_the_part_that_cannot_be_read_is_named(annotation, message, hint):
-    """
-    With its place, and what to write in place of it.
-    """
+    """The message has the path of the unsupported part, and the hint a replacement."""
     told, what_to_do = found_in(annotation)
 
     assert message is None or told.removeprefix("collections.abc.") == message
@@ -159,16 +155,12 @@ def test_the_part_that_cannot_be_read_is_named(annotation, message, hint):
 
 
 def test_what_an_author_teaches_is_read():
-    """
-    A class of the author's own that holds no value of promptkit's is none of these.
-    """
+    """An author's class without content of promptkit's is supported."""
     assert reader_of(list[Box[int]]) is not None
 
 
 def test_a_context_alone_is_no_argument():
-    """
-    Also where it may be left out.
-    """
+    """An optional Context is not an argument."""
 
     @prompt
     def asked(context: Context | None = None) -> str:
@@ -217,9 +209,7 @@ FOR_TEXT = "write the intended type: str takes any text"
     ids=lambda part: part if isinstance(part, str) else type(part).__name__,
 )  # fmt: skip
 def test_what_is_no_type(annotation, what, hint):
-    """
-    A function, a module or a value: what it is, and the type that was probably meant.
-    """
+    """A function, module or value as annotation is reported with the type that was probably meant."""
 
     def made(order) -> str:
         return ""
@@ -241,9 +231,7 @@ def test_what_is_no_type(annotation, what, hint):
     ],
 )
 def test_what_is_no_type_beside_others(annotation, hint):
-    """
-    Python refuses to join it to a type, before anybody can look at it.
-    """
+    """A non-type in a union is reported as unresolved, because Python cannot evaluate the union."""
 
     def made(order) -> str:
         return ""
@@ -257,9 +245,7 @@ def test_what_is_no_type_beside_others(annotation, hint):
 
 @pytest.mark.parametrize("annotation", [Any, object, Any | None, list[object]], ids=str)
 def test_what_may_be_anything(annotation):
-    """
-    A client sends text; of JSON, a member may be anything.
-    """
+    """Any and object are rejected, because a client can send only text or JSON."""
     assert found_in(annotation)[1] == FOR_TEXT
 
 
@@ -308,9 +294,7 @@ LEAVE = "leave out {} and check the value in the function, or take "
     ids=str,
 )
 def test_bounds_that_a_type_does_not_take(annotation, fault, hint):
-    """
-    The type itself is taken: what is wrong are its bounds.
-    """
+    """Bounds that do not apply to the type are reported."""
 
     def made(order) -> str:
         return ""

@@ -15,7 +15,7 @@ from promptkit.loader.targets import display_path
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 
-#: Every rule once, as the page shows it: a recipe that breaks it and nothing else, and what is printed.
+#: The documented example of each rule: a recipe that breaks only this rule, and the printed diagnostic.
 CASES = {
     Rule(code): (source, printed)
     for code, source, printed in re.findall(
@@ -23,7 +23,7 @@ CASES = {
     )
 }
 
-#: The name of each recipe on the page, without its suffix.
+#: The file name of each example, without its suffix.
 FILES = {
     Rule(code): stem
     for code, stem in re.findall(
@@ -31,23 +31,23 @@ FILES = {
     )
 }
 
-#: What lies beside a recipe that is not served, as a folder that serves nothing is a mistake of its own.
+#: Additional recipes for examples, because a folder without any served prompt breaks another rule.
 BESIDE = {
     Rule.NOT_SERVED: {"served": "from promptkit import prompt\n\n\n@prompt\ndef served():\n    return 'x'\n"}
 }
 
-#: The client that the page asks about a rule, for rules that are about one.
+#: The client that an example is checked for, for rules about clients.
 ASKED = {
     Rule(code): client
     for code, client in re.findall(r"^## (PK\d+)\n[^#]*?check --client ([a-z-]+)`", PAGE, re.MULTILINE)
 }
 
-#: Found by rendering, which nothing but `check --render` does: tests/cli/test_check.py. The next is found by
-#: starting again, which nothing but `check` does: tests/cli/test_skills.py.
+#: Rules that only `check --render` finds, tested in tests/cli/test_check.py, and one that only `check` finds,
+#: because it starts another process, tested in tests/cli/test_skills.py.
 RENDERED = {Rule.EXAMPLE_FAILS, Rule.CASE_FAILS, Rule.RESOURCE_FAILS, Rule.UNSTABLE_SKILL}
 COMPILED = [rule for rule in CASES if rule not in RENDERED]
 
-#: What an author changes who does as the hint says: this text of the recipe, into that.
+#: The replacement in each example that follows the hint.
 MENDED = {
     "PK101": ("@promtp", "@prompt"),
     "PK102": ("def no", "from promptkit import prompt\n\n\n@prompt\ndef no"),
@@ -55,7 +55,7 @@ MENDED = {
     "PK104": ("codeblock", "code_block"),
     "PK105": ('Path("style.md")', '(Path(__file__).parent / "style.md")'),
     "PK106": ("pk207", "PK207"),
-    "PK107": ("@prompt", "@prompt"),  # the file is renamed
+    "PK107": ("@prompt", "@prompt"),  # only the file is renamed
     "PK201": ("bad name", "bad-name"),
     "PK202": ('name="duplicate_name"', 'name="duplicate_name-2"'),
     "PK203": ("object()", '"me"'),
@@ -115,7 +115,7 @@ MENDED = {
     "PK609": ('name="same-skill-name", ', ""),
 }
 
-#: What a diagnostic is for machines.
+#: JSON schema of a diagnostic.
 SHAPE = {
     "type": "object",
     "required": [
@@ -150,7 +150,7 @@ def lines(*diagnostics):
 
 @pytest.fixture
 def found(recipes, tmp_path, monkeypatch):
-    """A function that writes recipes and returns all that is found in them, also for a client."""
+    """Return a function that writes recipes and returns all diagnostics, including those for a client."""
     monkeypatch.chdir(tmp_path)
 
     def found(client=None, **files):
@@ -161,7 +161,7 @@ def found(recipes, tmp_path, monkeypatch):
 
 
 def files_of(rule):
-    """The recipes that break a rule and nothing else."""
+    """Return the files that break only this rule."""
     return {FILES[rule]: CASES[rule][0], **BESIDE.get(rule, {})}
 
 
@@ -171,29 +171,21 @@ def expected(rule):
 
 class TestRules:
     def test_every_rule_is_in_the_table(self):
-        """
-        A rule that is added is shown here.
-        """
+        """Every rule has a documented example."""
         assert set(CASES) == set(Rule)
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
     def test_what_it_says(self, rule, found):
-        """
-        One mistake is one diagnostic: place, severity, code, what is wrong, and what to do.
-        """
+        """Each example gives exactly the documented diagnostic."""
         assert lines(*found(ASKED.get(rule), **files_of(rule))) == expected(rule)
 
     def test_each_has_a_remedy_to_show(self):
-        """
-        A rule that is added is mended here.
-        """
+        """Every rule that compiling finds has a fix here."""
         assert {Rule(code) for code in MENDED} == {*COMPILED}
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
     def test_what_is_mended_is_no_longer_found(self, rule, found):
-        """
-        Who does as the hint says hears nothing more, of this rule or of another.
-        """
+        """Following the hint fixes the diagnostic without causing another."""
         old, new = MENDED[rule.value]
         source = CASES[rule][0]
         assert old in source
@@ -201,10 +193,7 @@ class TestRules:
         assert found(ASKED.get(rule), **{rule.name.lower(): source.replace(old, new)}) == ()
 
     def test_one_pass_finds_them_all(self, found):
-        """
-        Every rule but that for empty folders is broken in one folder, and one pass reports all. What is about
-        one client is found when it is asked for.
-        """
+        """If all rules are broken in one folder, one pass reports every diagnostic."""
         rules = [rule for rule in COMPILED if rule is not Rule.NO_PROMPTS and rule not in ASKED]
 
         diagnostics = found(**{FILES[rule]: CASES[rule][0] for rule in rules})
@@ -214,9 +203,7 @@ class TestRules:
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
     def test_it_is_data_for_machines(self, rule, found):
-        """
-        What is printed is in the JSON, under names that do not change.
-        """
+        """The JSON of a diagnostic matches the schema and the printed text."""
         (diagnostic,) = found(ASKED.get(rule), **files_of(rule))
 
         data = json.loads(json.dumps(diagnostic.as_data()))
@@ -228,9 +215,7 @@ class TestRules:
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
     def test_what_can_be_ignored_keeps_no_prompt_from_being_served(self, rule, recipes):
-        """
-        It is served, and serving does not look for it, but for prompts that are not there.
-        """
+        """A prompt that breaks only an ignorable rule is served, without a diagnostic."""
         catalog = compile(load(recipes(**{FILES[rule]: CASES[rule][0]})))
 
         assert catalog.healthy == (rule in IGNORABLE - {Rule.NO_PROMPTS, Rule.NOT_SERVED})
@@ -240,24 +225,18 @@ class TestRules:
             assert catalog.diagnostics == ()
 
     def test_codes_are_of_one_form(self):
-        """
-        They are unique, and in order within their range.
-        """
+        """Codes are unique and sorted."""
         codes = [rule.value for rule in Rule]
 
         assert codes == sorted(set(codes))
         assert Rule("PK201") is Rule.BAD_NAME
 
     def test_what_is_about_a_client_says_so(self):
-        """
-        The rules of PK5xx, and no others, are asked about a client on the page.
-        """
+        """The examples for PK5xx, and no others, are checked for a client."""
         assert {rule.value for rule in ASKED} == {rule.value for rule in Rule if rule.value.startswith("PK5")}
 
     def test_the_page_lists_them_all(self):
-        """
-        Code, severity and title stand on the page as they stand here.
-        """
+        """The documented table has the code, severity and title of every rule."""
         table = re.findall(r"^\| (PK\d+) \| (\w+) \| (.+) \|$", PAGE, re.MULTILINE)
 
         assert table == [
@@ -266,18 +245,14 @@ class TestRules:
 
 
 def test_severities_follow_from_the_rule():
-    """
-    Two severities, and each rule has one.
-    """
+    """The severity depends only on the rule."""
     severities = {rule: Diagnostic(rule, "", "", Location("")).severity for rule in Rule}
 
     assert {rule for rule, severity in severities.items() if severity is Severity.WARNING} == WARNINGS
 
 
 def test_a_place_in_the_current_folder(tmp_path, monkeypatch):
-    """
-    It is shown as one would name it there, but from the root of the system on, where a service runs.
-    """
+    """A path is shown relative to the current folder, or absolute if that is the root."""
     place, text = Location(str(tmp_path / "srv" / "a.py"), 7), str(Path("srv", "a.py"))
 
     monkeypatch.chdir(tmp_path)
@@ -288,9 +263,7 @@ def test_a_place_in_the_current_folder(tmp_path, monkeypatch):
 
 
 def test_a_report_says_where(tmp_path):
-    """
-    A stage of the compiler names a part, a place of its own, or nothing.
-    """
+    """A diagnostic is located at a part, at a given location or at the definition."""
     file = tmp_path / "recipe.py"
     file.write_text("def f(a): ...\n")
     here, there = Location(str(file), 1), Location("other.py", 3)
@@ -306,9 +279,7 @@ def test_a_report_says_where(tmp_path):
 
 
 def test_what_a_report_says_twice_stands_where_it_was_said_first():
-    """
-    Without repetitions, the order stays.
-    """
+    """Removing duplicates keeps the first of each and the order."""
     report = Report("prompt 'f'", Location("recipe.py"))
 
     for fault in ("is bad", "is worse", "is bad"):

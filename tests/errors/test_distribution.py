@@ -14,7 +14,7 @@ REPOSITORY = "https://git.example/promptkit"
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """Installs a distribution: a name, and where it came from."""
+    """Return a function that installs a distribution with this name and origin."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(name, origin=None, **files):
@@ -50,17 +50,13 @@ class TestInstallCommand:
     )
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows quotes otherwise")
     def test_it_names_where_this_came_from(self, origin, words, installed):
-        """
-        A shell that is given the command runs pip with what installs this very distribution.
-        """
+        """The command installs the distribution from its own origin."""
         installed(DISTRIBUTION, origin)
 
         assert shlex.split(install_command("http,auth")) == [sys.executable, "-m", "pip", "install", *words]
 
     def test_an_environment_without_pip(self, monkeypatch):
-        """
-        Uv makes such, and installs into them. It is told which, as none needs to be active.
-        """
+        """Without pip, as in environments of uv, the command uses uv with an explicit interpreter."""
         monkeypatch.setattr("promptkit.errors.distribution.find_spec", lambda _: None)
 
         assert pip() == f"uv pip install --python {quoted(sys.executable)}"
@@ -69,15 +65,11 @@ class TestInstallCommand:
 
 class TestOtherPackage:
     def test_none_is_installed(self):
-        """
-        As it should be: nothing is said.
-        """
+        """Without another package, there is no message."""
         assert other_package() is None
 
     def test_another_is_told_with_what_to_do(self, installed):
-        """
-        The hint takes the other one away, and puts back the files of ours that it replaced.
-        """
+        """Another package is reported with commands that remove it and restore our files."""
         installed("promptkit")
 
         assert other_package() == (
@@ -94,9 +86,7 @@ class TestOtherPackage:
         ],
     )
     def test_an_import_that_fails_says_so(self, line, installed, recipes):
-        """
-        The hint of a recipe that imports what only the other package has, and `check` as a whole.
-        """
+        """A failed import is reported with the other package, once for the recipe and once for `check`."""
         folder = installed("promptkit")
 
         ran = command(folder, "check", str(recipes(one=line)))
@@ -105,9 +95,7 @@ class TestOtherPackage:
         assert ran.stdout.count("another project's package, promptkit 9.9") == 2
 
     def test_a_command_that_cannot_start_says_so(self, installed, recipes):
-        """
-        Where the other project's files replaced ours.
-        """
+        """A command that fails because of replaced files names the other package."""
         folder = installed("promptkit")
         (folder / "sitecustomize.py").write_text("import sys\nsys.modules['promptkit.cli.list'] = None\n")
 
@@ -117,9 +105,7 @@ class TestOtherPackage:
         assert ran.stderr.startswith("promptkit: another project's package, promptkit 9.9, is installed")
 
     def test_pytest_says_so(self, installed):
-        """
-        A test cannot import what the other package does not have.
-        """
+        """A failed import in a test names the other package."""
         folder = installed("promptkit")
         (folder / "test_one.py").write_text("from promptkit import nothing\n")
         ran = subprocess.run(

@@ -38,7 +38,7 @@ MISSING = Diagnostic(
     Location("/recipes/review.py", 12),
 )
 
-#: One of each exception, and the sentence that it says.
+#: An instance of each exception, and its message.
 EXAMPLES = {
     "PromptError": (PromptError("there are no logs yet"), "there are no logs yet"),
     "MediaError": (MediaError("the data is empty"), "the data is empty"),
@@ -128,7 +128,7 @@ EXAMPLES = {
 
 @pytest.fixture(params=EXAMPLES)
 def example(request):
-    """One exception of each kind, and what it says."""
+    """One exception of each kind, and its message."""
     return EXAMPLES[request.param]
 
 
@@ -147,17 +147,13 @@ class TestTree:
         ids=lambda value: getattr(value, "__name__", ""),
     )
     def test_an_error_is_caught_as_what_it_is(self, error, kinds):
-        """
-        Each exception is promptkit's own, and the built-in one that it is a case of.
-        """
+        """Each exception is a PromptkitError, and some are also built-in exceptions."""
         assert issubclass(error, kinds[0])
         assert all(issubclass(error, kind) for kind in kinds)
         assert issubclass(error, PromptkitError)
 
     def test_the_module_draws_every_exception(self):
-        """
-        The tree in the module's docstring has each exception that the module defines.
-        """
+        """The module's docstring lists each exception."""
         defined = [name for name, _ in inspect.getmembers(errors, inspect.isclass) if name.endswith("Error")]
         defined += ["UnknownPromptError", "ArgumentsError"]
 
@@ -165,9 +161,7 @@ class TestTree:
 
 
 def test_there_is_an_example_of_each():
-    """
-    Of each exception that users import, so that the claims below are about all of them.
-    """
+    """Each public exception has an example."""
     public = {getattr(errors, name) for name in errors.__all__} - {InvalidArgument, PromptkitError}
 
     assert public - {type(error) for error, _ in EXAMPLES.values()} == set()
@@ -175,17 +169,13 @@ def test_there_is_an_example_of_each():
 
 class TestEveryError:
     def test_it_says_one_thing(self, example):
-        """
-        An exception's text is the sentence that people read, not a dump of its fields.
-        """
+        """str() is a readable message."""
         error, says = example
 
         assert str(error) == says
 
     def test_it_can_be_pickled(self, example):
-        """
-        It comes back from another process as it left: kind, text and fields.
-        """
+        """Pickling keeps the type, message and fields."""
         error, says = example
 
         back = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own pickle)
@@ -197,17 +187,13 @@ class TestEveryError:
         }
 
     def test_it_can_be_copied(self, example):
-        """
-        A copy says the same.
-        """
+        """A copy has the same message."""
         error, says = example
 
         assert str(copy.copy(error)) == says
 
     def test_it_can_be_raised_and_explained(self, example):
-        """
-        Python can add a traceback, a cause and notes.
-        """
+        """Python can add a traceback, a cause and notes."""
         error = copy.copy(example[0])
 
         with pytest.raises(type(error)) as caught:
@@ -224,9 +210,7 @@ def _fields(error):
 
 
 def test_the_authors_words_are_at_hand():
-    """
-    What a PromptError tells the person is its *message*.
-    """
+    """`PromptError.message` is the author's text."""
     assert PromptError("run the service first").message == "run the service first"
 
 
@@ -246,9 +230,7 @@ class TestFault:
         ids=["plain", "similar", "quoted"],
     )
     def test_it_reads_as_a_sentence(self, fault, says):
-        """
-        A fault is the argument, what is wrong with it, and what was probably meant.
-        """
+        """An invalid argument's text has its name, the problem and the most similar choice."""
         assert str(fault) == says
 
 
@@ -284,30 +266,22 @@ class TestNearest:
         ],
     )
     def test_a_slip_finds_its_name(self, name, names, found):
-        """
-        A misspelt name leads to the one that was meant, and a strange one to none.
-        """
+        """A misspelt name finds the similar one; an unrelated name finds none."""
         assert nearest(name, names) == found
 
     @given(st.text("abc", max_size=6), st.lists(st.text("abc", max_size=6), unique=True, max_size=6))
     def test_the_order_of_names_says_nothing(self, name, names):
-        """
-        What is suggested is nearer than all others, and not the first of several.
-        """
+        """The order of the names does not affect the result."""
         assert nearest(name, names) == nearest(name, sorted(names, reverse=True))
 
     @given(st.text(), st.lists(st.text(), max_size=5))
     def test_only_what_exists_is_suggested(self, name, names):
-        """
-        Whatever is asked for, the suggestion is one of the names.
-        """
+        """The result is one of the names or None."""
         assert nearest(name, names) in {None, *names}
 
     @given(st.text(min_size=1), st.lists(st.text(), max_size=5))
     def test_a_name_is_nearest_to_itself(self, name, names):
-        """
-        Nothing is more similar to a name than the name, but for its case.
-        """
+        """The most similar name is the name itself, ignoring case."""
         found = nearest(name, [*names, name])
 
         assert found is not None
@@ -316,18 +290,14 @@ class TestNearest:
 
 class TestDiagnostic:
     def test_codes_are_not_used_twice(self):
-        """
-        A code stands for one rule, and looks like one.
-        """
+        """Codes are unique, and are PK with three digits."""
         codes = [rule.value for rule in Rule]
 
         assert len(set(codes)) == len(codes)
         assert all(len(code) == 5 and code.startswith("PK") and code[2:].isdecimal() for code in codes)
 
     def test_it_has_an_address_and_a_hint(self, tmp_path, monkeypatch):
-        """
-        It prints file, line, severity, code and message, and below them what to do.
-        """
+        """str() has the location, severity, code, message and hint."""
         monkeypatch.chdir(tmp_path)
         found = Diagnostic(
             Rule.BAD_NAME, "the name is bad", "change it", Location(str(tmp_path / "a" / "b.py"), 3)
@@ -346,26 +316,20 @@ class TestDiagnostic:
         ids=["below", "whole file", "elsewhere", "no file"],
     )
     def test_a_place_is_shown_as_short_as_it_can_be_opened(self, file, line, shown, tmp_path, monkeypatch):
-        """
-        A path below the current folder is relative, any other is unchanged.
-        """
+        """A path below the current folder is relative; any other is unchanged."""
         monkeypatch.chdir(tmp_path)
 
         assert str(Location(file.format(here=tmp_path), line)) == shown
 
     @pytest.mark.parametrize("rule", Rule)
     def test_only_warnings_let_everything_be_served(self, rule):
-        """
-        The severity follows from the rule.
-        """
+        """The severity depends only on the rule."""
         found = Diagnostic(rule, "", "", Location(""))
 
         assert (found.severity is Severity.WARNING) == (rule in WARNINGS)
 
     def test_machines_get_plain_values(self):
-        """
-        As data it has everything, under names that do not change.
-        """
+        """`as_data` returns all fields under stable names."""
         assert MISSING.as_data() == {
             "code": "PK301",
             "rule": "missing-annotation",
@@ -379,9 +343,7 @@ class TestDiagnostic:
         }
 
     def test_a_report_names_its_subject(self):
-        """
-        Each message begins with what is compiled, and stands where that is defined.
-        """
+        """Each diagnostic of a report has its subject and, by default, its location."""
         report = Report("prompt 'review'", MISSING.location)
 
         report.add(MISSING.rule, "parameter 'diff' has no annotation", MISSING.hint)
@@ -389,9 +351,7 @@ class TestDiagnostic:
         assert report.found == [MISSING]
 
     def test_places_sort_as_a_reader_meets_them(self):
-        """
-        By file, then by line as a number.
-        """
+        """Locations are sorted by file, then numerically by line."""
         places = [Location("a.py", 2), Location("a.py", 10), Location("b.py", 1)]
 
         assert sorted([places[2], places[1], places[0]]) == places

@@ -1,4 +1,4 @@
-"""Text that Python fills in: why that fails, as the one who wrote it has to hear it."""
+"""Explanations of errors in filling placeholders with `format`, `%` and `string.Template`."""
 
 import builtins
 import json
@@ -13,7 +13,7 @@ from promptkit.errors.tracebacks import format_exception
 from promptkit.loader.loader import load
 from tests.wire import MODERN, Client
 
-#: What stands around the expression that fails.
+#: The module around a failing expression.
 SOURCE = """
 import textwrap
 from string import Template
@@ -37,7 +37,7 @@ MORE = f"the text has more placeholders than values: it gets 1: give each placeh
 
 @pytest.fixture
 def told(tmp_path):
-    """A function that says what an expression fails with, and what is said of it."""
+    """Return a function that evaluates an expression and returns its exception and the explanation."""
 
     def told(expression):
         file = tmp_path / "recipe.py"
@@ -82,16 +82,12 @@ def told(tmp_path):
     ],
 )  # fmt: skip
 def test_a_text_that_cannot_be_filled_in(expression, expected, told):
-    """
-    The hole is named as it is written, with its line if the source shows it, and what was probably meant.
-    """
+    """The explanation has the placeholder as written, its line if in the source, and a fix."""
     assert told(expression)[1] == expected
 
 
 def test_a_call_in_several_lines(told):
-    """
-    The line is the hole's, not the one on which Python is when it fails.
-    """
+    """The line is that of the placeholder and not of the call."""
     expression = 'textwrap.dedent("""\n    Hello,\n    {nmae}\n    """).format(\n        name=name,\n    )'
 
     assert told(expression)[1] == HERE.replace("line 9", "line 11")
@@ -115,17 +111,13 @@ def test_a_call_in_several_lines(told):
     ],
 )
 def test_what_is_no_fault_of_the_text(expression, told):
-    """
-    What is looked up in a value is not a hole, and other errors are other errors.
-    """
+    """Failed lookups in values and other errors have no explanation."""
     assert told(expression)[1] is None
 
 
 @pytest.mark.parametrize("name", ["name", "\n    name"], ids=["a line", "two lines"])
 def test_a_source_that_has_changed(name, told, tmp_path):
-    """
-    Nothing is said of what can no longer be seen.
-    """
+    """There is no explanation if the source has changed since."""
     error, _ = told(f"'Hello {{nmae}}'.format(name={name})")
     (tmp_path / "recipe.py").write_text("# gone\n")
 
@@ -133,16 +125,12 @@ def test_a_source_that_has_changed(name, told, tmp_path):
 
 
 def test_an_error_without_a_traceback():
-    """
-    One that nobody has raised.
-    """
+    """There is no explanation for an exception that was never raised."""
     assert explain_filling(KeyError("nmae")) is None
 
 
 def test_it_ends_the_traceback(told):
-    """
-    The error itself stays as it is: an author may keep it, and raise it again.
-    """
+    """The formatted traceback ends with the explanation; the exception itself is not changed."""
     error, _ = told("'Hello {nmae}'.format(name=name)")
 
     assert format_exception(error).splitlines()[-2:] == ["KeyError: 'nmae'", HERE]
@@ -151,9 +139,7 @@ def test_it_ends_the_traceback(told):
 
 
 def test_notes_of_an_author_stay(told):
-    """
-    They stand before it.
-    """
+    """An author's notes come before the explanation."""
     error, _ = told("'Hello {nmae}'.format(name=name)")
     error.add_note("while greeting")
 
@@ -172,9 +158,7 @@ SAID = f"the hole '{{nmae}}' in line 5 gets no value: {MEANT}"
 
 
 def test_a_server_prints_it(recipes, capsys):
-    """
-    On stderr, for the author; the client is told nothing of it.
-    """
+    """A server writes the explanation to stderr, and does not send it to the client."""
     client = Client(compile(load(recipes(greet=RECIPE))), MODERN)
 
     reply = client.get("greet")
@@ -185,9 +169,7 @@ def test_a_server_prints_it(recipes, capsys):
 
 @pytest.mark.parametrize("command", [["render", "greet"], ["check", "--render"]], ids=" ".join)
 def test_commands_print_it(command, recipes):
-    """
-    Below the traceback, or in the sentence that says what fails.
-    """
+    """Commands print the explanation."""
     folder = recipes(greet=RECIPE)
     words = [command[0], str(folder), *command[1:]]
 
@@ -200,9 +182,7 @@ def test_commands_print_it(command, recipes):
 
 
 def test_in_an_import_it_is_the_hint(recipes):
-    """
-    A text that is filled in where the recipe is imported.
-    """
+    """The explanation is the hint if the error occurs during an import."""
     folder = recipes(greet='TEXT = "Hello {nmae}".format(name="x")\n')
 
     (found,) = load(folder).diagnostics
@@ -211,9 +191,7 @@ def test_in_an_import_it_is_the_hint(recipes):
 
 
 def test_of_a_skill_it_is_the_hint(recipes):
-    """
-    Its function is called where the recipes are compiled.
-    """
+    """The explanation is the hint if the error occurs in a skill's function."""
     head = "from promptkit import skill\n\n@skill\ndef greets():\n    'Greet. Use it first.'\n"
     folder = recipes(greets=head + "    return 'Hello {nmae}'.format(name='x')\n")
 

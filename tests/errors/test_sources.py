@@ -8,9 +8,7 @@ from promptkit.errors.sources import text_of, tree_of
 
 class TestLocations:
     def test_a_part_that_cannot_be_found_is_the_whole(self, tmp_path):
-        """
-        Without a source, a function or a parameter of that name, the function's line has to do.
-        """
+        """A part that is not found in the source has the location of the function."""
         file = tmp_path / "recipe.py"
         file.write_text("@prompt\ndef f(a: int) -> str: ...\n")
         here, above = Location(str(file), 1), Location(str(file), 7)
@@ -23,9 +21,7 @@ class TestLocations:
         assert Location("<string>", 1).part("a") == Location("<string>", 1)
 
     def test_a_file_that_was_mended_is_read_anew(self, tmp_path):
-        """
-        Places are those of the file's present content, also where it no longer is Python.
-        """
+        """Columns are those of the current content, or 0 if that is not valid Python."""
         file = tmp_path / "recipe.py"
         here = Location(str(file), 1)
         places = []
@@ -36,9 +32,7 @@ class TestLocations:
         assert places == [7, 8, 0]
 
     def test_columns_count_characters(self, tmp_path):
-        """
-        As editors do, whatever they take in UTF-8.
-        """
+        """Columns count characters and not bytes, as in editors."""
         file = tmp_path / "recipe.py"
         file.write_text("def 日本(概要: str): ...\n", encoding="utf-8")
 
@@ -57,9 +51,7 @@ class TestLocations:
         ids=["name", "end of line", "syntax", "wide", "indentation"],
     )
     def test_where_an_import_fails(self, source, shown, found):
-        """
-        The place is what Python points at.
-        """
+        """The location of a failed import is the one that Python reports."""
         (diagnostic,) = found(broken=source)
 
         place = diagnostic.location
@@ -69,9 +61,7 @@ class TestLocations:
 
 
 def test_a_file_that_is_no_source_is_not_read(tmp_path):
-    """
-    A sparse file of 16 GiB would take all memory.
-    """
+    """A huge sparse file is not read, because that would fill the memory."""
     with (tmp_path / "odd.py").open("wb") as file:
         file.truncate(16 << 30)
 
@@ -81,9 +71,7 @@ def test_a_file_that_is_no_source_is_not_read(tmp_path):
 
 @pytest.mark.parametrize("line", [0, 1])
 def test_a_pipe_is_not_read(tmp_path, line):
-    """
-    Reading it could wait forever.
-    """
+    """A pipe is not read, because that could block forever."""
     os.mkfifo(tmp_path / "odd.py")
 
     assert Location(str(tmp_path / "odd.py"), line).part("def").line == line

@@ -1,4 +1,4 @@
-"""Which line of an author's a thread is in, or a coroutine waits in."""
+"""The line of an author's code that a thread executes or a coroutine waits in."""
 
 import asyncio
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 
 from promptkit.errors.tracebacks import authors_line
 
-#: What is looked at from another thread; the line that it is in ends with the mark.
+#: The functions below block until this event is set, in a line that ends with a mark.
 RELEASE = threading.Event()
 
 
@@ -88,7 +88,7 @@ async def awaits_an_object():
 
 @pytest.fixture
 def run():
-    """A function that calls another on a thread; it returns the thread once that waits."""
+    """Return a function that runs another in a thread and returns the thread."""
     RELEASE.clear()
     threads = []
 
@@ -105,13 +105,13 @@ def run():
 
 
 def line_of(mark):
-    """The number of the line in this file that has a mark."""
+    """Return the number of the line in this file with this mark."""
     with open(__file__, encoding="utf-8") as file:
         return next(number for number, text in enumerate(file, 1) if text.endswith(f"# mark: {mark}\n"))
 
 
 def wait_for(find, expected):
-    """Look until the line is found; fail with the one that was found last."""
+    """Poll until *find* returns the expected line; raise with the last result otherwise."""
     found, deadline = None, threading.Event()
     for _ in range(2000):
         if (found := find()) is not None and found.line == expected:
@@ -126,9 +126,7 @@ def wait_for(find, expected):
     ids=["function", "nested", "generator"],
 )
 def test_a_thread(run, function, mark):
-    """
-    It is the innermost line of an author's, whatever of Python's own it has called.
-    """
+    """The line is the innermost one of an author's, ignoring calls into the standard library."""
     thread = run(function)
 
     found = wait_for(lambda: authors_line(thread.ident), line_of(mark))
@@ -153,9 +151,7 @@ def test_a_thread(run, function, mark):
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_coroutine(run, function, mark):
-    """
-    While it waits, it is the line in which it does; while it runs, that of its thread.
-    """
+    """While a coroutine waits, its line is where it waits; while it runs, that of its thread."""
     coroutine = function()
 
     async def main():
@@ -170,9 +166,7 @@ def test_a_coroutine(run, function, mark):
 
 
 def test_what_has_no_line():
-    """
-    Neither what has not begun, nor what is closed, nor what is nobody's but Python's own.
-    """
+    """There is no line without a thread, in the standard library alone, or in a closed coroutine."""
     never = naps()
     idle = threading.Thread(target=RELEASE.wait, args=(20,))
     RELEASE.clear()
@@ -187,12 +181,10 @@ def test_what_has_no_line():
 
 
 def test_a_file_that_is_installed():
-    """
-    The function that was called is the author's, wherever its file lies.
-    """
+    """*own* makes a file count as the author's, even in an installed package."""
     source = "import threading\ndef waits(go_on):\n    go_on.wait(20)\n"
     file, names = "/usr/lib/python3/site-packages/shared/prompts.py", {}
-    exec(compile(source, file, "exec"), names)  # noqa: S102 (a file that is not there)
+    exec(compile(source, file, "exec"), names)  # noqa: S102 (a file that does not exist)
     go_on = threading.Event()
     thread = threading.Thread(target=names["waits"], args=(go_on,))
     thread.start()
@@ -205,9 +197,7 @@ def test_a_file_that_is_installed():
 
 
 def test_tasks_that_wait_for_each_other():
-    """
-    A circle is gone round once.
-    """
+    """Tasks that wait for each other do not cause an endless loop."""
     tasks = []
 
     async def first():
@@ -225,7 +215,7 @@ def test_tasks_that_wait_for_each_other():
 
     loop = asyncio.new_event_loop()
     found = loop.run_until_complete(main())
-    for task in tasks:  # neither can be cancelled: each hands that on to the other
+    for task in tasks:  # not cancelled, because each would pass that on to the other
         task._log_destroy_pending = False
     loop.close()
 
@@ -233,9 +223,7 @@ def test_tasks_that_wait_for_each_other():
 
 
 def test_frames_while_garbage_is_collected():
-    """
-    A collection while the frames of all threads are read blocks no thread: in Python 3.11 it would, forever.
-    """
+    """Reading all frames during garbage collections does not deadlock, as it could in Python 3.11."""
     code = """
         import gc, threading, time
         from promptkit.errors.tracebacks import current_frames

@@ -18,9 +18,7 @@ from promptkit.errors.suggestions import near_file
     ],
 )
 def test_a_slip_finds_its_file(named, meant, tmp_path):
-    """
-    It is one of the same folder, as one would type it; an ending alone makes none near.
-    """
+    """The suggestion is a similar path in the same folder; an equal suffix alone is not similar."""
     (tmp_path / "below").mkdir()
     for name in ("tickets.csv", "b.csv", "notes.md", "below/plan.md"):
         (tmp_path / name).touch()

@@ -22,10 +22,10 @@ def in_text():
 
 @pytest.fixture
 def raised():
-    """A function that returns what a prompt raises."""
+    """Return a function that returns the exception of a prompt."""
 
     def raised(function, **arguments):
-        with pytest.raises(Exception) as caught:  # noqa: PT011 (whatever it is)
+        with pytest.raises(Exception) as caught:  # noqa: PT011 (any exception)
             prompt(function).render(**arguments)
         return caught.value
 
@@ -55,9 +55,7 @@ def grouped():
 class TestFormat:
     @pytest.mark.parametrize("function", [fail, in_text, awaited, chained, grouped, reading])
     def test_frames_of_what_runs_it_are_left_out(self, function, raised):
-        """
-        The author's frames stay, with what they called; those of promptkit and its libraries go.
-        """
+        """The traceback has the author's frames, without those of promptkit and its libraries."""
         shown = format_exception(raised(function))
 
         assert f"in {function.__name__}" in shown
@@ -68,9 +66,7 @@ class TestFormat:
         assert shown.splitlines()[-1].strip()
 
     def test_a_chain_stays_a_chain(self, raised):
-        """
-        Its causes are shown, without internals too.
-        """
+        """The causes of an exception are shown."""
         shown = format_exception(raised(chained))
 
         assert "JSONDecodeError" in shown
@@ -78,9 +74,7 @@ class TestFormat:
         assert shown.endswith("RuntimeError: no\n")
 
     def test_all_frames_stay_if_none_is_an_authors(self):
-        """
-        Then promptkit is at fault, and the frames say where.
-        """
+        """If no frame is an author's, all frames are shown, because the error is in promptkit."""
         with pytest.raises(TypeError) as caught:
             user(3)
         error = caught.value.with_traceback(caught.value.__traceback__.tb_next)
@@ -88,9 +82,7 @@ class TestFormat:
         assert "turns.py" in format_exception(error)
 
     def test_a_deep_recursion(self, raised):
-        """
-        It is formatted once, as Python does.
-        """
+        """Repeated frames are collapsed, as in Python."""
 
         def deep():
             return deep()
@@ -99,9 +91,7 @@ class TestFormat:
 
 
 def test_a_server_prints_it(capsys):
-    """
-    The traceback on stderr, too, is the author's.
-    """
+    """A server writes the filtered traceback to stderr."""
     client = Client(compile(Recipes(prompts=(prompt(fail),))), MODERN)
 
     client.get("fail")
@@ -113,9 +103,7 @@ def test_a_server_prints_it(capsys):
 
 
 def test_the_command_line_prints_it(recipes):
-    """
-    So does ``promptkit render``.
-    """
+    """`promptkit render` prints the filtered traceback."""
     folder = recipes(fail="from promptkit import prompt\n\n@prompt\ndef fail() -> str:\n    return 1 / 0\n")
 
     command = [sys.executable, "-m", "promptkit", "render", str(folder), "fail"]
@@ -138,9 +126,7 @@ def test_the_command_line_prints_it(recipes):
     ],
 )
 def test_whose_code_it_is(file, expected):
-    """
-    Neither Python's, nor what is installed, nor promptkit's own.
-    """
+    """Files of Python, installed packages and promptkit are not an author's."""
     assert is_authors_file(file) is expected
 
 
@@ -155,9 +141,7 @@ def pair(q: str):
 
 
 def test_what_was_returned_is_told_without_a_traceback(recipes, capsys):
-    """
-    The function is over, so every frame would be promptkit's.
-    """
+    """An unsupported result is reported without a traceback, which would have only internal frames."""
     folder = recipes(pair=RETURNS_A_PAIR)
     command = [sys.executable, "-m", "promptkit", "render", str(folder), "pair", "q=a"]
 
@@ -170,9 +154,7 @@ def test_what_was_returned_is_told_without_a_traceback(recipes, capsys):
 
 @pytest.mark.parametrize("result", [3, [("system", "a")], {"role": "user"}])
 def test_a_server_tells_it_without_a_traceback(result, capsys):
-    """
-    So does standard error.
-    """
+    """A server logs an unsupported result without a traceback."""
 
     def returns():
         return result

@@ -49,9 +49,7 @@ class Span:
 
 
 def test_a_class():
-    """
-    Fields stand in their order, with descriptions as comments and choices in full.
-    """
+    """Fields are in order, with descriptions as comments and all choices."""
     assert answer_format(Review) == Text(
         HEAD
         + """{
@@ -70,9 +68,7 @@ def test_a_class():
 
 
 def test_it_is_shorter_than_a_schema():
-    """
-    An outline takes a third of the schema.
-    """
+    """An outline is less than a third as long as the JSON schema."""
     assert len(answer_format(Review).text) * 3 < len(
         msgspec.json.format(msgspec.json.encode(answer_schema(Review)))
     )
@@ -109,9 +105,7 @@ def test_it_is_shorter_than_a_schema():
     ],
 )
 def test_other_types(answer, outline):
-    """
-    Every type that promptkit reads has an outline.
-    """
+    """Scalars, collections, recursive classes and dates have an outline."""
     assert answer_format(answer).text == HEAD + outline
 
 
@@ -125,18 +119,14 @@ def test_other_types(answer, outline):
     ],
 )
 def test_the_bounds_of_a_list(bounds, words):
-    """
-    How many items a list has is said, as the bounds of numbers and texts are.
-    """
+    """The length limits of a list are in its comment."""
     made = dataclass(type("Report", (), {"__annotations__": {"found": Annotated[list[str], bounds]}}))
 
     assert answer_format(made).text == f"{HEAD}{{\n  // {words}\n  found: [string, ...],\n}}"
 
 
 def test_an_example():
-    """
-    An example is shown as JSON.
-    """
+    """An example is appended as JSON; one that cannot be encoded raises a TypeError."""
     assert answer_format(list[Severity], [Severity.LOW]).text == (
         f'{HEAD}["low" or "high", ...]\nFor example:\n[\n  "low"\n]'
     )
@@ -145,8 +135,6 @@ def test_an_example():
 
 
 def test_what_promptkit_does_not_read():
-    """
-    The error says what can be the type of an answer.
-    """
+    """The error about an unsupported type suggests a supported one."""
     with pytest.raises(TypeError, match="object cannot be the type of an answer: use a dataclass"):
         answer_format(object)

@@ -11,7 +11,7 @@ from promptkit.fragments import bullets, code_block, dedent, fill
 
 NAMES = ("a", "b", "code")
 
-#: Text that looks like holes, JSON and indentation.
+#: Text with placeholders, braces and indentation.
 LITERALS = st.lists(
     st.sampled_from(["{{a}}", "{{ b }}", "{{code}}", "{{x}}", "{", "}", "{{", "}}", "  ", "\t", "\n", "word"])
 ).map("".join)
@@ -19,15 +19,13 @@ VALUES = st.text(st.sampled_from("ab{} \n")) | st.just("{{a}}")
 
 
 def holes_of(text, *names):
-    """Those of *names* that the text has holes for, by what stands in them."""
+    """Return the *names* that have a placeholder in the text, with the placeholder as their value."""
     return {name: f"{{{{{name}}}}}" for name in names if f"{{{{{name}}}}}" in text}
 
 
 class TestHoles:
     def test_the_text_of_the_documentation(self):
-        """
-        The literal is dedented, values are put in, and a line of which nothing is left goes.
-        """
+        """The documented example is dedented and filled, and a line without content is dropped."""
         code = "def f():\n    return 1"
         filled = fill(
             """
@@ -42,35 +40,25 @@ class TestHoles:
         assert filled == Text("Review this change:\n  def f():\n      return 1")
 
     def test_what_is_no_hole(self):
-        """
-        Braces without a given name are text: JSON needs no escapes.
-        """
+        """Braces without a given name are kept, so JSON needs no escapes."""
         assert (
             fill('{"a": {"b": {{a}}}, "c": {{d}}, {{{a}}}}', a=1).text == '{"a": {"b": 1}, "c": {{d}}, {1}}'
         )
 
     def test_blanks(self):
-        """
-        Blanks and tabs may stand inside of the braces, line ends may not.
-        """
+        """Spaces and tabs are allowed within the braces; line ends are not."""
         assert fill("{{ a }}{{\ta}}{{\na}}", a="x") == Text("xx{{\na}}")
 
     def test_several(self):
-        """
-        A hole may stand in many places.
-        """
+        """A placeholder can occur several times."""
         assert fill("{{a}} and {{a}}\n{{a}}", a="x") == Text("x and x\nx")
 
     def test_a_name_of_a_parameter(self):
-        """
-        A hole may be called as the parameter of `fill` is.
-        """
+        """A placeholder can have the name of a parameter of `fill`."""
         assert fill("{{text}}", text="x") == Text("x")
 
     def test_none_there(self):
-        """
-        The error lists the holes that there are.
-        """
+        """The error about an unknown placeholder lists those in the text."""
         with pytest.raises(ValueError, match="no placeholder") as refused:
             fill("{{ code }}, {{scope}}, {{code}}", cod=1)
 
@@ -88,25 +76,19 @@ class TestValues:
         [(3, "3"), (1.5, "1.5"), (Decimal("1.10"), "1.10"), (date(2026, 1, 31), "2026-01-31"), ("", "")],
     )
     def test_scalars(self, value, text):
-        """
-        What has one obvious text is taken; an empty text stays in its line.
-        """
+        """Numbers, dates and texts are inserted; an empty text keeps its line."""
         assert fill("<{{a}}>", a=value) == Text(f"<{text}>")
 
     @pytest.mark.parametrize("value", [None, False])
     def test_nothing(self, value):
-        """
-        A line goes, whole, only if nothing is put into any of its holes.
-        """
+        """A line is dropped only if all its placeholders have no value."""
         assert fill("x\n{{a}} {{b}}\ny", a=value, b=value) == Text("x\ny")
         assert fill("x\n{{a}}-{{b}}\ny", a=value, b="b") == Text("x\n-b\ny")
         assert fill("x\n{{a}}\ny", a="") == Text("x\n\ny")
         assert fill("x\n{{a}}", a="") == Text("x\n")
 
     def test_the_ends(self):
-        """
-        Blank lines beside a line that goes at an end go with it, so that blocks join as always.
-        """
+        """At either end of the text, blank lines are dropped together with the line next to them."""
         assert fill("{{a}}\n\nx\n\n{{a}}", a=None) == Text("x")
         assert fill("{{a}}", a=None) == Text("")
         assert fill("{{a}}\n\n{{b}}", a=None, b="x\n") == Text("x\n")
@@ -122,18 +104,14 @@ class TestValues:
         ],
     )
     def test_others(self, value, says):
-        """
-        The error says which value is none that a hole takes.
-        """
+        """An invalid value raises an error that names the placeholder."""
         with pytest.raises(TypeError) as refused:
             fill("{{a}}", a=value)
 
         assert str(refused.value) == says
 
     def test_lines(self):
-        """
-        Further lines are indented as their line is, also after another value; blank lines have no blanks.
-        """
+        """All lines of a value have the indentation of the placeholder's line; blank lines stay empty."""
         assert fill("x\n  {{a}}: {{b}}", a="1\n2", b="x\n\ny") == Text("x\n  1\n  2: x\n\n  y")
         assert fill("The person says: {{a}}", a="1\n2") == Text("The person says: 1\n2")
 
@@ -142,9 +120,7 @@ class TestValues:
         [("- ", "  "), ("  * ", "    "), ("10. ", "    "), ("1) - ", "     "), ("> ", "> ")],
     )
     def test_lines_in_lists_and_quotations(self, mark, indentation):
-        """
-        In Markdown, a value stays in its item or its quotation.
-        """
+        """All lines of a value stay in their Markdown list item or quotation."""
         filled = fill(f"x\n{mark}Said: {{{{a}}}}", a="1\n2")
 
         assert filled == Text(f"x\n{mark}Said: 1\n{indentation}2")
@@ -161,32 +137,24 @@ class TestValues:
         ],
     )
     def test_blank_lines(self, text, filled):
-        """
-        A line that goes between blank lines takes those behind it along.
-        """
+        """When a line between blank lines is dropped, so are the blank lines after it."""
         given_values = {name: value for name, value in (("a", None), ("b", "b")) if name in text}
 
         assert fill(text, **given_values) == Text(filled)
 
     def test_what_looks_like_a_hole(self):
-        """
-        Values are never read again.
-        """
+        """Placeholders within values are not filled."""
         assert fill("{{a}} {{b}}", a="{{b}}", b="{{a}}") == Text("{{b}} {{a}}")
 
     def test_annotations(self):
-        """
-        The text has those of its parts; different ones are refused.
-        """
+        """The result has the annotations of its parts; different ones are rejected."""
         assert fill("{{a}}", a=Text("x", priority=1)) == Text("x", priority=1)
         assert fill(Text("{{a}}", priority=1), a="x") == Text("x", priority=1)
         with pytest.raises(ValueError, match="different annotations"):
             fill("{{a}}{{b}}", a=Text("x", priority=1), b=Text("y"))
 
     def test_fragments(self):
-        """
-        What other fragments make fits in, block by block.
-        """
+        """Values can be made by other fragments."""
         filled = fill(
             "Look:\n\n{{code}}\n\n  {{list}}", code=code_block("x = 1", "python"), list=bullets(["a", "b"])
         )
@@ -197,27 +165,21 @@ class TestValues:
 class TestLaws:
     @given(LITERALS)
     def test_their_own_holes(self, literal):
-        """
-        Values that are their own holes give the dedented literal.
-        """
+        """Filling each placeholder with itself gives the dedented text."""
         plain = literal.replace("{{ b }}", "{{b}}")
 
         assert fill(plain, **holes_of(plain, *NAMES)) == dedent(plain)
 
     @given(LITERALS, st.fixed_dictionaries(dict.fromkeys(NAMES, VALUES)))
     def test_the_order_of_values(self, literal, values):
-        """
-        The order in which values are given does not matter.
-        """
+        """The order of the values does not matter."""
         given_values = {name: values[name] for name in holes_of(literal, *NAMES)}
 
         assert fill(literal, **given_values) == fill(literal, **dict(reversed(given_values.items())))
 
     @given(st.text(), st.text())
     def test_each_value_is_there(self, before, value):
-        """
-        In a line of its own, a value stands as it was given.
-        """
+        """On a line by itself, a value is inserted unchanged."""
         text = fill(f"{json.dumps(before)}\n{{{{a}}}}\nend", a=value).text
 
         assert text == f"{json.dumps(before)}\n{value}\nend"

@@ -1,4 +1,4 @@
-"""Characters that hide text, and those that ordinary text needs."""
+"""Invisible characters: which are removed or escaped, and which ordinary text needs."""
 
 import sys
 import unicodedata
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from promptkit.fragments.invisible import escape_invisible, strip_invisible
 
-#: Signs of scripts that Unicode counts among the invisible, and that people see.
+#: Visible signs of some scripts that are format characters in Unicode.
 SEEN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 JOINERS = "\u200c\u200d"
 LINE_ENDS = "\r\x0b\x0c\x85\u2028\u2029"
@@ -37,9 +37,7 @@ class TestVisible:
         ],
     )
     def test_honest_text_is_kept(self, text):
-        """
-        Nothing is taken out that people see, or that their script needs.
-        """
+        """Visible characters, and invisible ones that a script needs, are kept."""
         assert strip_invisible(text) == text
 
     @pytest.mark.parametrize(
@@ -63,22 +61,16 @@ class TestVisible:
         ],
     )
     def test_what_hides_is_taken_out(self, text, shown):
-        """
-        What a model would read and people not see is gone, and what they see is left.
-        """
+        """Characters that a model would read but people do not see are removed."""
         assert strip_invisible(text) == shown
 
     @pytest.mark.parametrize("end", ["\r\n", *LINE_ENDS], ids=ascii)
     def test_a_line_ends_in_one_way(self, end):
-        """
-        Every kind of line end becomes a newline, so that no line hides in another.
-        """
+        """Every kind of line end becomes a newline."""
         assert strip_invisible(f"a{end}b") == "a\nb"
 
     def test_the_categories_are_those_of_unicode(self):
-        """
-        Every control, format, private and surrogate character goes, but for those that are named.
-        """
+        """All control, format, private-use and surrogate characters are removed, except for those listed."""
         hidden = {"Cc", "Cf", "Co", "Cs"}
         everything = map(chr, range(sys.maxunicode + 1))
         text = "".join(character for character in everything if unicodedata.category(character) in hidden)
@@ -90,9 +82,7 @@ class TestVisible:
 
     @given(st.text())
     def test_what_is_visible_stays_so(self, text):
-        """
-        Taking out twice takes out no more, so that nothing comes together by what was between.
-        """
+        """Stripping twice changes nothing, so stripping never creates new invisible sequences."""
         shown = strip_invisible(text)
 
         assert strip_invisible(shown) == shown
@@ -102,9 +92,7 @@ class TestVisible:
         "piece", ["\u200d", "é\u200d", "\ufe0f", "\U000e0041", "\r", "a\u202e"], ids=ascii
     )
     def test_hostile_text_costs_no_more_than_its_length(self, piece):
-        """
-        No text takes quadratic time, which would be minutes here.
-        """
+        """No text takes quadratic time, which would take minutes here."""
         assert len(strip_invisible(piece * 200_000)) <= 400_000
 
 
@@ -127,22 +115,16 @@ class TestEscaped:
         ids=ascii,
     )
     def test_what_is_shown(self, text, shown):
-        """
-        Invisible characters are shown as Python's escapes; ordinary text is unchanged, keycaps too.
-        """
+        """Invisible characters are shown as Python escapes; ordinary text and keycaps are unchanged."""
         assert escape_invisible(text) == shown
 
     def test_on_one_line(self):
-        """
-        Line feeds and tabs are escaped, too, where a line has to stay one.
-        """
+        """With *one_line*, line feeds and tabs are escaped, too."""
         assert escape_invisible("a\n\tb\x1b", one_line=True) == r"a\n\tb\x1b"
 
     @given(st.text())
     def test_nothing_is_left_that_hides(self, text):
-        """
-        Once all is escaped, there is nothing to take out but what makes a keycap.
-        """
+        """Escaped text has no invisible characters except in keycaps, and escaping twice changes nothing."""
         shown = escape_invisible(text).replace("\ufe0f\u20e3", "\u20e3")
 
         assert strip_invisible(shown) == shown
@@ -151,7 +133,5 @@ class TestEscaped:
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize("piece", ["\u200d", "é\u200d", "1\ufe0f", "\x1b", "\U000e0041"], ids=ascii)
     def test_hostile_text_costs_no_more_than_its_length(self, piece):
-        """
-        No text takes quadratic time.
-        """
+        """No text takes quadratic time."""
         assert len(escape_invisible(piece * 200_000)) <= 2_200_000

@@ -31,7 +31,7 @@ WORDS = [
 
 def read_by_bash(command):
     ran = subprocess.run(
-        ["bash", "-c", f"printf '%s\\0' {command}"],  # noqa: S607 (wherever it is)
+        ["bash", "-c", f"printf '%s\\0' {command}"],  # noqa: S607 (found on the PATH)
         capture_output=True,
         check=True,
         env={**os.environ, "LC_ALL": "C.UTF-8"},
@@ -40,9 +40,7 @@ def read_by_bash(command):
 
 
 def test_a_shell_reads_what_was_written():
-    """
-    Each word arrives as it is; and nothing invisible, no tab and no line feed is in what is copied.
-    """
+    """Bash reads each word unchanged, and the command has no invisible characters, tabs or line feeds."""
     command = command_line(WORDS)
 
     assert read_by_bash(command) == WORDS
@@ -51,16 +49,12 @@ def test_a_shell_reads_what_was_written():
 
 @given(st.text(st.characters(codec="ascii")))
 def test_every_plain_word_is_one(word):
-    """
-    Of what can be seen, whatever it is.
-    """
+    """A word of visible characters is read as one word."""
     if escape_invisible(word, one_line=True) == word:
         assert shlex.split(quoted(word)) == [word]
 
 
 @pytest.mark.parametrize("path", ["-x", "--help", "-", "+1"])
 def test_a_path_is_no_option(path):
-    """
-    What looks like an option of `cd` is written so that it does not.
-    """
+    """A path that looks like an option is prefixed with `./`."""
     assert quoted_path(path) == f"./{path}"

@@ -1,4 +1,4 @@
-"""What an author's iterators give is read only as far as a reply may go."""
+"""Limits on reading an author's iterators to the size of a reply."""
 
 import asyncio
 import re
@@ -30,16 +30,14 @@ from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS
 from tests.ids import shown
 
-#: So few of them are too many that a test takes no time.
+#: A text so large that few repetitions exceed the limit.
 LARGE = "x" * 1_000_000
 
 SAYS = r"more than 67,108,864 bytes, in [\d,]+ items: let it end, or give less$"
 
 
 def test_one_limit():
-    """
-    Where there is no server, the limit is the one that a server has unless it is told otherwise.
-    """
+    """Without a server, the limit is the server's default."""
     assert Limits().reply == MAX_REPLY_BYTES
 
 
@@ -52,9 +50,7 @@ BLOCKS = (
 
 @given(st.lists(BLOCKS, max_size=20))
 def test_nothing_is_refused_that_fits(parts):
-    """
-    What is counted is never more than the reply has bytes, on any revision.
-    """
+    """The counted size never exceeds that of the encoded reply, in any revision."""
     said = workflow_from(parts)
     prompt = SimpleNamespace(description=None)
     sizes = [len(lowering_for(revision).result(prompt, said)) for revision in REVISIONS.values()]
@@ -89,18 +85,14 @@ class TestEndlessResults:
         ids=["iterator", "in a list", "nested", "lists"],
     )
     def test_without_an_end(self, value, around):
-        """
-        Of every kind, however deep it stands, as much is read as a reply may have.
-        """
+        """An endless iterator of any content, nested at any depth, is read up to the limit."""
         with pytest.raises(
             TooLongError, match=r"^more than 10,000 bytes, in [\d,]+ items: let it end, or give less$"
         ):
             workflow_from(around(value), 10_000)
 
     def test_a_sequence_without_an_end(self):
-        """
-        No more is an author's class that gives whatever is asked for.
-        """
+        """An endless sequence class of an author is limited, too."""
 
         class Endless(list):
             def __iter__(self):
@@ -110,16 +102,12 @@ class TestEndlessResults:
             workflow_from(("a", "b", Endless()), 10_000)
 
     def test_one_message_many_times(self):
-        """
-        It takes no memory as long as it is not sent.
-        """
+        """A message that is repeated counts every time, although it takes memory only once."""
         with pytest.raises(TooLongError):
             workflow_from(Workflow([*user(LARGE)] * 1000))
 
     def test_media_count(self, png):
-        """
-        Their bytes do, which are more once they are encoded.
-        """
+        """Media count with their encoded size."""
         from promptkit import Image
 
         with pytest.raises(TooLongError):
@@ -128,9 +116,7 @@ class TestEndlessResults:
 
 class TestIterables:
     def test_all_of_it(self):
-        """
-        What ends is read to its end; a list is not read at all.
-        """
+        """A finite iterator is read completely; a list is returned as it is."""
         items = ["a", "b"]
 
         assert read_all(items) is items
@@ -149,16 +135,12 @@ class TestIterables:
         ids=["bullets", "numbered", "table", "row", "header", "Workflow"],
     )
     def test_what_an_author_calls(self, call, whose):
-        """
-        Where we read an iterator to its end, one without an end is an error that says where it was given.
-        """
+        """Functions that read an iterator reject an endless one with an error that names the argument."""
         with pytest.raises(ValueError, match=f"^{whose}{SAYS}"):
             call()
 
     def test_a_skill(self):
-        """
-        What a skill says is one text, which ends.
-        """
+        """An endless skill is reported."""
 
         @skill(description="Endless.")
         def endless():
@@ -170,9 +152,7 @@ class TestIterables:
         assert re.search(f"did not return text: {SAYS}", found.message)
 
     def test_candidates(self):
-        """
-        A function that completes is read no further, whether it is asynchronous or not.
-        """
+        """An endless completion function, synchronous or not, raises an error."""
 
         def plain():
             yield from repeat(LARGE)

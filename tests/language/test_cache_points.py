@@ -44,12 +44,12 @@ workflows = st.one_of(
 
 
 def without(some):
-    """What is left without points."""
+    """Return the parts that are not cache points."""
     return [part for part in some if not isinstance(part, CachePoint)]
 
 
 def before(workflow, position):
-    """What comes before a position, without the blank line in front of it."""
+    """Return the messages before a position, without the blank line in front of it."""
     message, offset = position
     whole, cut = workflow.messages[:message], workflow.messages[message : message + 1]
     text = [Message(one.role, one.content.text[: offset - 2]) for one in cut if offset]
@@ -84,9 +84,7 @@ class TestParts:
         ],
     )
     def test_positions_in_a_turn(self, parts, positions):
-        """
-        A point in a text comes before the character that follows; any other before the next message.
-        """
+        """A point within a text has the offset of the next character; others precede the next message."""
         assert user(*parts).cache_points == assistant(*parts).cache_points == positions
         assert user(*parts) == user(*without(parts))
 
@@ -101,17 +99,13 @@ class TestParts:
         ids=["in the text", "behind it", "around it", "alone"],
     )
     def test_positions_in_a_system_part(self, parts, positions):
-        """
-        The system part is message -1, and its end is a position in it.
-        """
+        """The system part is message -1, in which the end is a valid offset."""
         assert system(*parts).cache_points == positions
         assert system(*parts) == system(*without(parts))
 
     @given(parts)
     def test_what_stands_before_a_point_is_what_the_parts_before_it_make(self, parts):
-        """
-        However parts are joined, each point has its place between them.
-        """
+        """The content before a point is what the parts before it would produce alone."""
         made = [user(*without(parts[:i])) for i, part in enumerate(parts) if isinstance(part, CachePoint)]
         whole = user(*parts)
 
@@ -121,9 +115,7 @@ class TestParts:
 
     @given(system_parts)
     def test_so_is_what_stands_before_it_in_a_system_part(self, parts):
-        """
-        The blank line between belongs to what is before.
-        """
+        """In a system part, the blank line at a point belongs to the text before it."""
         made = [system(*without(parts[:i])) for i, part in enumerate(parts) if isinstance(part, CachePoint)]
         whole = system(*parts)
         text = str(whole.system or "")
@@ -134,9 +126,7 @@ class TestParts:
 
 class TestSums:
     def test_positions(self):
-        """
-        Messages and system parts in front move them; between turns, one comes before the next message.
-        """
+        """Adding shifts positions by the messages and system text in front."""
         whole = system("a", HERE) + user("b", HERE, "c") + HERE + system("d", HERE, "e") + user("f") + HERE
 
         assert str(whole.system) == "a\n\nd\n\ne"
@@ -147,9 +137,7 @@ class TestSums:
     @example(system("a"), system(HERE), system("b"))
     @given(workflows, workflows, workflows)
     def test_they_are_associative(self, one, two, three):
-        """
-        It is the same in which order workflows are joined; a prompt that yields them has the same points.
-        """
+        """Adding is associative, and equal to yielding the same parts from a prompt."""
         whole = (one + two) + three
 
         assert whole.cache_points == (one + (two + three)).cache_points
@@ -158,9 +146,7 @@ class TestSums:
 
     @given(st.lists(workflows, max_size=6))
     def test_positions_are_inside(self, some):
-        """
-        In order, each once: in a text, before a message, or behind the last.
-        """
+        """Positions are sorted, unique and within the workflow."""
         whole = sum(some, Workflow())
         system_text = str(whole.system or "")
 
@@ -174,9 +160,7 @@ class TestSums:
 
     @given(st.lists(workflows, max_size=6))
     def test_nothing_else_is_changed(self, some):
-        """
-        Without points a workflow is equal, reads the same, and sends the same bytes in every revision.
-        """
+        """Points change neither equality, hash, text nor the bytes of any revision."""
         marked = sum(some, Workflow())
         plain = Workflow(marked.messages, marked.system)
 
@@ -198,29 +182,23 @@ def nothing():
 class TestWorkflows:
     @given(st.lists(workflows, max_size=4))
     def test_slices_have_none_and_copies_have_all(self, some):
-        """
-        Positions are those of the whole.
-        """
+        """Slices drop the points, because positions refer to the whole; copies keep them."""
         whole = sum(some, Workflow())
 
         assert whole[:].cache_points == ()
         assert copy.deepcopy(whole).cache_points == whole.cache_points
-        assert pickle.loads(pickle.dumps(whole)).cache_points == whole.cache_points  # noqa: S301 (it is ours)
+        assert pickle.loads(pickle.dumps(whole)).cache_points == whole.cache_points  # noqa: S301 (our own pickle)
 
     def test_a_point_is_a_workflow_that_says_nothing(self):
-        """
-        It equals an empty one; its repr is what the author would write.
-        """
+        """A point equals an empty workflow; its repr is the call that creates it."""
         assert Workflow() == HERE
         assert (len(HERE), str(HERE), repr(HERE)) == (0, "", "cache_point()")
-        assert pickle.loads(pickle.dumps(HERE)).cache_points == ((0, 0),)  # noqa: S301 (it is ours)
+        assert pickle.loads(pickle.dumps(HERE)).cache_points == ((0, 0),)  # noqa: S301 (our own pickle)
 
 
 class TestPrompts:
     def test_yielded_and_returned(self):
-        """
-        They are kept however a prompt says what it says; the answer that it declares changes nothing.
-        """
+        """Points are kept whether a prompt yields, returns or adds them, and with an answer type."""
 
         @prompt(answer=list[int])
         def ask(question: str):
@@ -243,9 +221,7 @@ class TestPrompts:
         assert summed.render("And?").cache_points == ((1, 0),)
 
     def test_a_point_alone_says_nothing(self):
-        """
-        A prompt has to have a turn besides.
-        """
+        """A prompt that returns only a point raises an error."""
 
         @prompt
         def silent():
@@ -257,9 +233,7 @@ class TestPrompts:
 
 class TestMistakes:
     def test_it_is_no_text(self):
-        """
-        Errors say where it may stand.
-        """
+        """A point in place of text raises an error that says where it belongs."""
         with pytest.raises(TypeError, match=r"not CachePoint; pass it to user\(\.\.\.\) next to"):
             section("Rules", "Be brief.", HERE)
         with pytest.raises(TypeError, match=r"a CachePoint \(cache_point\(\)\): join turns with \+"):
@@ -268,8 +242,6 @@ class TestMistakes:
             f"{HERE}"
 
     def test_the_function_itself(self):
-        """
-        As for any other: call it.
-        """
+        """Passing the function `cache_point` raises an error with the hint to call it."""
         with pytest.raises(TypeError, match=r"part 2 is the function 'cache_point': call it"):
             user("a", cache_point)

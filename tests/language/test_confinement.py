@@ -1,4 +1,4 @@
-"""Attacks on the folder that a path from a client is confined to, with real files."""
+"""Attacks with real files on the folder to which a path from a client is confined."""
 
 import gc
 import os
@@ -20,7 +20,7 @@ from promptkit.language.media_checks import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs the file system of POSIX")
 
-#: Stands in what must not be read, and so in no error either.
+#: Content of files that must not be read; it must not be in any error either.
 SECRET = b"GIF89a, the secret of someone else"
 
 NOT_PLAIN = "{path!r} is not a plain relative path below 'pictures'"
@@ -28,9 +28,9 @@ NO_FILE = "there is no file {path!r} in 'pictures'"
 LEADS_OUT = "{path!r} leads out of 'pictures'"
 TOO_LONG = "{begin!r} has {length:,} characters: a path has at most 4,096"
 
-#: What is tried, and what is said to whoever tries it.
+#: Paths to try, and the expected error messages.
 PATHS = {
-    # Up and out, in every spelling.
+    # Parent folders, in every spelling.
     "parent": ("../secret.gif", NOT_PLAIN),
     "parent of a folder": ("cats/../../secret.gif", NOT_PLAIN),
     "parent and back": ("../pictures/cat.png", NOT_PLAIN),
@@ -62,7 +62,7 @@ PATHS = {
     "escaped dots": ("\udc2e\udc2e/secret.gif", NO_FILE),
     "escaped slash": ("..\udc2fsecret.gif", NO_FILE),
     "half a pair": ("\ud800.png", NO_FILE),
-    # From the top.
+    # Absolute paths.
     "absolute": ("/etc/passwd", NOT_PLAIN),
     "two slashes": ("//etc/passwd", NOT_PLAIN),
     "three slashes": ("///etc/passwd", NOT_PLAIN),
@@ -78,7 +78,7 @@ PATHS = {
     "somebody's home": ("~root/.ssh/id_rsa", NO_FILE),
     "variable": ("$HOME/secret.gif", NO_FILE),
     "variable of Windows": ("%USERPROFILE%\\secret.gif", NO_FILE),
-    # As Windows names things.
+    # Windows paths.
     "share": ("\\\\host\\share\\a.png", NOT_PLAIN),
     "share, slashes": ("//host/share/a.png", NOT_PLAIN),
     "device path": ("\\\\.\\pipe\\a", NOT_PLAIN),
@@ -91,14 +91,14 @@ PATHS = {
     "stream of data": ("cat.png::$DATA", NOT_PLAIN),
     "device": ("NUL", NO_FILE),
     "device with an ending": ("COM1.png", NO_FILE),
-    # As the web names things.
+    # URLs.
     "file URL": ("file:///etc/passwd", NOT_PLAIN),
     "file URL of a host": ("file://localhost/etc/passwd", NOT_PLAIN),
     "web URL": ("http://169.254.169.254/latest/meta-data", NOT_PLAIN),
     "URL without a scheme": ("//169.254.169.254/a.png", NOT_PLAIN),
     "data URL": ("data:image/png;base64,iVBORw0KGgo=", NOT_PLAIN),
     "scheme in capitals": ("FILE:/etc/passwd", NOT_PLAIN),
-    # Names that are none, or end in what some systems drop.
+    # Invalid names, and names with suffixes that some systems drop.
     "empty": ("", NO_FILE),
     "dot": (".", NO_FILE),
     "slash": ("/", NOT_PLAIN),
@@ -124,7 +124,7 @@ PATHS = {
     "megabyte of name": ("a" * 1_000_000, TOO_LONG),
     "megabyte of folders": ("a/" * 500_000, TOO_LONG),
     "megabyte of parents": ("../" * 300_000, TOO_LONG),
-    # What stands in the folder and is not a file of it.
+    # Entries of the folder that are not files within it.
     "link out": ("links/out.gif", LEADS_OUT),
     "absolute link": ("links/absolute.gif", LEADS_OUT),
     "link to a link out": ("links/chain.gif", LEADS_OUT),
@@ -151,7 +151,7 @@ PNG_START = b"\x89PNG\r\n\x1a\n"
 UNKNOWN = "the bytes are of no known format; clients take image/gif, image/jpeg, image/png, image/webp"
 DAMAGED = "the image is damaged or cut short: save it again"
 
-#: What a file in the folder may hold, and what is said of it.
+#: Contents of a file, and the expected error messages.
 CONTENTS = {
     "empty": (b"", "the data is empty"),
     "text": (b"a picture of a cat", UNKNOWN),
@@ -185,7 +185,7 @@ CONTENTS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, png):
-    """A folder of pictures, secrets around it, and in it what an attacker may have put there."""
+    """A folder of pictures with malicious entries, and secrets around it."""
     top = tmp_path_factory.mktemp("attacked")
     pictures = top / "pictures"
     for name in ("pictures/cats", "pictures/links", "pictures/special/folder.png", "pictures-private"):
@@ -216,7 +216,7 @@ def folder(tmp_path_factory, png):
     os.mkfifo(special / "pipe.png")
     (special / "link.png").symlink_to("pipe.png")
     here = Path.cwd()
-    os.chdir(special)  # the path of a socket has to be short
+    os.chdir(special)  # the length of a socket's path is limited
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket.png")
     os.chdir(here)
@@ -225,18 +225,14 @@ def folder(tmp_path_factory, png):
 
 class TestPaths:
     def test_there_are_enough_of_them(self):
-        """
-        The table is a list of what is really tried, and not a handful.
-        """
+        """The table has at least 100 different paths."""
         assert len({path for path, _ in PATHS.values()}) == len(PATHS) >= 100
 
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize("kind", [Image, Audio, EmbeddedResource])
     @pytest.mark.parametrize(("path", "says"), PATHS.values(), ids=PATHS)
     def test_no_attack_reads_a_byte(self, folder, path, says, kind):
-        """
-        Each is refused in words for the person at the client, which tell nothing but what was sent.
-        """
+        """Each path is rejected with a readable error that reveals nothing but the path itself."""
         with pytest.raises(MediaError) as caught:
             kind.from_path(path, root=folder)
         said = str(caught.value)
@@ -251,9 +247,7 @@ class TestPaths:
 
     @pytest.mark.parametrize("path", ["../secret.gif", "links/out.gif", "/etc/passwd"])
     def test_a_path_is_refused_as_a_string_is(self, folder, path):
-        """
-        The type of the argument makes no difference.
-        """
+        """A `Path` is rejected like a string."""
         with pytest.raises(MediaError):
             Image.from_path(Path(path), root=folder)
 
@@ -280,9 +274,7 @@ class TestPaths:
         ids=ascii,
     )
     def test_honest_names_are_read(self, folder, png, name):
-        """
-        What is a file of the folder is sent, however it is called.
-        """
+        """Files in the folder can be read, whatever their names."""
         with suppress(FileExistsError):
             (folder / name).parent.mkdir(parents=True)
         (folder / name).write_bytes(png)
@@ -290,9 +282,7 @@ class TestPaths:
         assert Image.from_path(name, root=folder).data == png
 
     def test_a_hard_link_is_a_file_of_the_folder(self, folder, png):
-        """
-        It looks like any file, and who can make one could also have copied the content.
-        """
+        """A hard link is read, because it cannot be distinguished from a file."""
         (folder.parent / "original.png").write_bytes(png)
         (folder / "hard.png").hardlink_to(folder.parent / "original.png")
 
@@ -300,9 +290,7 @@ class TestPaths:
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
     def test_a_file_that_may_not_be_read_is_refused(self, folder, png):
-        """
-        The error gives the system's reason, without the folder's path.
-        """
+        """The error has the system's reason, without the folder's path."""
         (folder / "locked.png").write_bytes(png)
         (folder / "locked.png").chmod(0)
 
@@ -310,9 +298,7 @@ class TestPaths:
             Image.from_path("locked.png", root=folder)
 
     def test_a_refusal_leaves_nothing_open(self, folder):
-        """
-        Thousands of attacks do not use up the descriptors of the server.
-        """
+        """Rejected paths leak no file descriptors."""
         descriptors = Path("/dev/fd")
         gc.collect()
         before = len(list(descriptors.iterdir()))
@@ -325,11 +311,11 @@ class TestPaths:
 
 
 class TestRaces:
-    """An attacker who can write in the folder swaps a file after it was checked."""
+    """An attacker with write access swaps a file after it was checked."""
 
     @pytest.fixture
     def swap(self, tmp_path, png, monkeypatch):
-        """A function that makes *attack* happen right after the path has been looked at."""
+        """Return a function that runs *attack* right after the path was checked."""
         pictures = tmp_path / "pictures"
         (pictures / "cats").mkdir(parents=True)
         (pictures / "cats" / "a.png").write_bytes(png)
@@ -360,9 +346,7 @@ class TestRaces:
         ids=["file", "device", "folder", "absolute folder", "link that stays inside"],
     )
     def test_a_link_that_comes_later_is_not_followed(self, swap, moved, target):
-        """
-        What is opened is what was looked at, or nothing.
-        """
+        """A link that is created after the check is not followed."""
 
         def attack(pictures):
             (pictures / moved).rename(pictures / "moved")
@@ -372,9 +356,7 @@ class TestRaces:
             swap(attack)
 
     def test_a_folder_that_is_gone_is_refused(self, swap):
-        """
-        A missing file is refused without a crash.
-        """
+        """A folder that disappears after the check raises MediaError."""
         with pytest.raises(MediaError, match=r"^'cats/a\.png' cannot be read: No such file or directory$"):
             swap(lambda pictures: (pictures / "cats").rename(pictures / "dogs"))
 
@@ -388,9 +370,7 @@ class TestRaces:
         ids=["pipe", "folder"],
     )
     def test_what_is_no_file_any_more_is_not_waited_for(self, swap, make, says):
-        """
-        A pipe without a writer would be read forever.
-        """
+        """A pipe that replaces the file after the check does not block."""
 
         def attack(pictures):
             (pictures / "cats" / "a.png").unlink()
@@ -400,9 +380,7 @@ class TestRaces:
             swap(attack)
 
     def test_no_swap_at_any_moment_reads_the_secret(self, tmp_path, png):
-        """
-        While a link is put in the file's place and away again, there is the file or a refusal.
-        """
+        """While another thread swaps the file and a link, each read returns the file or raises MediaError."""
         pictures = tmp_path / "pictures"
         pictures.mkdir()
         (tmp_path / "secret.gif").write_bytes(SECRET)
@@ -431,9 +409,7 @@ class TestRaces:
 class TestContents:
     @pytest.mark.parametrize(("data", "says"), CONTENTS.values(), ids=CONTENTS)
     def test_what_is_no_picture_is_not_sent(self, folder, data, says):
-        """
-        The bytes decide, whatever the file is called, and the error names the file and not its content.
-        """
+        """The bytes determine the type, and the error contains the file's name but not its content."""
         (folder / "fake.png").write_bytes(data)
 
         with pytest.raises(MediaError) as caught:
@@ -445,16 +421,12 @@ class TestContents:
         assert "secret" not in said
 
     def test_a_declared_type_is_held_to(self, folder):
-        """
-        Where the author says what the file has to be, another type is refused.
-        """
+        """A file that does not have the declared type is rejected."""
         with pytest.raises(MediaError, match=r"^'cat\.png': the bytes are image/png, not image/jpeg: "):
             Image.from_path("cat.png", "image/jpeg", root=folder)
 
     def test_what_follows_a_picture_does_not_change_what_it_is(self, folder, png):
-        """
-        A picture with something behind it is sent as the picture that every client sees.
-        """
+        """Data after the end of a picture does not change its type."""
         (folder / "polyglot.png").write_bytes(png + b"PK\5\6<script>")
 
         assert Image.from_path("polyglot.png", root=folder).mime_type == "image/png"
@@ -464,9 +436,7 @@ class TestContents:
     )
     @pytest.mark.parametrize("confined", [True, False], ids=["a client's", "the author's"])
     def test_a_huge_file_is_refused_unread(self, tmp_path, kind, limit, confined):
-        """
-        Of a gigabyte nothing is held in memory, and the error tells both sizes.
-        """
+        """A huge file is rejected without reading it, and the error has both sizes."""
         with (tmp_path / "huge.png").open("wb") as file:
             file.truncate(10**9)
         where = {"root": tmp_path} if confined else {}
@@ -484,16 +454,12 @@ class TestContents:
         assert peak < 10**6
 
     def test_a_file_without_a_size_is_read_to_the_limit(self):
-        """
-        What says that it is empty and never ends is cut off.
-        """
+        """An endless file of reported size 0 is read only up to the limit."""
         with pytest.raises(MediaError, match=f"^'/dev/zero': {MAX_IMAGE_BYTES + 1:,} B is more than"):
             Image.from_path("/dev/zero")
 
     def test_a_text_file_has_a_limit_of_its_own(self, tmp_path):
-        """
-        Who reads other files below a folder says how much to take.
-        """
+        """`read_below` takes a limit for other kinds of files."""
         (tmp_path / "notes.txt").write_bytes(b"12345")
 
         assert read_below("notes.txt", tmp_path, 5) == b"12345"
@@ -501,7 +467,5 @@ class TestContents:
             read_below("notes.txt", tmp_path, 4)
 
     def test_the_longest_path_is_the_systems(self):
-        """
-        A path that the system takes is not refused for its length.
-        """
+        """The limit for paths is not below the system's."""
         assert os.pathconf("/", "PC_PATH_MAX") <= MAX_PATH_LENGTH

@@ -23,13 +23,13 @@ from promptkit.loader.loader import load
 from tests.ids import shown
 
 
-class Color(str, Enum):  # noqa: UP042 (in an f-string, its members are their names)
+class Color(str, Enum):  # noqa: UP042 (f-strings format its members by name)
     RED = "red"
 
 
 NOON = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
 
-#: One of every kind of content, from real media and annotations.
+#: Factories of each kind of content, with real media and these annotations.
 KINDS = {
     "Text": lambda png, wav, **annotations: Text("a", **annotations),
     "Image": lambda png, wav, **annotations: Image(png, **annotations),
@@ -51,7 +51,7 @@ WITHOUT_BYTES = [
 
 @pytest.fixture(params=KINDS)
 def make(request, png, wav):
-    """Make content of each kind, with these annotations."""
+    """Return a factory of one kind of content, which takes annotations."""
     return partial(KINDS[request.param], png, wav)
 
 
@@ -67,9 +67,7 @@ class TestContract:
         ],
     )
     def test_signatures_are_the_contract_with_authors(self, name, parameters):
-        """
-        Each kind of content takes what the design promises, and the three annotations by name.
-        """
+        """Each kind of content takes the documented parameters, and the three annotations by name."""
         annotations = ["audience=()", "priority=None", "last_modified=None"]
         found = inspect.signature(getattr(promptkit, name)).parameters.values()
 
@@ -83,17 +81,13 @@ class TestContract:
 
 class TestEveryKind:
     def test_it_is_a_value(self, make):
-        """
-        Made twice of the same parts it is equal, with an equal hash.
-        """
+        """Content with equal fields is equal and has the same hash."""
         assert make() == make()
         assert hash(make()) == hash(make())
         assert make() != make(priority=1)
 
     def test_it_is_frozen(self, make):
-        """
-        Nothing of it can be changed, and nothing added.
-        """
+        """Content is immutable."""
         made = make()
 
         for name in [field.name for field in attrs.fields(type(made))] + ["other"]:
@@ -101,15 +95,11 @@ class TestEveryKind:
                 setattr(made, name, None)
 
     def test_it_is_slotted(self, make):
-        """
-        It takes no more memory than its fields.
-        """
+        """Content has slots and no `__dict__`."""
         assert not hasattr(make(), "__dict__")
 
     def test_it_travels(self, make):
-        """
-        Pickled or copied, it comes back equal.
-        """
+        """Content is equal to its pickled and copied self."""
         made = make(audience="user", priority=0.5, last_modified=NOON)
 
         assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 (our own pickle)
@@ -128,16 +118,12 @@ class TestEveryKind:
         ids=["nobody", "bare", "list", "tuple", "None"],
     )
     def test_its_audience_is_a_tuple(self, make, given, kept):
-        """
-        One role may be given bare, several in any sequence.
-        """
+        """The audience can be one role or a sequence, and is stored as a tuple."""
         assert make(audience=given).audience == kept
 
     @pytest.mark.parametrize("priority", [None, 0, 0.0, 0.5, 1, 1.0])
     def test_its_priority_lies_between_0_and_1(self, make, priority):
-        """
-        Both ends are allowed, and so is None.
-        """
+        """The priority can be any number from 0 to 1, or None."""
         assert make(priority=priority).priority == priority
 
     @pytest.mark.parametrize(
@@ -146,9 +132,7 @@ class TestEveryKind:
         ids=["datetime", "UTC text", "offset text"],
     )
     def test_its_last_modification_is_a_moment(self, make, given):
-        """
-        A moment may be given as text, and is one in every time zone.
-        """
+        """`last_modified` can be given as a datetime or as text, in any time zone."""
         assert make(last_modified=given).last_modified == NOON
 
     @pytest.mark.parametrize(
@@ -174,9 +158,7 @@ class TestEveryKind:
         ids=["above 1", "below 0", "nan", "naive", "a day", "system", "no role"],
     )
     def test_bad_annotations_fail_when_it_is_made(self, make, annotations, says):
-        """
-        A value out of its range is refused at once, in words that say what to do.
-        """
+        """An annotation out of range raises at once, with a message that names a fix."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
             make(**annotations)
 
@@ -194,16 +176,12 @@ class TestEveryKind:
         ids=["priority in words", "moment in words", "date", "timestamp", "audience of 5"],
     )
     def test_annotations_of_another_type_are_named(self, name, value):
-        """
-        The error names the annotation that is wrong, so that its author finds it.
-        """
+        """An annotation of the wrong type raises an error that names it."""
         with pytest.raises((TypeError, ValueError), match=name):
             Text("a", **{name: value})
 
     def test_annotations_go_by_name(self, make):
-        """
-        The three together can be compared, and it is known whether there are any.
-        """
+        """`annotations` returns all three, and `annotated` is whether any is set."""
         assert make().annotations == ((), None, None)
         assert not make().annotated
         assert make(priority=0).annotated
@@ -212,18 +190,14 @@ class TestEveryKind:
 
 class TestIn:
     def test_its_text_is_looked_through(self):
-        """
-        As for a message: what a function returns is tested like what it renders to.
-        """
+        """`in` searches the text of content, like that of a message."""
         assert "go" in Text("a go function")
         assert "rust" not in Text("a go function")
         assert "notes" in EmbeddedResource("memo://notes", text="x")
 
     @pytest.mark.parametrize("item", [3, None, Text("go"), ["go"]], ids=repr)
     def test_what_is_never_in_it_is_refused(self, item):
-        """
-        ``not in`` would always be true of it.
-        """
+        """`in` rejects other types, for which ``not in`` would always be true."""
         with pytest.raises(TypeError, match=r"^Text contains text, not (?:an? |None)"):
             assert item not in Text("a go function")
 
@@ -231,41 +205,31 @@ class TestIn:
 class TestRepr:
     @pytest.mark.parametrize("made", WITHOUT_BYTES, ids=shown)
     def test_it_is_what_the_author_would_write(self, made):
-        """
-        Evaluating the repr makes the value again.
-        """
+        """Evaluating the repr gives an equal value."""
         names = {name: getattr(promptkit, name) for name in promptkit.__all__}
 
-        assert eval(repr(made), {**names, "datetime": dt}) == made  # noqa: S307 (that is the claim)
+        assert eval(repr(made), {**names, "datetime": dt}) == made  # noqa: S307 (tests the repr)
 
     def test_defaults_are_left_out(self):
-        """
-        Only what was given is shown.
-        """
+        """The repr omits defaults."""
         assert repr(Text("a", priority=0.5)) == "Text('a', priority=0.5)"
 
     def test_bytes_are_shown_in_short(self, png):
-        """
-        An image's repr does not fill the terminal.
-        """
+        """The repr of an image shows only the size of its bytes."""
         assert repr(Image(png)) == f"Image(<{len(png)} B>, mime_type='image/png')"
 
 
 class TestText:
     @pytest.mark.parametrize("text", ["", " ", "a\0b", "{braces} %s {{", "ünïcode 🎉", "a\r\nb"])
     def test_it_is_kept_as_it_is(self, text):
-        """
-        No character of a text is changed or given a meaning.
-        """
+        """A text is kept unchanged, without interpreting any characters."""
         assert Text(text).text == text
         assert str(Text(text)) == text
         assert f"{Text(text)}" == text
 
     @pytest.mark.parametrize("value", [None, 3, b"a", ["a"], Text("a")], ids=shown)
     def test_it_takes_only_text(self, value):
-        """
-        Nothing is turned into text silently.
-        """
+        """`Text` rejects anything but a str."""
         kind = type(value).__name__
 
         with pytest.raises(TypeError, match=rf"^Text takes a str, not {kind}: pass str\(\.\.\.\)$"):
@@ -301,15 +265,11 @@ class TestText:
         ],
     )
     def test_plus_joins_to_one_block(self, made, expected):
-        """
-        Texts that are added stay one block, a blank line between, annotations kept.
-        """
+        """Adding texts joins them with a blank line and keeps annotations."""
         assert made == expected
 
     def test_different_annotations_are_no_one_block(self):
-        """
-        What was meant for one reader is not sent to another.
-        """
+        """Texts with different annotations cannot be joined."""
         with pytest.raises(
             ValueError, match=r"^texts with different annotations cannot be one block: pass both"
         ):
@@ -317,9 +277,7 @@ class TestText:
 
     @pytest.mark.parametrize("other", [3, None, b"a", ["a"]], ids=shown)
     def test_plus_refuses_what_is_no_text(self, other):
-        """
-        Neither side of a text's `+` takes anything else.
-        """
+        """Adding anything but text raises a TypeError on either side."""
         with pytest.raises(TypeError, match="unsupported operand"):
             Text("a") + other
         with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate|can't concat"):
@@ -327,16 +285,12 @@ class TestText:
 
     @given(st.text(), st.text(), st.text())
     def test_plus_is_associative(self, a, b, c):
-        """
-        Where the brackets stand does not matter.
-        """
+        """Adding texts is associative."""
         assert (Text(a) + Text(b)) + Text(c) == Text(a) + (Text(b) + Text(c))
 
     @given(st.text())
     def test_any_text_travels(self, text):
-        """
-        Every text, lone surrogates too, survives pickling.
-        """
+        """Every text can be pickled, including lone surrogates."""
         assert pickle.loads(pickle.dumps(Text(text))) == Text(text)  # noqa: S301 (our own pickle)
 
 
@@ -353,7 +307,7 @@ class Figure:
         self.data = data
 
     def savefig(self, file, **options):
-        """Write the picture, as matplotlib does."""
+        """Write the picture like matplotlib."""
         file.write(self.data)
 
 
@@ -362,25 +316,19 @@ class TestImage:
         "wrap", [bytes, bytearray, memoryview, Drawing, Figure], ids=lambda kind: kind.__name__
     )
     def test_it_takes_bytes_and_what_shows_itself(self, png, wrap):
-        """
-        Bytes in any form, figures and notebook objects become the same image.
-        """
+        """An image can be made of any bytes-like object, a figure or an object with `_repr_png_`."""
         assert Image(wrap(png)) == Image(png)
         assert Image(wrap(png)).data == png
 
     def test_its_type_is_read_from_the_bytes(self, png):
-        """
-        No type has to be given, and a given one has to agree.
-        """
+        """The type is detected, and a declared type must match."""
         assert Image(png).mime_type == "image/png"
         assert Image(png, "image/png") == Image(png)
         assert Image(b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff\0;").mime_type == "image/gif"
 
     @pytest.mark.parametrize("kind", [Image, Audio])
     def test_a_string_is_never_opened(self, kind, png, wav, tmp_path):
-        """
-        Not even the name of a file that exists is read: the error says how to do that.
-        """
+        """A path is never opened: the error suggests `from_path`."""
         path = tmp_path / "file"
         path.write_bytes(png if kind is Image else wav)
 
@@ -391,9 +339,7 @@ class TestImage:
 
     @pytest.mark.parametrize("value", [None, 3, ["a"], object, Drawing(None)], ids=shown)
     def test_it_takes_nothing_else(self, value):
-        """
-        Anything but a picture is refused by its type.
-        """
+        """Any other value raises an error with its type."""
         kind = type(value).__name__
 
         with pytest.raises(TypeError) as caught:
@@ -405,30 +351,22 @@ class TestImage:
         )
 
     def test_a_page_that_was_not_found_is_no_image(self):
-        """
-        What a download returned in place of a picture is not sent as one.
-        """
+        """An error page that was downloaded in place of an image is rejected."""
         with pytest.raises(MediaError, match=r"^the bytes are of no known format; clients take image/gif"):
             Image(b"<html>404 Not Found</html>", "image/png")
 
     def test_sound_is_no_image(self, wav):
-        """
-        Each kind of media takes its own formats.
-        """
+        """Image rejects audio."""
         with pytest.raises(MediaError, match=r"^the bytes are audio/wav; clients take image/gif"):
             Image(wav)
 
     def test_a_drawing_has_to_be_sound_too(self):
-        """
-        What an object shows is checked like any bytes.
-        """
+        """The result of `_repr_png_` is checked like any bytes."""
         with pytest.raises(MediaError, match="of no known format"):
             Image(Drawing(b"no PNG"))
 
     def test_base64_is_encoded_once(self, png):
-        """
-        The text for the wire is kept, and is no part of the value.
-        """
+        """The base64 text is cached and does not affect equality."""
         image = Image(png)
 
         assert image.base64 == b64encode(png).decode()
@@ -436,9 +374,7 @@ class TestImage:
         assert image == Image(png)
 
     def test_a_transcript_shows_it_by_type_size_and_digest(self, png):
-        """
-        Two images look different in a transcript, and neither fills it.
-        """
+        """str() shows an image by type, size and digest."""
         assert str(Image(png)) == f"<image/png {len(png)} B sha256:56b49e8c>".replace(
             "56b49e8c", _digest(png)
         )
@@ -446,25 +382,19 @@ class TestImage:
 
 class TestAudio:
     def test_its_type_is_read_from_the_bytes(self, wav):
-        """
-        As with images.
-        """
+        """The type is detected, and a declared alias is accepted."""
         assert Audio(wav).mime_type == "audio/wav"
         assert Audio(wav, "audio/x-wav") == Audio(wav)
         assert Audio(wav).base64 == b64encode(wav).decode()
         assert str(Audio(wav)) == f"<audio/wav 2 kB sha256:{_digest(wav)}>"
 
     def test_a_picture_is_no_sound(self, png):
-        """
-        Each kind of media takes its own formats.
-        """
+        """Audio rejects images."""
         with pytest.raises(MediaError, match=r"^the bytes are image/png; clients take audio/aac"):
             Audio(png)
 
     def test_empty_data_is_refused(self):
-        """
-        As everywhere, at once and in words.
-        """
+        """Empty data is rejected."""
         with pytest.raises(MediaError, match=r"^the data is empty: pass the bytes of the whole file$"):
             Audio(b"")
 
@@ -499,7 +429,7 @@ RECIPE = """
 class TestFromPath:
     @pytest.fixture
     def prompts(self, recipes, png, wav, tmp_path, monkeypatch):
-        """A recipe next to its media, with the current folder elsewhere."""
+        """The prompts of a recipe next to its media, with another current folder."""
         folder = recipes(show=RECIPE)
         (folder / "picture.png").write_bytes(png)
         (folder / "sound.wav").write_bytes(wav)
@@ -511,28 +441,20 @@ class TestFromPath:
         return {prompt.__name__: prompt for prompt in load(folder).prompts}
 
     def test_a_path_is_relative_to_the_recipe(self, prompts, png):
-        """
-        Wherever the server was started, a recipe finds the files next to it.
-        """
+        """A path is relative to the recipe's folder and not to the current one."""
         assert prompts["show"]() == Image(png)
         assert prompts["show"].render_wire() == user(Image(png))
 
     def test_an_absolute_path_of_the_authors_is_read(self, prompts, tmp_path, png):
-        """
-        Without a root the path is the author's own, and may name any file.
-        """
+        """Without a root, any absolute path is allowed."""
         assert prompts["show"](str(tmp_path / "recipes" / "picture.png")) == Image(png)
 
     def test_a_type_and_annotations_may_be_given(self, prompts, wav):
-        """
-        `from_path` takes what the class itself takes.
-        """
+        """`from_path` takes the options of the class."""
         assert prompts["listen"]() == Audio(wav, priority=1, audience="assistant")
 
     def test_the_root_is_relative_to_the_recipe(self, prompts, png):
-        """
-        With a root, the path is one below that folder of the recipe's.
-        """
+        """A root is relative to the recipe's folder, and the path to the root."""
         assert prompts["confined"]("a.png") == Image(png)
         assert prompts["attached"]("a.png") == str(len(png))
 
@@ -540,32 +462,24 @@ class TestFromPath:
         "path", ["../picture.png", "/etc/passwd", "C:\\a.png", "//host/a.png", "a.png\0"]
     )
     def test_the_root_confines(self, prompts, path):
-        """
-        A path from an argument does not lead out of the declared folder.
-        """
+        """A path from an argument cannot leave the root."""
         with pytest.raises(MediaError, match="is not a plain relative path below 'pictures'"):
             prompts["confined"].render_wire({"name": path})
 
     def test_a_missing_file_is_pythons_own_error(self, prompts):
-        """
-        The author's own path fails as `open` does.
-        """
+        """Without a root, a missing file raises FileNotFoundError."""
         with pytest.raises(FileNotFoundError, match=r"missing\.png"):
             prompts["show"]("missing.png")
 
     def test_the_bytes_are_checked(self, prompts):
-        """
-        A file's name says nothing of what it holds.
-        """
+        """The bytes are checked, whatever the file's suffix."""
         Path(prompts["show"].location.file).with_name("fake.png").write_text("no PNG")
 
         with pytest.raises(MediaError, match="the bytes are of no known format"):
             prompts["show"]("fake.png")
 
     def test_from_a_helper_it_is_relative_to_the_helper(self, recipes, png):
-        """
-        The file that calls decides, also where one recipe calls another's function.
-        """
+        """A path is relative to the file that calls `from_path`, also from a helper in another folder."""
         helper = "from promptkit import Image\ndef picture():\n    return Image.from_path('picture.png')\n"
         shared = recipes("recipes/shared", __init__="", _pictures=helper)
         (shared / "picture.png").write_bytes(png)
@@ -593,9 +507,7 @@ class TestUri:
         ],
     )
     def test_a_uri_is_kept(self, uri):
-        """
-        What RFC 3986 calls a URI is one.
-        """
+        """A valid URI is kept unchanged."""
         assert checked_uri(uri) == uri
 
     @pytest.mark.parametrize(
@@ -618,9 +530,7 @@ class TestUri:
         ids=["relative", "empty", "path", "no scheme", "space", "letter", "line end"],
     )
     def test_what_is_none_is_refused_with_a_hint(self, uri, says):
-        """
-        The error tells a missing scheme from a character that has to be escaped.
-        """
+        """The error distinguishes a missing scheme from characters that must be escaped."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
             checked_uri(uri)
 
@@ -628,10 +538,8 @@ class TestUri:
 
     @pytest.mark.parametrize("uri", ["x:a b", "x:<é>", "x:100%", "x:%zz", "file:", "C:\\notes.txt"])
     def test_the_remedy_is_a_uri(self, uri):
-        """
-        What the error says to write is not refused in turn, and means what was written.
-        """
-        with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is read)
+        """The URI that the error suggests is valid, and never a mangled Windows path."""
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 (the hint is extracted)
             checked_uri(uri)
         *_, hint = str(caught.value).split("'")[:-1]
 
@@ -652,28 +560,22 @@ class TestUri:
         ("uri", "error"), [("notes", ValueError), (3, TypeError), (None, TypeError), (Path("/a"), TypeError)]
     )
     def test_every_uri_is_checked(self, make, uri, error):
-        """
-        An invalid URI fails where it is written.
-        """
+        """Every class that takes a URI rejects an invalid one."""
         with pytest.raises(error, match="URI"):
             make(uri)
 
     @given(st.text(st.characters(exclude_categories=["Cs"])))
     def test_any_text_is_a_uri_or_refused(self, text):
-        """
-        Whatever the text, it is returned as it is or refused with itself in the message.
-        """
+        """Any text is either returned unchanged or rejected with an error that contains it."""
         try:
             assert checked_uri(text) == text
         except ValueError as error:
-            assert repr(text) in str(error)  # noqa: PT017 (not every text is refused)
+            assert repr(text) in str(error)  # noqa: PT017 (only some texts are rejected)
 
 
 class TestEmbeddedResource:
     def test_it_reads_nothing(self, tmp_path):
-        """
-        Its URI is a name: the file behind it is not opened, whether it exists or not.
-        """
+        """The URI is only a name: no file is opened."""
         (tmp_path / "secret").write_text("secret")
 
         made = EmbeddedResource(f"file://{tmp_path}/secret", text="mine")
@@ -697,18 +599,14 @@ class TestEmbeddedResource:
         ids=["neither", "both", "bytes as text", "text as bytes", "empty blob"],
     )
     def test_it_holds_text_or_bytes(self, values, error, says):
-        """
-        Exactly one of the two is given, and is what it is called.
-        """
+        """Exactly one of text and blob is required, with the right type."""
         with pytest.raises(error) as caught:
             EmbeddedResource("a:b", **values)
 
         assert str(caught.value) == says
 
     def test_empty_text_is_a_document(self):
-        """
-        A file may be empty, and the model should see that it is.
-        """
+        """An empty text is allowed."""
         assert EmbeddedResource("a:b", text="").text == ""
 
     @pytest.mark.parametrize(
@@ -721,31 +619,23 @@ class TestEmbeddedResource:
         ids=["sniffed", "unknown", "given"],
     )
     def test_a_blob_always_has_a_type(self, blob, given, kept):
-        """
-        Clients fail on a blob without a type; the author's own counts.
-        """
+        """The type of a blob is the declared, the detected or the generic one, because clients need it."""
         assert EmbeddedResource("a:b", blob=blob, mime_type=given).mime_type == kept
 
     def test_text_has_a_type_only_if_given(self):
-        """
-        Nothing is made up about text.
-        """
+        """Text has a type only if it is declared."""
         assert EmbeddedResource("a:b", text="a").mime_type is None
         assert EmbeddedResource("a:b", text="a", mime_type="text/markdown").mime_type == "text/markdown"
 
     def test_a_transcript_shows_its_name_and_content(self, png):
-        """
-        Text is shown whole, bytes in short.
-        """
+        """str() shows text in full and bytes in short."""
         assert str(EmbeddedResource("a:b", text="one\ntwo")) == "[a:b]\none\ntwo"
         assert (
             str(EmbeddedResource("a:b", blob=png)) == f"[a:b] <image/png {len(png)} B sha256:{_digest(png)}>"
         )
 
     def test_base64_is_that_of_the_blob(self):
-        """
-        Text has none.
-        """
+        """`base64` is that of the blob, and empty for text."""
         assert EmbeddedResource("a:b", blob=b"abc").base64 == "YWJj"
         assert EmbeddedResource("a:b", text="abc").base64 == ""
 
@@ -761,9 +651,7 @@ class TestResourceLink:
         ids=["name", "title", "description"],
     )
     def test_a_transcript_shows_it_as_a_link(self, values, shown):
-        """
-        By its title, else its name, and with its description.
-        """
+        """str() shows the title or name, the URI and the description."""
         assert str(ResourceLink("a:b", name="notes", **values)) == shown
 
     @pytest.mark.parametrize(
@@ -775,9 +663,7 @@ class TestResourceLink:
         ids=["no name", "negative size"],
     )
     def test_bad_values_fail_when_it_is_made(self, values, says):
-        """
-        At once, in words.
-        """
+        """A blank name or negative size raises at once."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
             ResourceLink("a:b", **values)
 
@@ -794,9 +680,7 @@ class TestResourceLink:
         ids=["number", "None", "blank", "size in words"],
     )
     def test_values_of_another_type_are_named(self, values, named):
-        """
-        What the wire could not say, or clients not show, fails here and not when it is sent.
-        """
+        """A value of the wrong type raises an error that names the field."""
         with pytest.raises(
             (TypeError, ValueError), match=rf"\b{named}\b.*(?:is|takes|str|int|number)"
         ) as caught:
@@ -805,17 +689,13 @@ class TestResourceLink:
         assert "not supported between" not in str(caught.value)
 
     def test_a_size_of_nothing_is_a_size(self):
-        """
-        Zero bytes are known to be zero.
-        """
+        """A size of 0 is kept."""
         assert ResourceLink("a:b", name="a", size=0).size == 0
 
 
 class TestIcon:
     def test_it_keeps_what_is_given(self):
-        """
-        Sizes become a tuple, so that the icon is a value.
-        """
+        """Sizes become a tuple, so that the icon is hashable."""
         icon = Icon("https://example.com/a.png", mime_type="image/png", sizes=["48x48", "any"], theme="dark")
 
         assert icon.sizes == ("48x48", "any")
@@ -823,16 +703,12 @@ class TestIcon:
 
     @pytest.mark.parametrize("sizes", [None, 48])
     def test_sizes_that_are_no_text(self, sizes):
-        """
-        The error says what to write.
-        """
+        """An invalid size raises an error that shows the form."""
         with pytest.raises(ValueError, match="is not a valid size: write it as"):
             Icon("https://example.com/a.png", sizes=sizes)
 
     def test_one_size_is_not_taken_for_its_letters(self):
-        """
-        A bare size is one size, or refused: never five of one letter each.
-        """
+        """A plain string as sizes is one size or an error, and is never split into letters."""
         try:
             sizes = Icon("https://example.com/a.png", sizes="48x48").sizes
         except TypeError:
@@ -841,8 +717,6 @@ class TestIcon:
         assert sizes == ("48x48",)
 
     def test_a_theme_is_light_or_dark(self):
-        """
-        A theme that no client knows is refused when the icon is made.
-        """
+        """An unknown theme is rejected."""
         with pytest.raises(ValueError, match="light"):
             Icon("https://example.com/a.png", theme="blue")

@@ -36,7 +36,7 @@ RECIPE = """
 
 @pytest.fixture
 def folder(recipes, tmp_path, monkeypatch):
-    """A folder with a recipe, and documents in it and next to it."""
+    """A folder with recipes, and documents in it and next to it."""
     folder = recipes(ask=RECIPE)
     recipes("recipes/ops", deploy=RECIPE)
     documents = {
@@ -57,15 +57,13 @@ def folder(recipes, tmp_path, monkeypatch):
 
 @pytest.fixture
 def prompts(folder):
-    """What each file of the folder declares, by ``file:prompt``."""
+    """The prompts of the folder by ``file:prompt``."""
     return {f"{Path(made.location.file).stem}:{made.__name__}": made for made in load(folder).prompts}
 
 
 class TestFromPath:
     def test_a_document_is_named_by_its_place_in_the_folder_that_is_served(self, prompts):
-        """
-        Each recipe reads the file next to it, and two files of one name have two URIs.
-        """
+        """A path is relative to the recipe's folder, and the URI to the served folder."""
         assert prompts["ask:ask"]()[1].content == EmbeddedResource(
             "recipe:///policy.md", text="# Leave\n", mime_type="text/markdown"
         )
@@ -75,17 +73,13 @@ class TestFromPath:
         assert prompts["deploy:ask"]("../policy.md") == prompts["ask:ask"]()
 
     def test_what_is_no_text_is_sent_as_bytes(self, prompts):
-        """
-        The type is read from the bytes, and the name may have characters that a URI has not.
-        """
+        """Binary files become blobs of the detected type, and special characters in names are escaped."""
         assert prompts["deploy:ask"]("long plan.pdf")[1].content == EmbeddedResource(
             "recipe:///ops/long%20plan.pdf", blob=PDF, mime_type="application/pdf"
         )
 
     def test_the_machine_is_not_told_of(self, folder, tmp_path, prompts):
-        """
-        Of a file that is not in the folder only the name is sent, however it was named.
-        """
+        """The URI of a file outside the served folder contains only its name."""
         for path in ("../policies.md", str(tmp_path / "policies.md")):
             assert prompts["ask:ask"](path)[1].content.uri == "recipe:///policies.md"
         assert (
@@ -93,9 +87,7 @@ class TestFromPath:
         )
 
     def test_all_of_it_may_be_given(self, prompts):
-        """
-        A URI and a type of the author's count, and annotations are kept.
-        """
+        """A declared URI, type and annotations are kept."""
         assert prompts["ask:named"]() == EmbeddedResource(
             "policy:///leave",
             text="# Leave\n",
@@ -105,25 +97,19 @@ class TestFromPath:
         )
 
     def test_a_root_confines_what_an_argument_names(self, prompts):
-        """
-        The URI is what was named, and nothing else of the machine is read or told.
-        """
+        """With a root, the URI is the requested path, which cannot leave the root."""
         assert prompts["ask:confined"]("hr//leave.md").uri == "recipe:///hr/leave.md"
         for path in ("../recipes/policy.md", "/etc/passwd", "C:\\a.md"):
             with pytest.raises(MediaError, match="is not a plain relative path below 'policies'"):
                 prompts["ask:confined"].render_wire({"name": path})
 
     def test_a_missing_file_is_pythons_own_error(self, prompts):
-        """
-        The author's own path fails as `open` does.
-        """
+        """Without a root, a missing file raises FileNotFoundError."""
         with pytest.raises(FileNotFoundError, match=r"missing\.md"):
             prompts["ask:ask"]("missing.md")
 
     def test_a_file_that_is_too_large_is_not_read(self, folder, prompts):
-        """
-        It is refused with its size.
-        """
+        """A file above the limit is rejected with its size."""
         with (folder / "large.txt").open("wb") as file:
             file.truncate(MAX_FILE_BYTES + 1)
 
@@ -141,31 +127,25 @@ class TestFromPath:
         ids=str,
     )
     def test_what_cannot_be_sent_is_refused(self, arguments, error, said, tmp_path):
-        """
-        As by the class itself.
-        """
+        """Invalid options raise the same errors as the class itself."""
         (tmp_path / "a.md").write_text("a")
 
         with pytest.raises(error, match=re.escape(said)):
             EmbeddedResource.from_path(tmp_path / "a.md", **arguments)
 
     def test_code_without_a_package_is_a_package_of_its_own(self, tmp_path):
-        """
-        In a script, paths are relative to its folder.
-        """
+        """In a script, the URI is relative to the script's folder."""
         (tmp_path / "docs").mkdir()
         (tmp_path / "docs" / "a.md").write_text("a")
         source = "from promptkit import EmbeddedResource\nmade = EmbeddedResource.from_path('docs/a.md')"
         script = {"__file__": str(tmp_path / "script.py"), "__name__": "__main__"}
 
-        exec(source, script)  # noqa: S102 (our own)
+        exec(source, script)  # noqa: S102 (our own source)
 
         assert script["made"].uri == "recipe:///docs/a.md"
 
     def test_clients_and_vendors_receive_it(self, folder):
-        """
-        What was read arrives whole, under its URI: of one file that is served, its folder counts.
-        """
+        """A document arrives whole, with a URI relative to the folder of the served file."""
         with Client(folder / "ops" / "deploy.py") as client:
             sent = client.get_prompt("ask", {"name": "long plan.pdf"})
 
@@ -193,16 +173,12 @@ class TestUris:
         ids=ascii,
     )
     def test_a_path_becomes_a_uri(self, file, folders, uri):
-        """
-        Within the first folder that holds it, or by its name alone, with all escaped that a URI cannot have.
-        """
+        """The URI is escaped, and relative to the first folder with the file, or only its name."""
         assert recipe_uri(Path(file), *map(Path, folders)) == uri
 
     @given(st.lists(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1)))
     def test_every_path_becomes_a_uri(self, names):
-        """
-        However files are called, the URI is one, and says nothing of the folders above.
-        """
+        """Every path gives a valid URI that does not reveal the folders above."""
         path = Path("/home/somebody", *names, "a.md")
 
         uri = recipe_uri(path, Path("/home/somebody"))
@@ -236,9 +212,7 @@ class TestTypes:
         ],
     )
     def test_text_is_text(self, name, data, mime_type):
-        """
-        What is UTF-8 is text, whose type the name says if it is one of text; a byte order mark is dropped.
-        """
+        """UTF-8 is text without its byte order mark, and a known suffix determines the text type."""
         assert document_type(name, data, None) == (mime_type, data.decode("utf-8-sig"))
 
     @pytest.mark.parametrize(
@@ -255,9 +229,7 @@ class TestTypes:
         ],
     )
     def test_what_is_no_text_is_bytes(self, name, data, mime_type):
-        """
-        The bytes say of which type, then the name.
-        """
+        """The type of other files is detected from the bytes, or else from the name."""
         assert document_type(name, data, None) == (mime_type, None)
 
     @pytest.mark.parametrize(
@@ -271,16 +243,12 @@ class TestTypes:
         ],
     )
     def test_a_type_that_is_given_is_kept(self, declared, is_text):
-        """
-        It says whether bytes that could be text are.
-        """
+        """A declared type is kept, and determines whether UTF-8 is text."""
         assert document_type("a.md", b"a", declared) == (declared, "a" if is_text else None)
 
     @given(st.text(), st.sampled_from(["a.md", "a.txt", "a.json"]))
     def test_no_text_is_lost(self, text, name):
-        """
-        Any text in a file of text comes out as it is, unless it has a NUL, which no text has.
-        """
+        """Text is kept unchanged, unless it contains a NUL or surrogates, which make it binary."""
         data = text.encode(errors="surrogatepass")
 
         _, found = document_type(name, data, None)
@@ -289,9 +257,7 @@ class TestTypes:
         assert found == (None if re.search("[\0\ud800-\udfff]", text) else whole)
 
     def test_what_the_machine_knows_does_not_count(self, monkeypatch):
-        """
-        Equal files have equal types everywhere, whatever types the system has registered.
-        """
+        """Types do not depend on those registered in the system."""
         import mimetypes
 
         mimetypes.init()

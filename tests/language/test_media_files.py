@@ -56,7 +56,7 @@ SOUNDS = {
     "audio/aac": AAC,
 }
 
-#: What people have and clients do not take, or what is no medium at all.
+#: Formats that clients do not accept, and data that is not media.
 OTHERS = {
     "svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
     "bmp": b"BM" + struct.pack("<IHHI", 58, 0, 0, 54) + bytes(44),
@@ -71,7 +71,7 @@ OTHERS = {
 
 
 def sized(width, height):
-    """The picture of a GIF that says it is so large."""
+    """Return a GIF with this size in its header."""
     return GIF[:6] + struct.pack("<HH", width, height) + GIF[10:]
 
 
@@ -81,9 +81,7 @@ CLIENTS_TAKE = "clients take image/gif, image/jpeg, image/png, image/webp"
 class TestSniff:
     @pytest.mark.parametrize(("mime_type", "data"), (IMAGES | SOUNDS).items(), ids=IMAGES | SOUNDS)
     def test_every_format_is_known_by_its_bytes(self, mime_type, data):
-        """
-        The types that clients take are recognised, under their registered names.
-        """
+        """Every accepted type is detected under its registered name."""
         assert sniff(data) == mime_type
 
     @pytest.mark.parametrize(
@@ -96,40 +94,30 @@ class TestSniff:
         ids=["MP3 with tags", "the older GIF", "MPEG-2 AAC"],
     )
     def test_older_spellings_of_a_format_are_known(self, mime_type, data):
-        """
-        A format with several openings is known by each.
-        """
+        """A format with several signatures is detected by each."""
         assert sniff(data) == mime_type
 
     def test_every_accepted_type_can_be_sniffed(self):
-        """
-        No type is promised that no bytes could have.
-        """
+        """The accepted types are exactly the detected ones."""
         assert {sniff(data) for data in IMAGES.values()} == IMAGE_TYPES
         assert {sniff(data) for data in SOUNDS.values()} == AUDIO_TYPES
 
     @pytest.mark.parametrize("data", [b"", b"\x89PNG"[:2], b"plain text", bytes(64)])
     def test_no_type_is_made_up(self, data):
-        """
-        Bytes that show nothing have no type.
-        """
+        """Unknown bytes have no type."""
         assert sniff(data) is None
 
     @settings(deadline=None)
     @given(st.binary(max_size=64))
     def test_any_bytes_can_be_looked_at(self, data):
-        """
-        Whatever the bytes, there is a type or none, and no exception.
-        """
+        """Detection never raises."""
         assert isinstance(sniff(data), str | None)
 
 
 class TestCheckedType:
     @pytest.mark.parametrize("declared", [None, "image/png", "IMAGE/PNG"])
     def test_what_is_declared_may_be_left_out(self, declared):
-        """
-        The bytes decide; a declaration in any case has to agree.
-        """
+        """The declared type is optional, and case-insensitive."""
         assert checked_type(PNG, declared, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/png"
 
     @pytest.mark.parametrize(
@@ -147,9 +135,7 @@ class TestCheckedType:
         ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_other_spellings_of_a_type_agree(self, data, declared):
-        """
-        What people call a type is the type, and goes out under its registered name.
-        """
+        """An alias of a type is accepted and replaced by the registered name."""
         found = checked_type(data, declared, IMAGE_TYPES | AUDIO_TYPES, MAX_AUDIO_BYTES)
 
         assert found == sniff(data)
@@ -178,9 +164,7 @@ class TestCheckedType:
         ids=["empty", "mismatch", "refused format", "unknown format", "oversized"],
     )
     def test_what_is_refused_is_told_in_words(self, data, declared, says):
-        """
-        Each refusal says what is wrong with the bytes and what to do about it.
-        """
+        """Each error explains the problem and the fix."""
         with pytest.raises(MediaError) as caught:
             checked_type(data, declared, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
@@ -188,16 +172,12 @@ class TestCheckedType:
 
     @pytest.mark.parametrize("data", OTHERS.values(), ids=OTHERS)
     def test_only_what_clients_take_is_sent(self, data):
-        """
-        An image that a model's API would refuse is refused here, where it can be mended.
-        """
+        """Formats that model APIs would reject are rejected."""
         with pytest.raises(MediaError, match="clients take image/gif"):
             checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
     def test_the_limit_itself_is_allowed(self):
-        """
-        An image of exactly the limit is sent, and one byte more is not.
-        """
+        """An image of exactly the limit is accepted, and one more byte is not."""
         largest = PNG.ljust(MAX_IMAGE_BYTES, b"\0")
 
         assert checked_type(largest, None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/png"
@@ -210,17 +190,13 @@ class TestCheckedType:
         ids=["PNG", "PNG header", "GIF", "JPEG", "WebP", "text that begins as a GIF does", "JPEG mark"],
     )
     def test_half_a_picture_is_refused(self, data):
-        """
-        A truncated image would break a client's session as well.
-        """
+        """A truncated image is rejected."""
         with pytest.raises(MediaError, match=r"^the image is damaged\b.*: save it again$"):
             checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
     @pytest.mark.parametrize(("width", "height"), [(8000, 8000), (8000, 1)])
     def test_the_largest_picture_is_allowed(self, width, height):
-        """
-        Its sides are read from its head, whatever the bytes weigh.
-        """
+        """An image with the maximum width and height is accepted."""
         assert checked_type(sized(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/gif"
 
     @pytest.mark.parametrize(
@@ -229,9 +205,7 @@ class TestCheckedType:
         ids=["wide", "high"],
     )
     def test_a_picture_with_too_many_pixels_is_refused(self, width, height, shown):
-        """
-        The error tells both sides and the limit.
-        """
+        """An image that is too large in either direction is rejected with its size."""
         with pytest.raises(MediaError) as caught:
             checked_type(sized(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
@@ -240,24 +214,18 @@ class TestCheckedType:
     @settings(deadline=None)
     @given(st.sampled_from(list(IMAGES.values())), st.binary(max_size=40))
     def test_any_bytes_behind_a_mark_are_sent_or_refused(self, image, rest):
-        """
-        However a file is damaged, there is its type or a MediaError, and never another exception.
-        """
+        """Damaged data either has a type or raises MediaError."""
         try:
             checked_type(image[:12] + rest, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
         except MediaError:
             return
 
     def test_the_limit_is_5_mib_of_base64(self):
-        """
-        What counts is what the model's API receives, and that is base64.
-        """
+        """The limit is 5 MiB of base64, because model APIs receive that."""
         assert -(-MAX_IMAGE_BYTES // 3) * 4 == 5 * 1024 * 1024
 
     def test_a_number_is_not_said_to_exceed_itself(self):
-        """
-        Just over the limit, the two sizes in the message still differ.
-        """
+        """Just above the limit, the two sizes in the message still differ."""
         with pytest.raises(MediaError) as caught:
             checked_type(bytes(MAX_IMAGE_BYTES + 1), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
         given, _, rest = str(caught.value).partition(" is more than the ")
@@ -283,16 +251,12 @@ class TestHumanSize:
         ],
     )
     def test_sizes_read_as_people_say_them(self, size, shown):
-        """
-        Three digits and a unit, the unit that fits.
-        """
+        """A size has at most three digits and the unit that fits."""
         assert human_size(size) == shown
 
     @given(st.integers(0, 10**12))
     def test_no_size_has_more_than_three_digits_below_a_terabyte(self, size):
-        """
-        Rounding never leaves 1000 of a unit.
-        """
+        """Rounding never gives 1000 of a unit."""
         number, unit = human_size(size).split()
 
         assert 0 <= int(number) <= 999 + (unit == "GB")
@@ -300,7 +264,7 @@ class TestHumanSize:
 
 
 class Shows:
-    """What notebooks show."""
+    """An object that notebooks can display."""
 
     def __init__(self, data):
         self.data = data
@@ -310,10 +274,10 @@ class Shows:
 
 
 class Figure:
-    """What matplotlib's figures have."""
+    """An object like a matplotlib figure."""
 
     def savefig(self, file, format):  # noqa: A002 (matplotlib's own name)
-        """Write the picture, as matplotlib does."""
+        """Write the picture like matplotlib."""
         assert format == "png"
         file.write(PNG)
 
@@ -321,9 +285,7 @@ class Figure:
 class TestPngOf:
     @pytest.mark.parametrize("value", [Shows(PNG), Figure()], ids=["_repr_png_", "savefig"])
     def test_what_shows_itself_is_an_image(self, value):
-        """
-        The two methods that notebooks, PIL and matplotlib agree on are asked.
-        """
+        """`_repr_png_` and `savefig` are supported."""
         assert render_png(value) == PNG
 
     @pytest.mark.parametrize(
@@ -352,15 +314,11 @@ class TestPngOf:
         ],
     )
     def test_anything_else_is_none(self, value):
-        """
-        A class, a mere attribute, or an object that has no picture at the moment gives None.
-        """
+        """Classes, plain attributes and objects without a picture give None."""
         assert render_png(value) is None
 
     def test_what_is_broken_says_so_itself(self):
-        """
-        An error of the object's own is not hidden behind one of promptkit's.
-        """
+        """An exception in the object's own method is not wrapped."""
 
         class Broken:
             def _repr_png_(self):
@@ -372,15 +330,11 @@ class TestPngOf:
 
 class TestSourceFolder:
     def test_it_is_the_callers(self):
-        """
-        With depth 0 it is the folder of the file that called.
-        """
+        """Depth 0 is the folder of the calling file."""
         assert source_folder(0) == Path(__file__).parent
 
     def test_it_is_the_callers_of_the_caller(self, tmp_path):
-        """
-        With depth 1 it is the folder of the file whose code called that.
-        """
+        """Depth 1 is the folder of the caller's caller."""
         code = compile("folder = call()", str(tmp_path / "recipe.py"), "exec")
         names = {"__file__": str(tmp_path / "recipe.py"), "call": lambda: source_folder(1)}
 
@@ -389,20 +343,18 @@ class TestSourceFolder:
         assert names["folder"] == tmp_path
 
     def test_code_without_a_file_is_here(self, tmp_path, monkeypatch):
-        """
-        A console's folder is the current one.
-        """
+        """Code without a file uses the current folder."""
         monkeypatch.chdir(tmp_path)
         names = {"call": lambda: source_folder(1)}
 
-        exec("folder = call()", names)  # noqa: S102 (as a console does)
+        exec("folder = call()", names)  # noqa: S102 (like a console)
 
         assert names["folder"] == tmp_path
 
 
 @pytest.fixture
 def root(tmp_path):
-    """A folder of pictures beside a secret."""
+    """A folder of pictures next to a folder with a secret."""
     folder = tmp_path / "pictures"
     (folder / "cats").mkdir(parents=True)
     (folder / "cats" / "tom.png").write_bytes(PNG)
@@ -417,9 +369,7 @@ class TestConfine:
         "path", ["cat.png", "cats/tom.png", "./cat.png", "cats//tom.png", Path("cats/tom.png")], ids=str
     )
     def test_a_file_below_the_root_is_found(self, root, path):
-        """
-        A plain relative path names what it seems to name.
-        """
+        """A plain relative path is resolved below the root."""
         assert confine(path, root) == (root / path).resolve()
 
     @pytest.mark.parametrize(
@@ -452,9 +402,7 @@ class TestConfine:
         ],
     )
     def test_a_path_that_is_not_plain_is_refused(self, root, path):
-        """
-        Whatever a platform could read as leading elsewhere is refused on every platform.
-        """
+        """A path that could leave the root on any platform is rejected on every platform."""
         with pytest.raises(MediaError) as caught:
             confine(path, root)
 
@@ -478,9 +426,7 @@ class TestConfine:
         ids=lambda path: path or "empty",
     )
     def test_what_is_no_file_there_is_refused(self, root, path):
-        """
-        Nothing is expanded or decoded: a name that is not a file of the root's is no file.
-        """
+        """Paths are neither expanded nor decoded, and must name a file below the root."""
         with pytest.raises(MediaError) as caught:
             confine(path, root)
 
@@ -492,44 +438,34 @@ class TestConfine:
         ids=["absolute", "relative", "winding"],
     )
     def test_a_link_out_is_refused(self, root, target):
-        """
-        What counts is where a symbolic link leads.
-        """
+        """A link to a file outside the root is rejected."""
         (root / "link.png").symlink_to(target)
 
         with pytest.raises(MediaError, match=r"^'link\.png' leads out of 'pictures'$"):
             confine("link.png", root)
 
     def test_a_link_out_in_the_middle_is_refused(self, root):
-        """
-        A folder on the way may not lead out either, even to a sibling with the same beginning.
-        """
+        """A folder that links outside is rejected, even to a sibling with the same prefix."""
         (root / "more").symlink_to("../pictures-private")
 
         with pytest.raises(MediaError, match=r"^'more/secret\.png' leads out of 'pictures'$"):
             confine("more/secret.png", root)
 
     def test_a_link_within_is_followed(self, root):
-        """
-        A link that stays below the root is as good as the file.
-        """
+        """A link to a file below the root is followed."""
         (root / "link.png").symlink_to("cats/tom.png")
 
         assert confine("link.png", root) == (root / "cats" / "tom.png").resolve()
 
     def test_a_root_may_be_a_link_itself(self, root, tmp_path):
-        """
-        The author may name the root by a link: what it leads to is the root.
-        """
+        """The root itself can be a link."""
         (tmp_path / "shortcut").symlink_to(root)
 
         assert confine("cat.png", tmp_path / "shortcut") == (root / "cat.png").resolve()
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
     def test_a_pipe_is_refused(self, root):
-        """
-        Reading anything but a regular file could wait forever.
-        """
+        """A pipe is rejected, because reading it could block forever."""
         os.mkfifo(root / "pipe.png")
 
         with pytest.raises(MediaError, match=r"^there is no file 'pipe\.png' in 'pictures'$"):
@@ -539,9 +475,7 @@ class TestConfine:
         "path", ["loop.png", "a" * 5000, "\ud800.png"], ids=["link to itself", "too long", "surrogate"]
     )
     def test_what_the_system_cannot_look_up_is_refused_alike(self, root, path):
-        """
-        The promise is one kind of error, in words that do not show where the root is.
-        """
+        """Paths that the system cannot look up raise MediaError, too, without revealing the root."""
         (root / "loop.png").symlink_to("loop.png")
 
         with pytest.raises(MediaError) as caught:
@@ -550,9 +484,7 @@ class TestConfine:
         assert str(root.parent) not in str(caught.value)
 
     def test_a_missing_root_has_no_files(self, tmp_path):
-        """
-        A root that does not exist is reported as one without the file.
-        """
+        """A root that does not exist is reported like a missing file."""
         with pytest.raises(MediaError, match=r"^there is no file 'cat\.png' in 'pictures'$"):
             confine("cat.png", tmp_path / "pictures")
 
@@ -564,9 +496,7 @@ class TestConfine:
         ).map("/".join)
     )
     def test_no_path_leads_out(self, path, tmp_path_factory):
-        """
-        Whatever is asked for, what is found lies below the root, or there is one kind of error.
-        """
+        """Any path either gives a file below the root or raises MediaError."""
         root = tmp_path_factory.getbasetemp() / "confined"
         if not root.exists():
             (root / "cats").mkdir(parents=True)
@@ -583,9 +513,7 @@ class TestConfine:
         assert found.is_file()
 
     def test_content_is_read_within_the_root(self, root):
-        """
-        `from_path` with a root is confined by this very check.
-        """
+        """`from_path` with a root uses `confine`."""
         assert Image.from_path("cats/tom.png", root=root).data == PNG
         with pytest.raises(MediaError, match="is not a plain relative path below 'pictures'"):
             Image.from_path("../pictures-private/secret.png", root=root)

@@ -37,7 +37,7 @@ class Named(NamedTuple):
 
 
 def named(name):
-    """A function of that name."""
+    """Return a function with this name."""
 
     def function() -> str:
         return name
@@ -101,21 +101,15 @@ class TestTurn:
     )
     @pytest.mark.parametrize("turn", [user, assistant])
     def test_neighbouring_texts_join_and_all_else_stands_alone(self, turn, parts, contents):
-        """
-        Texts beside each other are one block; every other part is a message of its own.
-        """
+        """Adjacent texts become one block; every other part is a separate message."""
         assert turn(*parts) == Workflow([Message(turn.__name__, block) for block in contents])
 
     def test_a_picture_becomes_an_image(self, png):
-        """
-        What shows itself as PNG is a part like any other.
-        """
+        """An object that renders itself as PNG becomes an image."""
         assert user("Look:", Drawing(png), "What is it?") == user("Look:", Image(png), "What is it?")
 
     def test_every_kind_of_content_is_a_part(self, png, wav):
-        """
-        Parts keep their order, one message each.
-        """
+        """Content parts keep their order, one message each."""
         parts = [Image(png), Audio(wav), EmbeddedResource("a:b", text="c"), LINK, Text("d")]
 
         assert [message.content for message in user(*parts)] == parts
@@ -140,9 +134,7 @@ class TestTurn:
     )
     @pytest.mark.parametrize("turn", [user, assistant])
     def test_anything_else_is_refused_by_position(self, turn, part, says):
-        """
-        The error names the part, what it is, and what to write in its place.
-        """
+        """The error has the position of an invalid part, a description and a fix."""
         with pytest.raises(TypeError) as caught:
             turn("a", part, "b")
 
@@ -187,18 +179,14 @@ class TestTurn:
         ],
     )
     def test_each_mistake_has_its_hint(self, part, hint):
-        """
-        The error for a common mistake says what to do instead.
-        """
+        """The error for a common mistake has a specific hint."""
         with pytest.raises(TypeError) as caught:
             user(part)
 
         assert str(caught.value).endswith(f": {hint}")
 
     def test_a_huge_value_is_shown_in_short(self):
-        """
-        The error's text does not hold a whole file.
-        """
+        """The error truncates long values."""
         with pytest.raises(TypeError) as caught:
             user(b"x" * 1_000_000)
 
@@ -206,33 +194,25 @@ class TestTurn:
 
     @given(st.lists(said | blank), turns)
     def test_strings_alone_equal_their_joining(self, parts, turn):
-        """
-        user(a, b) is user("a, a blank line, b"), blank ones left out.
-        """
+        """Strings are joined with blank lines, without blank ones."""
         texts = [part for part in parts if isinstance(part, str) and part.strip()]
 
         assert turn(*(part for part in parts if not isinstance(part, Text))) == turn("\n\n".join(texts))
 
     @given(st.lists(said | content, max_size=6), blank, st.integers(0, 6), turns)
     def test_empty_parts_vanish_wherever_they_stand(self, parts, nothing, position, turn):
-        """
-        ``x if cond else None`` reads well at every place.
-        """
+        """Empty parts are omitted at every position, so ``x if cond else None`` works."""
         assert turn(*parts[:position], nothing, *parts[position:]) == turn(*parts)
 
     @given(st.lists(said | content | blank, max_size=6))
     def test_the_role_changes_nothing_else(self, parts):
-        """
-        Both roles treat their parts alike.
-        """
+        """Both roles treat parts the same way."""
         assert [m.content for m in user(*parts)] == [m.content for m in assistant(*parts)]
         assert {m.role for m in assistant(*parts)} <= {"assistant"}
 
     @given(st.lists(said | content, max_size=6))
     def test_no_text_is_lost_or_moved(self, parts):
-        """
-        The result holds every text, in order.
-        """
+        """The result contains every text in order."""
         transcript = "".join(str(message.content) for message in user(*parts))
 
         position = 0
@@ -241,9 +221,7 @@ class TestTurn:
 
     @given(st.lists(said | content | blank, max_size=6))
     def test_no_two_plain_texts_stand_side_by_side(self, parts):
-        """
-        Whatever could be one block is one block.
-        """
+        """Adjacent messages never contain texts that could be one block."""
         blocks = [message.content for message in user(*parts)]
 
         assert not any(
@@ -254,16 +232,12 @@ class TestTurn:
 
 class TestMessage:
     def test_a_string_is_text(self):
-        """
-        The content is always one block.
-        """
+        """A string becomes a `Text`."""
         assert Message("user", "a").content == Text("a")
         assert Message("user", LINK).content is LINK
 
     def test_a_picture_is_an_image(self, png):
-        """
-        As in user(...).
-        """
+        """An object that renders itself as PNG becomes an image."""
         assert Message("assistant", Drawing(png)).content == Image(png)
 
     @pytest.mark.parametrize(
@@ -282,9 +256,7 @@ class TestMessage:
         ids=["system", "developer", "case", "empty", "None", "list"],
     )
     def test_there_are_two_roles(self, role, says):
-        """
-        A system role gets an explanation, any other the roles that there are.
-        """
+        """The error for the system role explains `system`; any other lists the roles."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
             Message(role, "a")
 
@@ -292,9 +264,7 @@ class TestMessage:
 
     @pytest.mark.parametrize("nothing", ["", " \n", None, False, Text("")], ids=repr)
     def test_it_holds_something(self, nothing):
-        """
-        Where a part would vanish, a message has nothing left to hold.
-        """
+        """A message rejects empty content."""
         with pytest.raises(ValueError, match=r"^a message holds one content block: the content is empty$"):
             Message("user", nothing)
 
@@ -311,18 +281,14 @@ class TestMessage:
         ids=["int", "list", "workflow"],
     )
     def test_it_holds_nothing_else(self, value, says):
-        """
-        Exactly one block, and nothing is turned into text silently.
-        """
+        """A message rejects anything but one block of content."""
         with pytest.raises(TypeError) as caught:
             Message("user", value)
 
         assert str(caught.value) == says
 
     def test_it_is_a_value(self):
-        """
-        Equal parts make an equal message, and it cannot be changed.
-        """
+        """Messages are compared by value and immutable."""
         message = Message("user", "a")
 
         assert message == Message("user", Text("a"))
@@ -332,22 +298,18 @@ class TestMessage:
             message.role = "assistant"
 
     def test_it_is_shown_with_its_role(self):
-        """
-        str() is for people, repr() is what the author would write.
-        """
+        """str() is a transcript, and repr() evaluates to an equal message."""
         message = Message("assistant", "a\nb")
 
         assert str(message) == "[assistant]\na\nb"
         assert repr(message) == "Message('assistant', Text('a\\nb'))"
-        assert eval(repr(message)) == message  # noqa: S307 (that is the claim)
+        assert eval(repr(message)) == message  # noqa: S307 (tests the repr)
 
 
 class TestWorkflow:
     @given(workflows, st.slices(5), st.integers(-6, 6))
     def test_it_is_a_sequence_of_its_messages(self, workflow, cut, index):
-        """
-        Iterating, slicing, indexing and searching agree with the tuple.
-        """
+        """A workflow behaves like the tuple of its messages."""
         items = workflow.messages
 
         assert isinstance(workflow, Sequence)
@@ -366,34 +328,26 @@ class TestWorkflow:
 
     @given(workflows, workflows)
     def test_it_compares_by_value(self, one, other):
-        """
-        Workflows are equal if their messages are, and then have one hash.
-        """
+        """Workflows with equal messages are equal and have the same hash."""
         assert (one == other) == (one.messages == other.messages)
         assert one == Workflow(list(one))
         assert hash(one) == hash(Workflow(list(one)))
 
     @given(workflows)
     def test_it_travels(self, workflow):
-        """
-        Pickled or copied, it comes back equal.
-        """
+        """A workflow is equal to its pickled and copied self."""
         assert pickle.loads(pickle.dumps(workflow)) == workflow  # noqa: S301 (our own pickle)
         assert copy.deepcopy(workflow) == workflow
 
     @given(workflows)
     def test_its_repr_makes_it_again(self, workflow):
-        """
-        The repr is what the author would write, but for links: see test_content.
-        """
+        """Evaluating the repr gives an equal workflow."""
         plain = Workflow([message for message in workflow if message.content != LINK])
 
-        assert eval(repr(plain)) == plain  # noqa: S307 (that is the claim)
+        assert eval(repr(plain)) == plain  # noqa: S307 (tests the repr)
 
     def test_it_is_frozen(self):
-        """
-        Neither its messages nor what they hold can be replaced.
-        """
+        """A workflow and its messages are immutable."""
         workflow = user("a")
 
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
@@ -403,24 +357,18 @@ class TestWorkflow:
         assert not hasattr(workflow, "__dict__")
 
     def test_an_empty_one_is_false(self):
-        """
-        Nothing to say is nothing.
-        """
+        """An empty workflow is false."""
         assert not user()
         assert not Workflow()
         assert user("a")
 
     def test_it_is_no_tuple(self):
-        """
-        It equals workflows alone.
-        """
+        """A workflow does not equal a tuple or text."""
         assert user("a") != (Message("user", "a"),)
         assert user("a") != "a"
 
     def test_a_transcript_is_readable(self, png):
-        """
-        Each message stands below its role; media are shown by type, size and digest.
-        """
+        """str() shows each message below its role, and media by type, size and digest."""
         workflow = user("Look at this:", Image(png)) + assistant("A red dot.") + user(LINK)
 
         assert str(workflow) == (
@@ -443,9 +391,7 @@ class TestWorkflow:
         ids=["str", "content", "workflow", "message alone", "None"],
     )
     def test_it_takes_only_messages(self, items, says):
-        """
-        Anything else is refused by position, with the hint.
-        """
+        """The error has the position of an item that is not a message."""
         with pytest.raises(TypeError) as caught:
             Workflow(items)
 
@@ -455,9 +401,7 @@ class TestWorkflow:
 class TestEquality:
     @given(messages)
     def test_a_turn_equals_its_message(self, message):
-        """
-        A workflow of one message and that message are one value: equal both ways, with one hash.
-        """
+        """A workflow of one message equals that message, with the same hash."""
         turn = Workflow([message])
 
         assert turn == message
@@ -471,18 +415,14 @@ class TestEquality:
 
     @given(messages, messages, workflows)
     def test_equality_stays_one(self, one, other, workflow):
-        """
-        It goes through: what equals one of two equal values equals the other one.
-        """
+        """Equality between messages and workflows is transitive."""
         assert (one == other) == (Workflow([one]) == other) == (Workflow([one]) == Workflow([other]))
         assert (workflow == one) == (workflow.messages == (one,)) == (one == workflow)
         assert (workflow != one) == (one != workflow) != (workflow == one)
 
     @pytest.mark.parametrize("other", ["a", Text("a"), None, ("user", "a"), [Message("user", "a")], 3])
     def test_it_equals_nothing_else(self, other):
-        """
-        Neither its text nor a list of it is a turn; another type may know better.
-        """
+        """No other type equals a workflow, unless its own `__eq__` accepts it."""
         for value in (user("a"), Message("user", "a"), user("a", LINK)):
             assert value != other
             assert other != value
@@ -508,9 +448,7 @@ class TestContains:
         "before", [user(), user("first"), assistant("first")], ids=["", "user", "assistant"]
     )
     def test_text_is_found_wherever_it_stands(self, part, words, before):
-        """
-        All that is read counts: text, documents, URIs, names.
-        """
+        """`in` finds text in texts, documents, URIs and names."""
         workflow = before + user(part)
 
         for word in words:
@@ -523,9 +461,7 @@ class TestContains:
 
     @pytest.mark.parametrize("word", ["secret", "user", "[user]", "image/png", "sha256", "first\n\nPlan"])
     def test_what_is_nobodys_words_is_not_found(self, word, png):
-        """
-        Neither roles nor what a transcript says of pictures, nor words across two messages.
-        """
+        """`in` does not find roles, descriptions of images or text across messages."""
         workflow = user("first") + user("Plan", Image(png))
 
         assert word not in workflow
@@ -535,9 +471,7 @@ class TestContains:
 
     @given(workflows, messages)
     def test_a_message_is_compared(self, workflow, message):
-        """
-        Messages are found as in a list, content by what holds it, and workflows as a run.
-        """
+        """`in` compares messages and content by value, and a workflow as a consecutive run."""
         assert (message in workflow) == (message in list(workflow))
         assert (message.content in workflow) == (message.content in [m.content for m in workflow])
         assert workflow[1:3] in workflow
@@ -548,17 +482,13 @@ class TestContains:
         "item", [3, None, b"Plan", ("user", "Plan"), ["Plan"], re.compile("Plan")], ids=repr
     )
     def test_what_is_never_in_it_is_refused(self, item):
-        """
-        ``not in`` would always be true of it.
-        """
+        """`in` rejects other types, for which ``not in`` would always be true."""
         for value in (user("Plan"), Message("user", "Plan")):
             with pytest.raises(TypeError, match=r"a message contains text or content, not (?:an? |None)"):
                 assert item not in value
 
     def test_text_leaves_pictures_out(self, png):
-        """
-        It is all text and nothing else.
-        """
+        """`text` is all text, without images."""
         workflow = user("a", Image(png), LINK) + assistant("b")
 
         assert workflow.text == "a\n\na\na:b\n\nb"
@@ -573,45 +503,35 @@ class TestFormat:
         ids=["Workflow", "Message", "link", "embedded"],
     )
     def test_what_would_lose_itself_in_text_is_refused(self, value):
-        """
-        An f-string would send a role, a picture or a document as words.
-        """
+        """An f-string rejects content that would lose its role or type; str() is explicit."""
         with pytest.raises(TypeError, match=r"is not text, and .* f-string"):
             f"Look: {value}"
         with pytest.raises(TypeError, match="is not text"):
-            "Look: {}".format(value)  # noqa: UP032 (that is the claim)
+            "Look: {}".format(value)  # noqa: UP032 (tests str.format)
         assert f"{value!s}" == str(value)
 
     def test_pictures_are_refused(self, png):
-        """
-        They are parts of their own.
-        """
+        """An f-string rejects an image with the hint to pass it as a separate part."""
         with pytest.raises(
             TypeError, match=r"Image is not text, .* pass it to user\(\.\.\.\) as a separate part"
         ):
             f"Look: {Image(png)}"
 
     def test_text_stands_in_text(self):
-        """
-        Fragments nest in f-strings.
-        """
+        """An f-string accepts a `Text`, with a format specification."""
         assert f"{Text('ab'):>3}" == " ab"
 
 
 class TestPlus:
     @given(workflows, workflows, workflows)
     def test_it_is_associative_and_keeps_the_order(self, a, b, c):
-        """
-        Where the brackets stand does not matter, and nothing is moved or merged.
-        """
+        """Adding is associative, and neither reorders nor merges messages."""
         assert (a + b) + c == a + (b + c)
         assert list(a + b) == [*a, *b]
 
     @given(workflows)
     def test_an_empty_workflow_changes_nothing(self, workflow):
-        """
-        It is the zero of addition, so that sum() can start with it.
-        """
+        """Adding an empty workflow changes nothing, so `sum` can start with it."""
         assert workflow + user() == workflow
         assert user() + workflow == workflow
         assert sum([workflow, workflow], Workflow()) == workflow + workflow
@@ -634,21 +554,15 @@ class TestPlus:
         ids=lambda made: str(len(made)),
     )
     def test_it_joins_workflows_messages_and_strings(self, made):
-        """
-        Whatever a side is, each stays a message; a bare string or content is a user turn.
-        """
+        """Workflows and messages can be added to each other, and to strings and content as user turns."""
         assert made == Workflow([Message("user", "a"), Message("user", "b")])
 
     def test_a_bare_string_is_a_user_turn_after_anyone(self):
-        """
-        A string does not join the message before it.
-        """
+        """A string becomes a user turn, even after the assistant."""
         assert assistant("a") + "b" == Workflow([Message("assistant", "a"), Message("user", "b")])
 
     def test_it_can_be_written_as_an_assignment(self):
-        """
-        += makes a new workflow and leaves the old one as it was.
-        """
+        """`+=` creates a new workflow and does not change the old one."""
         before = workflow = user("a")
         workflow += assistant("b")
 
@@ -658,16 +572,14 @@ class TestPlus:
     @pytest.mark.parametrize("other", [3, None, ["a"], b"a", {"a": 1}], ids=repr)
     @pytest.mark.parametrize("turns", [user("a"), Message("user", "a")], ids=["workflow", "message"])
     def test_it_refuses_all_else(self, turns, other):
-        """
-        From either side.
-        """
+        """Adding any other type raises a TypeError on either side."""
         with pytest.raises(TypeError):
             turns + other
         with pytest.raises(TypeError):
             other + turns
 
 
-#: A turn as other libraries write it, and how promptkit's authors write it.
+#: The hint for a turn in the form of another library.
 A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
 NO_SYSTEM = "write system(...) for a system part"
 
@@ -704,25 +616,19 @@ class TestForeignTurns:
         "around", [lambda v: v, lambda v: [v], lambda v: ["a", [v]], lambda v: iter([v])]
     )
     def test_they_are_never_words(self, value, hint, around):
-        """
-        A pair of strings, a vendor's dictionary and an object of its library are refused, however deep.
-        """
+        """Turns in the form of other libraries are rejected with a hint, at any depth."""
         with pytest.raises(UnsendableError) as caught:
             workflow_from(around(value))
 
         assert str(caught.value) == f"{describe(value)}: {hint}"
 
     def test_nor_are_they_parts(self):
-        """
-        ``user(...)`` says the same.
-        """
+        """`user` rejects them, too."""
         with pytest.raises(TypeError, match=re.escape(A_TURN)):
             user({"role": "user", "content": "Hello"})
 
     def test_a_message_of_the_official_sdk(self):
-        """
-        So does what its prompts return.
-        """
+        """A message of the official SDK is rejected, too."""
         theirs = mcp.types.PromptMessage(
             role="user", content=mcp.types.TextContent(type="text", text="Hello")
         )
@@ -744,9 +650,7 @@ class TestForeignTurns:
         ids=repr,
     )
     def test_parts_stay_parts(self, value):
-        """
-        A list, or a tuple that is no pair of strings, is several parts.
-        """
+        """A list, or a tuple that is not a pair of strings, is a sequence of parts."""
         assert all(isinstance(message, Message) for message in workflow_from(value))
 
 
@@ -783,15 +687,11 @@ class TestMessagesOf:
         ],
     )
     def test_a_result_is_read_in_its_order(self, value, expected):
-        """
-        Text and content are user turns; sequences of them are flattened.
-        """
+        """Text and content become user turns, and nested sequences are flattened in order."""
         assert list(workflow_from(value)) == [Message("user", item) for item in expected]
 
     def test_roles_are_kept(self):
-        """
-        A message of the assistant's stays one.
-        """
+        """Messages keep their roles."""
         assert workflow_from([assistant("a"), "b"]) == assistant("a") + "b"
 
     @pytest.mark.parametrize(
@@ -800,18 +700,14 @@ class TestMessagesOf:
         ids=["alone", "first", "after nothing", "nested"],
     )
     def test_the_place_of_a_fault_is_known(self, value, path):
-        """
-        The path leads to the invalid part, outermost position first.
-        """
+        """The error has the path to the invalid part, outermost position first."""
         with pytest.raises(UnsendableError) as caught:
             workflow_from(value)
 
         assert caught.value.path == path
 
     def test_a_picture_that_is_also_a_sequence_is_a_picture(self, png):
-        """
-        What shows itself as PNG is an image to a return as it is to user(...).
-        """
+        """A sequence that renders itself as PNG is an image."""
 
         class Film(list):
             def _repr_png_(self):
@@ -832,7 +728,5 @@ class TestMessagesOf:
     ids=["int", "str", "None", "vowel", "long"],
 )
 def test_a_value_is_described_in_short(value, said):
-    """
-    Errors say of a value its type, with the right article, and its beginning and end.
-    """
+    """A description has the value's type with the right article, and its truncated repr."""
     assert describe(value) == said

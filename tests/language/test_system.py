@@ -26,16 +26,12 @@ def ask(question: str):
 
 class TestValue:
     def test_parts(self):
-        """
-        Texts are joined with a blank line; what is empty is left out.
-        """
+        """Texts are joined with a blank line, without empty parts."""
         assert system(*["a", None, Text("b"), False, " "]).system == Text("a\n\nb")
         assert system().system is None
 
     def test_no_messages(self):
-        """
-        A system part is no message.
-        """
+        """A system part is not a message."""
         assert BRIEF.messages == ()
         assert ASKED.messages == (*user("Why?"), *assistant("Because."))
         assert len(ASKED) == 2
@@ -44,9 +40,7 @@ class TestValue:
         ("part", "what"), [(3, "an int (3)"), (b"x", "a bytes (b'x')"), (user("x"), "a Workflow")]
     )
     def test_no_text(self, part, what):
-        """
-        Only text has a place there; the error says which part has none.
-        """
+        """Anything but text raises an error with its position."""
         with pytest.raises(TypeError) as refused:
             system("a", part)
 
@@ -54,24 +48,18 @@ class TestValue:
         assert str(refused.value).endswith("a system part is text; put it into a turn")
 
     def test_an_image(self, png):
-        """
-        Images belong into turns.
-        """
+        """An image is rejected, because it belongs in a turn."""
         with pytest.raises(TypeError, match="put it into a turn"):
             system(Image(png))
 
     def test_annotations(self):
-        """
-        One block has one set of annotations.
-        """
+        """Texts with different annotations cannot be joined."""
         assert system(Text("a", priority=1), Text("b", priority=1)).system == Text("a\n\nb", priority=1)
         with pytest.raises(ValueError, match="different annotations"):
             system("a", Text("b", priority=1))
 
     def test_a_workflow_made_by_hand(self):
-        """
-        Text becomes a `Text`; blank text is none; anything else is refused.
-        """
+        """`Workflow` converts a system text, drops a blank one and rejects other types."""
         assert Workflow(user("x"), system="a") == system("a") + user("x")
         assert Workflow(user("x"), " ") == user("x")
         with pytest.raises(TypeError, match=r"the system part is text, not a Workflow .*system\(\.\.\.\)"):
@@ -80,45 +68,35 @@ class TestValue:
 
 class TestSums:
     def test_turns(self):
-        """
-        Wherever it is added, it is the workflow's.
-        """
+        """A system part can be added on either side of turns."""
         assert (
             user("Why?") + BRIEF == BRIEF + user("Why?") == BRIEF + "Why?" == BRIEF + Message("user", "Why?")
         )
 
     def test_several(self):
-        """
-        Several are joined in order, with a blank line between.
-        """
+        """Several system parts are joined in order with a blank line."""
         assert (BRIEF + user("x") + system("Be kind.")).system == Text("Be brief.\n\nBe kind.")
         with pytest.raises(ValueError, match="different annotations"):
             BRIEF + system(Text("b", priority=1))
 
     def test_slices(self):
-        """
-        Slices have turns alone.
-        """
+        """Slices and items do not include the system part."""
         assert ASKED[:] == user("Why?") + assistant("Because.")
         assert ASKED[0] == user("Why?")
 
 
 class TestComparison:
     def test_equality(self):
-        """
-        It counts; and equal workflows have equal hashes.
-        """
+        """The system part counts for equality and hashing."""
         assert BRIEF + user("Why?") + assistant("Because.") == ASKED
         assert ASKED[:] != ASKED
         assert BRIEF + user("x") != Message("user", "x")
         assert Message("user", "x") != BRIEF + user("x")
         assert hash(ASKED) == hash(BRIEF + user("Why?") + assistant("Because."))
-        assert pickle.loads(pickle.dumps(ASKED)) == ASKED  # noqa: S301 (it is ours)
+        assert pickle.loads(pickle.dumps(ASKED)) == ASKED  # noqa: S301 (our own pickle)
 
     def test_membership(self):
-        """
-        Its text is found; as a part of a workflow it has to be the same.
-        """
+        """`in` finds the system text; a workflow with a system part must have the same one."""
         assert "brief" in ASKED
         assert Text("Be brief.") in ASKED
         assert BRIEF in ASKED
@@ -129,17 +107,13 @@ class TestComparison:
         assert ASKED.count("Be brief.") == 0
 
     def test_texts(self):
-        """
-        It comes before all turns.
-        """
+        """The system part comes before all turns in text and transcript."""
         assert ASKED.text == "Be brief.\n\nWhy?\n\nBecause."
         assert str(ASKED) == "[system]\nBe brief.\n\n[user]\nWhy?\n\n[assistant]\nBecause."
         assert repr(BRIEF + user("x")) == "Workflow([Message('user', Text('x'))], system=Text('Be brief.'))"
 
     def test_transcripts(self):
-        """
-        Snapshots tell a system part from a turn that reads like one.
-        """
+        """Transcripts and diffs distinguish a system part from a turn with the same text."""
         assert transcript(ASKED).startswith("[system]\nBe brief.\n\n[user]\n")
         assert transcript(user("[system]\nBe brief.")) == "[user]\n\\[system]\nBe brief."
         assert explain("==", BRIEF + user("x"), system("Be kind.") + user("x")) == [
@@ -154,16 +128,12 @@ class TestComparison:
 
 class TestPrompts:
     def test_yielded(self):
-        """
-        A generator yields it next to its turns; a function adds it.
-        """
+        """A generator can yield a system part next to its turns."""
         assert ask.render("Why?") == ASKED
         assert ask.render_wire({"question": "Why?"}) == ASKED
 
     def test_no_turn(self):
-        """
-        A prompt with a system part alone says nothing that anybody could answer.
-        """
+        """A prompt with only a system part raises an error."""
 
         @prompt
         def silent():
@@ -175,18 +145,14 @@ class TestPrompts:
         assert str(refused.value) == "prompt 'silent' has a system part and no turn: add a user(...)"
 
     def test_the_role(self):
-        """
-        A message has no such role; the error says what to write.
-        """
+        """The error for the role 'system' suggests `system`."""
         with pytest.raises(ValueError, match=r"no role 'system': write system\(\.\.\.\) next to the turns"):
             Message("system", "Be brief.")
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_on_the_wire(revision):
-    """
-    In each revision it is the first message, of the user; a tool says that it is the system part.
-    """
+    """In every revision, the system part is sent as the first user message; a tool labels it."""
     lowering = lowering_for(REVISIONS[revision])
     result = json.loads(lowering.result(ask.compiled, ASKED))
     called = json.loads(lowering.tool_result(ASKED))
@@ -202,16 +168,12 @@ def test_on_the_wire(revision):
 
 
 def test_what_a_client_gets():
-    """
-    A client cannot tell it from a turn: it gets what was sent.
-    """
+    """A client receives the system part as a turn."""
     assert Client(ask).get_prompt("ask", {"question": "Why?"}) == Workflow(ASKED.sent)
 
 
 def test_in_the_preview():
-    """
-    The page shows it first, under its own name.
-    """
+    """The preview shows the system part first, with its own role."""
     turns = Conversation(MediaStore()).turns(ASKED)
 
     assert [(turn.number, turn.message.role) for turn in turns] == [

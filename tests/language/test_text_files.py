@@ -20,13 +20,13 @@ def specify(feature: str, scope: str | None = None):
 
 @pytest.fixture
 def beside(tmp_path):
-    """Writes a text file beside what stands for a recipe, and returns how it is read from there."""
-    reads_once.clear()  # a test before this may have ended like a server, which does not tidy up
+    """Return a function that writes a text file next to a recipe and returns its reader."""
+    reads_once.clear()  # an earlier test may have ended like a server, which leaves it set
     names = {"__file__": str(tmp_path / "recipe.py"), "Text": Text}
 
     def write(text, name="x.md"):
         (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-        return lambda path=name, /, **values: eval(  # noqa: S307 (as the recipe would call it)
+        return lambda path=name, /, **values: eval(  # noqa: S307 (called as from the recipe)
             "Text.from_path(path, **values)", {**names, "path": path, "values": values}
         )
 
@@ -34,13 +34,13 @@ def beside(tmp_path):
 
 
 def settled(folder):
-    """As after a while: what was written a moment ago is read later, as its editor may not be done."""
+    """Make files look older, because recently written files are read later: their editor may not be done."""
     for file in folder.glob("*.py"):
         os.utime(file, (1e9, 1e9))
 
 
 def saved(file, text):
-    """Save a file such that its stamp differs, however coarse the clock of the file system is."""
+    """Write a file so that its timestamp changes, however coarse the file system's clock is."""
     before = file.stat().st_mtime_ns
     file.write_text(text, encoding="utf-8")
     os.utime(file, ns=(before + 10**9, before + 10**9))
@@ -48,9 +48,7 @@ def saved(file, text):
 
 class TestReading:
     def test_holes(self, beside):
-        """
-        A file has the holes that `fill` knows.
-        """
+        """A file has the same placeholders as `fill`."""
         read = beside("# {{name}}\n\nScope: {{ scope }}\n\n{{other}}\n")
 
         assert read(name="x", scope=None) == Text("# x\n\n{{other}}")
@@ -82,16 +80,11 @@ class TestReading:
         ],
     )
     def test_what_is_left_out(self, written, text, beside):
-        """
-        A byte order mark, properties in front and blank lines at both ends are no part of the text. What a
-        blank line comes before is no property: it is of a document that is shown.
-        """
+        """Frontmatter, a byte order mark and outer blank lines are dropped; text between rules is kept."""
         assert beside(written)() == Text(text)
 
     def test_no_utf_8(self, beside):
-        """
-        The error says where, and what to do.
-        """
+        """The error about invalid UTF-8 has the position and a fix."""
         with pytest.raises(MediaError, match=r"'x\.md' is not UTF-8 at byte 2: save it as UTF-8"):
             beside(b"a\xff")()
 
@@ -105,16 +98,12 @@ class TestReading:
         ],
     )
     def test_other_places(self, path, says, beside):
-        """
-        It stays below the folder of the recipe, and has to be a file.
-        """
+        """The path must be a file below the recipe's folder."""
         with pytest.raises(MediaError, match=says):
             beside("x")(path)
 
     def test_a_link(self, beside, tmp_path_factory, tmp_path):
-        """
-        A link that leads out of the folder is refused.
-        """
+        """A link that leads out of the folder is rejected."""
         secret = tmp_path_factory.mktemp("elsewhere") / "secret.md"
         secret.write_text("secret")
         (tmp_path / "link.md").symlink_to(secret)
@@ -123,9 +112,7 @@ class TestReading:
             beside("x")("link.md")
 
     def test_below(self, tmp_path):
-        """
-        A path that comes from an argument stays below a declared folder.
-        """
+        """`Text.below` confines a path to the given folder."""
         (tmp_path / "styles").mkdir()
         (tmp_path / "styles" / "short.md").write_text("Be {{how}}.\n")
 
@@ -134,9 +121,7 @@ class TestReading:
             Text.below(tmp_path / "styles", "../recipe.py")
 
     def test_annotations(self, beside):
-        """
-        A value brings its annotations; `Text` gives others.
-        """
+        """A value passes on its annotations; `Text` can replace them."""
         read = beside("{{a}}")
 
         assert read(a=Text("x", priority=1)) == Text("x", priority=1)
@@ -145,9 +130,7 @@ class TestReading:
 
 class TestChanges:
     def test_a_direct_call(self, beside, tmp_path):
-        """
-        Outside of a server, a saved file is read again.
-        """
+        """Without a server, a changed file is read again."""
         read = beside("one {{a}}")
         assert read(a=1) == Text("one 1")
         saved(tmp_path / "x.md", "two {{a}}")
@@ -155,9 +138,7 @@ class TestChanges:
         assert read(a=1) == Text("two 1")
 
     def test_a_file_that_is_gone(self, beside, tmp_path):
-        """
-        What was read is not served any more.
-        """
+        """A deleted file is not served from the cache."""
         read = beside("one")
         read()
         (tmp_path / "x.md").unlink()
@@ -166,9 +147,7 @@ class TestChanges:
             read()
 
     def test_a_server(self, beside, tmp_path):
-        """
-        While a server serves, a file is read once, and again after it has said that files changed.
-        """
+        """In a server, a cached file is checked again only after it was marked as stale."""
         read = beside("one")
         reads_once.set()
         try:
@@ -182,9 +161,7 @@ class TestChanges:
 
     @pytest.mark.parametrize("target", ["recipes", "recipes/specify.py"])
     def test_a_reload(self, target, recipes, monkeypatch):
-        """
-        A saved text is served, of a folder and of a file, without a change of the recipe.
-        """
+        """A changed text file is served after a reload, without a change to the recipe."""
         folder = recipes(specify=RECIPE)
         monkeypatch.chdir(folder.parent)
         text = folder / "specify.md"
@@ -203,9 +180,7 @@ class TestChanges:
 
 
 def test_a_text_that_a_module_reads(recipes, monkeypatch):
-    """
-    A recipe that reads a text as it is imported is imported again when that changes.
-    """
+    """A recipe file that reads a text on import is reimported when the text changes."""
     source = RECIPE.replace("return Text", "return GUIDE if scope else Text")
     folder = recipes(specify=source + '\nGUIDE = Text.from_path("guide.md")\n')
     monkeypatch.chdir(folder.parent)
