@@ -237,12 +237,12 @@ def test_the_schema_is_a_schema(annotation):
     assert schema["properties"]["value"]["description"].partition(" (")[0] == "What it is"
 
 
-#: Where the two may differ, by what is sent, and why.
-#: - Text at the top is read leniently, by every type: it is all that most clients send.
-#: - Items of a list of plain values may be text, as people write them in JSON too.
-#: - null means "not given" before the type is asked.
-#: - pydantic reads 5 out of "5", and out of true 1.
-#: - Which item stands where in a tuple is said in words alone: many clients drop the schemas that say it.
+#: Where the reader accepts what the schema does not, or the reverse:
+#: - Every type reads top-level text leniently, because most clients send only text.
+#: - Items of a list of plain values can be text, as people also write them in JSON.
+#: - null means "omitted", before the type is considered.
+#: - pydantic converts "5" to 5, and true to 1.
+#: - The order of a tuple's items is only in the description, because many clients drop schemas of positions.
 LENIENT_ITEMS = {list[int], list[Tone], set[int], set[Decimal], tuple[int, ...], Sequence[int]}
 OF_PYDANTIC = {Order, dict[str, Order]}
 IN_PLACES = {tuple[int, str], Pair, Row, dict[str, dict[int, list[Pair]]]}
