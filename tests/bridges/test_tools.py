@@ -176,8 +176,8 @@ def test_promptfoo(evaluated, tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="it is pinned for Linux")
 def test_promptfoo_changes_no_text(evaluated, tmp_path):
     """
-    Text that promptfoo would strip, parse as JSON or interpolate arrives unchanged; a case with another expected
-    answer fails.
+    Text that promptfoo would strip, parse as JSON or interpolate arrives unchanged; a case with another
+    expected answer fails.
     """
     recipe = (
         "from promptkit import prompt\n@prompt\ndef say(text: str):\n    'Say it.'\n    return bytes.fromhex"
