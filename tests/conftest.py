@@ -1,4 +1,4 @@
-"""What the tests share: recipes on disk, and media that are real."""
+"""Fixtures for all tests: recipes on disk, and real media."""
 
 import compileall
 import gc
@@ -21,7 +21,7 @@ from promptkit.loader.loader import load
 
 def pytest_configure(config):
     """Compile promptkit once, before any process imports it."""
-    if not hasattr(config, "workerinput"):  # else this is done
+    if not hasattr(config, "workerinput"):  # otherwise the controller has done it
         compileall.compile_dir(Path(promptkit.__file__).parent, quiet=2)
 
 
@@ -30,7 +30,9 @@ def _in_ci():
 
 
 def _sample(items):
-    """Return the tests to run, and the others: one case in eight of a sampled test is run."""
+    """
+    Split the tests into selected and deselected ones, with one in eight cases of each sampled test selected.
+    """
     seen, kept, left = Counter(), [], []
     for item in items:
         claim = item.nodeid.partition("[")[0]
@@ -41,7 +43,7 @@ def _sample(items):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Select and order the tests: slow ones come first, so that all processes end at the same time."""
+    """Select and order the tests: slow ones come first, so that all workers finish at about the same time."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if _in_ci():
         return
@@ -57,27 +59,27 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(autouse=True, scope="module")
 def what_was_there():
-    """Whoever looks for garbage, as each reload does, need not look at what was there before these tests."""
+    """Exclude earlier tests' objects from garbage collection, which each reload runs."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def workspace_variable(monkeypatch):
-    """What a server or an application says of its workspace ends with the test."""
+    """Undo any change of the workspace variable after each test."""
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", "")
     monkeypatch.delenv("PROMPTKIT_WORKSPACE")
 
 
 @pytest.fixture(scope="session")
 def in_ci():
-    """Whether what takes minutes is done, too."""
+    """Whether tests that take minutes run as well."""
     return _in_ci()
 
 
 @pytest.fixture(scope="session")
 def installations(request, tmp_path_factory):
-    """Where to install clients: what is there stays for the next time, unless pytest keeps nothing."""
+    """The folder for installed clients, in pytest's cache if it has one, so that later runs reuse it."""
     cache = getattr(request.config, "cache", None)
     return tmp_path_factory.mktemp("clients") if cache is None else cache.mkdir("clients")
 
@@ -88,7 +90,7 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 
 @pytest.fixture(scope="session")
 def png() -> bytes:
-    """The smallest valid PNG: one red pixel."""
+    """A minimal PNG: one red pixel."""
     header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
     pixels = zlib.compress(b"\0\xff\0\0")
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", pixels) + _chunk(b"IEND", b"")
@@ -107,16 +109,16 @@ def wav() -> bytes:
 
 
 def places_of(module) -> str:
-    """The file of a module, or the folders of a package that has none."""
+    """Return the file of a module, or the folders of a namespace package, as text."""
     try:
         return f"{getattr(module, '__file__', '')} {list(getattr(module, '__path__', ()))}"
-    except Exception:  # noqa: BLE001 (some tests put objects there that answer nothing)
+    except Exception:  # noqa: BLE001 (some tests put arbitrary objects into sys.modules)
         return ""
 
 
 @pytest.fixture
 def recipes(tmp_path, monkeypatch):
-    """A function that writes files into a folder of recipes, and returns the folder."""
+    """A function that writes files into a folder of recipes and returns the folder."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     modules = dict(sys.modules)
@@ -136,6 +138,6 @@ def recipes(tmp_path, monkeypatch):
 
 @pytest.fixture
 def found(recipes, tmp_path, monkeypatch):
-    """A function that writes recipes and returns all that is found in them, lints too."""
+    """A function that writes recipes and returns all their diagnostics, including lints."""
     monkeypatch.chdir(tmp_path)
     return lambda **files: compile(load(recipes(**files)), lint=True).diagnostics

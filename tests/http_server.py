@@ -1,4 +1,4 @@
-"""Recipes that are served over HTTP, by a process of their own."""
+"""A separate process that serves recipes over HTTP."""
 
 import os
 import socket
@@ -12,31 +12,31 @@ import pytest
 
 from promptkit.protocol.limits import PAGE_SIZE
 
-#: How long the process may take to end, in seconds.
+#: Timeout for stopping the process, in seconds.
 ENDING = 10
 
 
 @contextmanager
 def http_server(folder: Path, *options: str, page_size: int = PAGE_SIZE, **environment: str) -> Iterator[str]:
     """
-    Serve a folder of recipes, and give the URL at which clients reach it.
+    Serve a folder of recipes, and yield the URL.
 
     Args:
         folder:
             The recipes.
 
         options:
-            More options of the command line.
+            Additional command-line options.
 
         page_size:
-            How many items a page of a list holds.
+            The page size of lists.
 
         environment:
-            Variables for the process, beside those of this one.
+            Additional environment variables for the process.
     """
     if sys.platform == "win32":
         pytest.skip("a process is given its socket, which Windows cannot do")
-    with socket.create_server(("127.0.0.1", 0)) as listening:  # who connects too early waits there
+    with socket.create_server(("127.0.0.1", 0)) as listening:  # early connections wait in the backlog
         descriptor = listening.fileno()
         process = subprocess.Popen(
             [

@@ -1,4 +1,4 @@
-"""An issuer of tokens on this machine: keys, metadata, and what a client needs to get a token."""
+"""A local token issuer: keys, metadata, and the endpoints from which a client gets a token."""
 
 import json
 import secrets
@@ -16,7 +16,7 @@ from joserfc import jws
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-#: Each algorithm, and the kind of its keys.
+#: The key type of each algorithm.
 ALGORITHMS = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
     "ES256": "P-256",
@@ -28,7 +28,7 @@ ALGORITHMS = {
 
 
 def key_for(algorithm, number=0):
-    """A private key; each number has another one."""
+    """Return a private key; each *number* has a different one."""
     return _made(ALGORITHMS[algorithm], number)
 
 
@@ -40,7 +40,7 @@ def _made(kind, _number):
 
 
 class _Registry(JWSRegistry):
-    """Signs with whatever is asked for, without a warning."""
+    """Signs with any algorithm, without a warning."""
 
     max_header_length = 10**6
     max_payload_length = 10**7
@@ -50,21 +50,21 @@ class _Registry(JWSRegistry):
 
 
 def signed(header, claims, key):
-    """A token with this header and these claims."""
+    """Return a token with this header and these claims."""
     payload = json.dumps(claims).encode()
     return jws.serialize_compact(header, payload, key, registry=_Registry(strict_check_header=False))
 
 
 class Issuer:
     """
-    Answers clients and servers at a URL of its own.
+    A token issuer, with an HTTP server for clients and servers.
 
     Attributes:
-        url: By what it calls itself.
-        asked: How often each path was asked for.
-        keys: The public keys that it lists, as JSON has them.
-        grants: How many of the scopes that a client asks for it gets, each time; then it gets all of them.
-        answers: Replies that take the place of its own, by path: a status and a body.
+        url: The issuer's identifier.
+        asked: The number of requests for each path.
+        keys: The listed public keys, as JSON data.
+        grants: The number of requested scopes to grant, for each token; when used up, all are granted.
+        answers: Replies that replace its own, by path: a status and a body.
     """
 
     def __init__(self, path=""):
@@ -81,7 +81,7 @@ class Issuer:
         self.keys.append({**public, "kid": kid, **members})
 
     def claims(self, audience, **changed):
-        """The claims of a token that is right; a claim that is changed to None is left out."""
+        """Return the claims of a valid token; a claim changed to None is omitted."""
         now = int(time.time())
         right = {
             "iss": self.url,
@@ -94,18 +94,18 @@ class Issuer:
         return {name: value for name, value in {**right, **changed}.items() if value is not None}
 
     def token(self, audience, algorithm="ES256", kid="first", key=None, header=None, **changed):
-        """A token for an audience, that is right but for what is changed."""
+        """Return a token that is valid for *audience*, apart from the changes."""
         head = {"alg": algorithm, "kid": kid, "typ": "at+jwt", **(header or {})}
         head = {name: value for name, value in head.items() if value is not None}
         return signed(head, self.claims(audience, **changed), key or key_for(algorithm))
 
     @property
     def asked_for_keys(self):
-        """How often somebody asked for the keys."""
+        """The number of requests for the keys."""
         return self.asked["/jwks"]
 
     def metadata(self):
-        """What it says of itself."""
+        """Return the metadata of the authorization server."""
         return {
             "issuer": self.url,
             "jwks_uri": f"{self.origin}/jwks",
@@ -120,7 +120,7 @@ class Issuer:
         }
 
     def authorize(self, asked):
-        """The user agrees; return where the browser is sent then."""
+        """Return the redirect URL after the user's consent."""
         assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
         code = secrets.token_urlsafe()
         self.codes[code] = asked
@@ -128,7 +128,7 @@ class Issuer:
         return f"{asked['redirect_uri']}?{urlencode(answer)}"
 
     def exchange(self, form):
-        """The token for a code, if the client proves that it is the one who asked for the code."""
+        """Return the token for a code, if the client has the code's proof key."""
         asked = self.codes.pop(form["code"])
         proof = urlsafe_b64encode(sha256(form["code_verifier"].encode()).digest()).rstrip(b"=").decode()
         assert (proof, form["resource"]) == (asked["code_challenge"], asked["resource"])
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.reply(404, {})
 
     def answered(self, path):
-        """Count, and answer as a test wants it."""
+        """Count the request, and send the test's reply for this path, if any."""
         self.issuer.asked[path] += 1
         if path not in self.issuer.answers:
             return False
@@ -188,12 +188,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_):
-        """Nobody reads it."""
+        """Discard the server's log messages."""
 
 
 @contextmanager
 def issuing(path=""):
-    """An issuer that answers."""
+    """Run an issuer."""
     issuer = Issuer(path)
     thread = Thread(target=issuer.server.serve_forever, args=[0.01], daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""Three recipes with six mistakes, and the diagnostics of them."""
+"""Three recipes with six mistakes, and their diagnostics."""
 
 SIX_MISTAKES = {
     "names": """
@@ -48,4 +48,4 @@ recipes/signatures.py:12: error PK304: prompt 'typed': no client can fill parame
 recipes/signatures.py:12: error PK305: prompt 'typed': parameter 'tone' has the default 'warm', which is not int
     correct the default, or widen the annotation
 recipes/twice.py:7: error PK202: prompt 'plan': already defined at recipes/twice.py:3
-    rename one of the two, or give it a name with @prompt(name='plan-2')"""  # noqa: E501 (each fault is one line)
+    rename one of the two, or give it a name with @prompt(name='plan-2')"""  # noqa: E501 (each diagnostic is one line)

@@ -1,4 +1,4 @@
-"""The modules of promptkit, as they are written."""
+"""The modules of promptkit and their source."""
 
 import ast
 from functools import cache
@@ -21,7 +21,5 @@ MODULES: Final = {_module_name(path): path for path in sorted(PACKAGE.rglob("*.p
 
 @cache
 def tree_of(module: str) -> ast.Module:
-    """
-    What a module of the package says.
-    """
+    """Return the syntax tree of a module of the package."""
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""How tests speak to a server over HTTP: heads as clients send them, and callers of ASGI applications."""
+"""Tools for HTTP tests: request heads like those of clients, and callers of ASGI applications."""
 
 import asyncio
 import json
@@ -22,12 +22,12 @@ PLAIN = {
 
 
 def encoded(value) -> str:
-    """Return a value as a field carries it that is not printable ASCII."""
+    """Encode a header value that is not printable ASCII."""
     return f"=?base64?{b64encode(value.encode()).decode()}?="
 
 
 def agreeing(message) -> dict:
-    """Return the fields that repeat a modern message, as its client sends them."""
+    """Return the headers that repeat parts of a modern message."""
     method = message["method"]
     found = {"mcp-protocol-version": MODERN, "mcp-method": method}
     name = message.get("params", {}).get(NAMED.get(method))
@@ -38,7 +38,9 @@ def agreeing(message) -> dict:
 
 
 def raw_fields(fields) -> list:
-    """Return fields as ASGI has them; a value may be a list of values, or None for a field not sent."""
+    """
+    Return headers in ASGI's form; a value can be a list of values, or None for a header that is not sent.
+    """
     return [
         (name.encode(), value if isinstance(value, bytes) else value.encode("latin-1"))
         for name, values in fields.items()
@@ -48,19 +50,19 @@ def raw_fields(fields) -> list:
 
 
 def head(method="POST", path="/mcp", **fields):
-    """Return a head with the fields that every client sends, and *fields*; `_` stands for a hyphen."""
+    """Return a head with the headers that every client sends, and *fields*, whose `_` becomes a hyphen."""
     given = {name.replace("_", "-"): value for name, value in fields.items()}
     return read_head(method, path, raw_fields({**PLAIN, **given}))
 
 
 def body_of(message) -> bytes:
-    """Return a body: bytes as they are, anything else as JSON."""
+    """Return a body: bytes unchanged, anything else as JSON."""
     return message if isinstance(message, bytes) else json.dumps(message).encode()
 
 
 @dataclass
 class Answer:
-    """What an ASGI application has sent."""
+    """The response of an ASGI application."""
 
     status: int = 0
     headers: list = field(default_factory=list)
@@ -68,25 +70,25 @@ class Answer:
     complete: bool = False
 
     def header(self, name) -> str | None:
-        """Return the one value of a header; None if it was not sent."""
+        """Return the single value of a header, or None if it was not sent."""
         values = [value.decode("latin-1") for key, value in self.headers if key == name.encode()]
         assert len(values) < 2, f"{name} was sent twice"
         return values[0] if values else None
 
     @property
     def json(self):
-        """The body, which is JSON."""
+        """The body parsed as JSON."""
         assert self.header("content-type") == "application/json"
         return json.loads(self.body)
 
     @property
     def code(self) -> int | None:
-        """The code of the error in the body; None if it is a result, or empty."""
+        """The code of the error in the body, or None for a result or an empty body."""
         return self.json.get("error", {}).get("code") if self.body else None
 
     @property
     def events(self) -> list:
-        """The messages in the body, which is a stream of events."""
+        """The messages in an event-stream body."""
         assert self.header("content-type") == "text/event-stream"
         blocks = [block for block in self.body.decode().split("\n\n") if block.strip(": ")]
         lines = [block.split("\n") for block in blocks]
@@ -96,9 +98,9 @@ class Answer:
 
 class Caller:
     """
-    One request to an ASGI application, which is held to the rules of ASGI.
+    One request to an ASGI application, which checks that it follows the ASGI protocol.
 
-    Its client sends *pieces*, and leaves when `gone` is set. It reads while `reads` is set.
+    Its client sends *pieces*, and disconnects when `gone` is set. It reads only while `reads` is set.
     """
 
     def __init__(self, app, pieces=(b"",), method="POST", path="/mcp", root="", **fields):
@@ -119,7 +121,7 @@ class Caller:
         self.task = asyncio.get_running_loop().create_task(app(self.scope, self.receive, self.send))
 
     async def receive(self):
-        """Return the next piece of the body, or that the client is gone."""
+        """Return the next piece of the body, or the disconnect event."""
         if self.pieces:
             piece = self.pieces.pop(0)
             if callable(piece):
@@ -129,7 +131,7 @@ class Caller:
         return {"type": "http.disconnect"}
 
     async def send(self, event):
-        """Take what is sent."""
+        """Record an event of the response."""
         await self.reads.wait()
         answer = self.answer
         assert not answer.complete, f"something came after the end: {event}"
@@ -143,7 +145,7 @@ class Caller:
         self.changed.set()
 
     async def until(self, condition, seconds=20.0):
-        """Wait until *condition* holds for the answer, and return it."""
+        """Wait until *condition* holds for the response, and return it."""
         async with asyncio.timeout(seconds):
             while not condition(self.answer):
                 self.changed.clear()
@@ -151,20 +153,20 @@ class Caller:
         return self.answer
 
     async def result(self, seconds=20.0):
-        """Return the whole answer."""
+        """Return the complete response."""
         async with asyncio.timeout(seconds):
             await self.task
         return self.answer
 
 
 def post(app, message, **fields):
-    """Begin to post a message, with the fields of its era and *fields*; only on an event loop."""
+    """Start posting a message, with the headers of its era and *fields*; requires a running event loop."""
     repeated = {name.replace("-", "_"): value for name, value in repeat(message).items()}
     return Caller(app, [body_of(message)], **{**repeated, **fields})
 
 
 def repeat(message) -> dict:
-    """Return the fields that repeat a message, if it is of the modern era."""
+    """Return the headers that repeat parts of a message of the modern era, and none for others."""
     params = message.get("params") if isinstance(message, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
     is_modern = isinstance(meta, dict) and "io.modelcontextprotocol/protocolVersion" in meta
@@ -172,7 +174,7 @@ def repeat(message) -> dict:
 
 
 def answer_to(app, message, **fields) -> Answer:
-    """Post a message on an event loop of its own; return the whole answer."""
+    """Post a message in a new event loop, and return the complete response."""
 
     async def ask():
         return await post(app, message, **fields).result()
@@ -191,7 +193,7 @@ def application(
     name="tests",
     **options,
 ) -> Application:
-    """Return an application as `promptkit.asgi.app` puts it together, for a catalog that is compiled."""
+    """Return an application for a compiled catalog, as `promptkit.asgi.app` builds it."""
     limits = Limits(**{name: options.pop(name) for name in list(options) if name in Limits.__annotations__})
     settings = Settings(
         name=name, hosts=hosts, origins=origins, keys=keys, changes=changes, body_limit=body, limits=limits

@@ -1,4 +1,4 @@
-"""Types of several kinds, which tests of more than one package use."""
+"""Types of several kinds, shared by the tests of more than one package."""
 
 import enum
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the tests of scopes serve, over stdio and over HTTP."""
+"""Recipes for the tests of scopes, over stdio and over HTTP."""
 
 RECIPES = '''
 from promptkit import prompt, resource

@@ -1,4 +1,4 @@
-"""Callers with scopes, who send requests to a server in this process."""
+"""Callers with scopes that send requests to a server in this process."""
 
 import json
 from contextlib import suppress
@@ -17,7 +17,7 @@ LIMITS = Limits(completions=1e9)
 
 
 class Channel:
-    """Where replies to one request of a caller go."""
+    """The reply channel of one request."""
 
     gone = False
     address = None
@@ -28,21 +28,21 @@ class Channel:
         self.said = []
 
     def fit_reply(self, _request_id, reply):
-        """Return the reply."""
+        """Return the reply unchanged."""
         return reply
 
     def add(self, reply):
-        """Take the reply."""
+        """Record the reply."""
         self.said.append(reply.line)
         return b""
 
     def sender(self, _send):
-        """Return what takes lines before the reply."""
+        """Return the function that receives lines before the reply."""
         return self.said.append
 
 
 class Site:
-    """A server for many clients, without a network, which answers on the thread of its caller."""
+    """A server for many clients, without a network, which answers on its caller's thread."""
 
     def __init__(self, catalog, **options):
         identity, ring = ServerInfo("tests", "1.0"), KeyRing([KEY], "tests")
@@ -59,7 +59,7 @@ class Site:
         self.offer()
 
     def offer(self):
-        """Declare what there is."""
+        """Declare the current capabilities."""
         self.endpoint.offer(self.server.capabilities, self.server.observe)
 
     def replace(self, catalog):
@@ -68,7 +68,7 @@ class Site:
         self.offer()
 
     def post(self, message, principal=None, **fields):
-        """Post a message; return the channel that has, or will have, what is said to it."""
+        """Post a message, and return the channel that records its replies, including later ones."""
         channel = Channel(principal)
         repeated = {name.replace("-", "_"): value for name, value in repeat(message).items()}
         found = self.endpoint.receive(head(**{**repeated, **fields}), body_of(message), channel)
@@ -79,18 +79,18 @@ class Site:
         return channel
 
     def ask(self, message, principal=None, **fields):
-        """Post a request; return the reply."""
+        """Post a request, and return the reply."""
         (reply,) = self.post(message, principal, **fields).said
         return json.loads(reply)
 
 
 def caller(subject, *scopes):
-    """Return who bears a token with these scopes."""
+    """Return the principal of a token with these scopes."""
     return Principal(subject, scopes)
 
 
 def cursor_in(reply) -> str | None:
-    """Return the cursor of the next page in a reply; None if there is none."""
+    """Return the cursor of the next page in a reply, or None."""
     with suppress(ValueError, KeyError, TypeError):
         return json.loads(reply)["result"]["nextCursor"]
     return None

@@ -1,4 +1,4 @@
-"""The real command, as a shell starts it: on a terminal, on pipes, on files, on closed descriptors."""
+"""The real command in a subprocess: with a terminal, pipes, files, or closed descriptors."""
 
 import os
 import re
@@ -10,17 +10,17 @@ import pytest
 
 COMMAND = [sys.executable, "-m", "promptkit"]
 
-#: What would change what is printed, or hide what buffers do.
+#: Variables that change the output, or hide the effects of buffering.
 _OWN = ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "PYTHONUNBUFFERED", "PYTHONIOENCODING")
 
 
 def environment(**more):
-    """A clean environment, and *more*."""
+    """Return a clean environment with *more*."""
     return {**{name: value for name, value in os.environ.items() if name not in _OWN}, **more}
 
 
 def command(*argv, cwd, **options):
-    """Run a command to its end; return its exit code, and what it wrote as bytes."""
+    """Run a command to its end; return its exit code and its output as bytes."""
     env = environment(**options.pop("env", {}))
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     if "input" in options:
@@ -32,10 +32,10 @@ def command(*argv, cwd, **options):
 
 
 def in_shell(line, *, cwd, **env):
-    """Run a line of bash, in which `promptkit` is the command; return as `command` does."""
+    """Run a bash command line in which `promptkit` is the command, and return the same as `command`."""
     define = f'promptkit() {{ "{sys.executable}" -m promptkit "$@"; }}; set -o pipefail; {line}'
     ran = subprocess.run(
-        ["bash", "-c", define],  # noqa: S607 (wherever bash is)
+        ["bash", "-c", define],  # noqa: S607 (bash can be anywhere on the path)
         cwd=cwd,
         env=environment(**env),
         capture_output=True,
@@ -47,12 +47,12 @@ def in_shell(line, *, cwd, **env):
 
 
 def on_terminal(*argv, **how):
-    """Run a command with one stream on a terminal; return what is shown there."""
+    """Run a command with one stream on a terminal, and return what the terminal shows."""
     return ended_on_terminal(*argv, **how)[1]
 
 
 def ended_on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
-    """As `on_terminal`, but return the exit code, too, before what is shown."""
+    """Run a command as `on_terminal` does, and return the exit code and what the terminal shows."""
     pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
     import fcntl
     import struct
@@ -72,19 +72,19 @@ def ended_on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
     try:
         while data := os.read(ours, 65536):
             shown += data
-    except OSError:  # how Linux says that the other end is closed
+    except OSError:  # on Linux: the other end is closed
         pass
     process.communicate(timeout=20)
     os.close(ours)
     return process.returncode, shown.decode().replace("\r\n", "\n")
 
 
-#: What a terminal is told beside text.
+#: Control sequences of a terminal.
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Person:
-    """Somebody at a terminal, who sees what is asked and types answers. Standard output may be a pipe."""
+    """A user at a terminal, who sees questions and types answers. Standard output can be a pipe."""
 
     def __init__(self, folder, *argv, all_streams=False, **env):
         pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
@@ -99,32 +99,32 @@ class Person:
             start_new_session=True,
         )
         os.close(theirs)
-        self.shown = ""  # since what was seen last
-        self.sent = ""  # all of it, with what steers the terminal
+        self.shown = ""  # the output since the last match
+        self.sent = ""  # the whole output, with control sequences
 
     def sees(self, text):
-        """Read until *text* is shown, and forget what was shown before."""
+        """Read until *text* is shown, and drop the output up to it."""
         while text not in (plain := ESCAPES.sub("", self.shown)):
             self._read()
         self.shown = plain.partition(text)[2]
 
     def types(self, text):
-        """Type something."""
+        """Type *text*."""
         os.write(self.ours, text.encode())
 
     def leaves(self):
-        """End the command, if it has not ended."""
+        """Kill the command, if it is still running."""
         self.process.kill()
         self.process.communicate()
         with suppress(OSError):
             os.close(self.ours)
 
     def ends(self):
-        """Wait for the end; return the exit code, and what is on standard output."""
+        """Wait for the command's end; return its exit code and its standard output."""
         try:
             while self._read():
                 pass
-        except OSError:  # how Linux says that the other end is closed
+        except OSError:  # on Linux: the other end is closed
             pass
         out, _ = self.process.communicate(timeout=20)
         os.close(self.ours)

@@ -1,4 +1,4 @@
-"""The benchmark's report, from figures that are made up, and its recipes."""
+"""The benchmark's report, with invented figures, and its recipes."""
 
 import json
 import os
@@ -33,23 +33,21 @@ NOTES = {("mcp", "the modern era"): "it answered with an error"}
 
 @pytest.fixture
 def content():
-    """What a run says that found the figures above."""
+    """The content of a report with the figures above."""
     found = {row: {name: Figure.of([value]) for name, value in each.items()} for row, each in FIGURES.items()}
     results = {era.name: found for era in ERAS}
     return report.as_json(PEERS, results, judge(results), NOTES, {"compile": 0.08})
 
 
 def cells(text, title):
-    """The cells of the first row of that title."""
+    """Return the cells of the first row with that title."""
     return next(
         row.strip("| ").split(" | ")[1:] for row in text.splitlines() if row.startswith(f"| {title} |")
     )
 
 
 def test_a_figure_stands_with_its_ratio(content):
-    """
-    Each cell is a median, and how many times promptkit's it is.
-    """
+    """Each cell shows a median, and its ratio to promptkit's."""
     found = report.block(content)
 
     assert cells(found, "start to prompts/list of 10") == ["50.0 ms", "100 ms (2.0x)", "600 ms (12.0x)"]
@@ -58,9 +56,7 @@ def test_a_figure_stands_with_its_ratio(content):
 
 
 def test_sizes_stand_beside_each_other(content):
-    """
-    Rows that differ in the number of prompts are neighbours.
-    """
+    """Rows that differ only in the number of prompts are adjacent."""
     rows = content["eras"]["handshake"]
     rows["start to prompts/list of 1,000"] = rows["start to prompts/list of 10"]
     found = [line.split(" | ")[0] for line in report.block(content).splitlines()]
@@ -70,9 +66,7 @@ def test_sizes_stand_beside_each_other(content):
 
 
 def test_what_was_missed_is_told(content):
-    """
-    Every measured budget is listed, kept or not, and so is what was left out.
-    """
+    """Every measured budget is listed as kept or missed, and skipped servers are listed with the reason."""
     found = report.block(content)
     kept, missed = "| 60.0x | 150x | kept |", "| 2.5x | 2.0x | **missed** |"
 
@@ -82,9 +76,7 @@ def test_what_was_missed_is_told(content):
 
 
 def test_where_the_figures_come_from(content):
-    """
-    The report names the date, the versions, the machine and the command.
-    """
+    """The report names the date, the versions, the machine and the command."""
     found = report.block(content)
     told = [
         content["date"],
@@ -98,9 +90,7 @@ def test_where_the_figures_come_from(content):
 
 
 def test_both_eras_are_told(content):
-    """
-    The first era is open, the other is folded.
-    """
+    """The first era is expanded, and the other one is folded."""
     shown, _, folded = report.block(content).partition("<details>")
 
     assert "handshake era" in shown
@@ -109,9 +99,7 @@ def test_both_eras_are_told(content):
 
 
 def test_the_readme_shows_a_few(content):
-    """
-    A row for each figure that was measured, in words, and one plot.
-    """
+    """The README has one row for each measured figure of the selection, and one plot."""
     found = report.summary(content)
 
     assert cells(found, "start to the first list of prompts") == ["50.0 ms", "600 ms (12.0x)"]
@@ -120,9 +108,7 @@ def test_the_readme_shows_a_few(content):
 
 
 def test_only_the_block_is_written(content, tmp_path):
-    """
-    What stands around the marks stays, and a second run replaces the first.
-    """
+    """The text around the marks is unchanged, and a second run replaces the first block."""
     file = tmp_path / "README.md"
     file.write_text(f"before\n\n{report.BEGIN}\nold\n{report.END}\n\nafter\n", encoding="utf-8")
     report.write(report.block(content), file)
@@ -135,9 +121,7 @@ def test_only_the_block_is_written(content, tmp_path):
 
 @pytest.mark.parametrize("text", ["", report.BEGIN, report.END, report.END + report.BEGIN])
 def test_without_marks_nothing_is_written(content, text, tmp_path):
-    """
-    A file without marks is left unchanged, with an error.
-    """
+    """A file without marks is an error, and stays unchanged."""
     file = tmp_path / "README.md"
     file.write_text(text, encoding="utf-8")
 
@@ -147,9 +131,7 @@ def test_without_marks_nothing_is_written(content, text, tmp_path):
 
 
 def test_the_block_is_the_same_from_a_file(content, tmp_path):
-    """
-    Nothing is lost on the way through JSON.
-    """
+    """The report is the same after a round trip through a JSON file."""
     file = tmp_path / "results.json"
     report.write_json(content, file)
 
@@ -158,7 +140,7 @@ def test_the_block_is_the_same_from_a_file(content, tmp_path):
 
 def test_a_folder_holds_as_many_prompts_as_its_name_says(tmp_path, monkeypatch):
     """
-    Recipes are written for each size that say what the peers make in a loop.
+    A folder of recipes has the number of prompts in its name, equal to those that the peers create in a loop.
     """
     monkeypatch.setenv("BENCHMARK_PICTURES", str(tmp_path))
     (tmp_path / "picture.png").write_bytes(b"")
@@ -171,9 +153,7 @@ def test_a_folder_holds_as_many_prompts_as_its_name_says(tmp_path, monkeypatch):
 
 
 def test_a_folder_holds_as_many_files_as_its_name_says(tmp_path):
-    """
-    Each file has five prompts.
-    """
+    """A folder of files has the number of files in its name, with five prompts each."""
     recipes.write_files(tmp_path, (3,))
 
     files = sorted(recipes.folder_of_files(tmp_path, 3).glob("*.py"))
@@ -195,14 +175,12 @@ def runner(tmp_path):
 
 @pytest.fixture
 def ours():
-    """The server that is measured."""
+    """The server under test."""
     return peers.PEERS[OURS]()
 
 
 def test_what_many_files_take_is_measured(runner, ours):
-    """
-    A start, a save with the slowest request around it, and a check.
-    """
+    """For many files, the start, a save, the slowest request around it, and a check are measured."""
     found = dict(many_files.measure_saves(runner, ours, ERAS[0], 2))
     found |= dict(many_files.measure_check(runner, 2))
 
@@ -213,7 +191,7 @@ def test_what_many_files_take_is_measured(runner, ours):
 
 def test_a_busy_server_is_measured(runner, ours):
     """
-    The first reply does not wait for the recipe that imports for 10 s, and no prompt waits for a loop.
+    The first reply does not wait for a recipe whose import takes 10 s, and prompts do not wait for loops.
     """
     found = dict(busy.measure_slow_start(runner, ours, ERAS[0]))
     found |= dict(busy.measure_loops(runner, ours, ERAS[0], 1))
@@ -223,9 +201,7 @@ def test_a_busy_server_is_measured(runner, ours):
 
 
 def test_each_save_says_another_thing(tmp_path):
-    """
-    No save leaves a file as it was before, so that none is served before it was saved.
-    """
+    """Each save changes the file, so no earlier version can pass for the saved one."""
     recipes.write_files(tmp_path, (2,))
     file = recipes.folder_of_files(tmp_path, 2) / recipes.SAVED
     first = file.read_text()
@@ -238,9 +214,7 @@ def test_each_save_says_another_thing(tmp_path):
 @pytest.mark.parametrize("size", [1, 100_000, 1_000_000])
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
 def test_an_echo_answers_with_as_many_bytes_as_it_is_asked_for(era, size):
-    """
-    And goes on with small ones, which come back as they are.
-    """
+    """An echo server replies with the requested number of bytes, then returns small requests unchanged."""
     with Session(ECHO.command, os.environ, era) as session:
         case = echo_of(PICTURE, size)
 
@@ -250,9 +224,7 @@ def test_an_echo_answers_with_as_many_bytes_as_it_is_asked_for(era, size):
 
 
 def test_a_server_that_ends_is_refused():
-    """
-    While it is measured on one processor, too: the others are measured on.
-    """
+    """A server that exits during a measurement is rejected with its exit code."""
     reply = '{"jsonrpc":"2.0","id":0,"result":{}}'
     ends = f"input(); print({reply!r}, flush=True); input(); raise SystemExit(3)"
 
@@ -264,9 +236,7 @@ def test_a_server_that_ends_is_refused():
 
 
 def test_a_server_that_does_not_answer_is_given_up(monkeypatch):
-    """
-    It is not while nothing is asked of it, however long that takes.
-    """
+    """A server that does not reply is killed after a timeout, which only applies to pending requests."""
     reply = '{"jsonrpc":"2.0","id":0,"result":{}}'
     hangs = f"import time; input(); print({reply!r}, flush=True); input(); time.sleep(60)"
 
@@ -279,9 +249,7 @@ def test_a_server_that_does_not_answer_is_given_up(monkeypatch):
 
 
 def test_a_large_reply_is_held_against_an_echo_of_its_bytes(tmp_path):
-    """
-    The echo's figure stands in the row of the reply.
-    """
+    """A large reply is compared with an echo of the same size, in the same row."""
     found = dict(Runner(PLAN, tmp_path).measure_echo(ECHO, ERAS[0], PICTURE, 64.0))
 
     assert list(found) == [rows.alone(PICTURE)]
@@ -289,9 +257,7 @@ def test_a_large_reply_is_held_against_an_echo_of_its_bytes(tmp_path):
 
 
 def test_the_budgets_over_stdio():
-    """
-    They are those of the design.
-    """
+    """The stdio budgets are those of the design."""
     asked = [(budget.peer, budget.ours, budget.least) for budget in BUDGETS if budget.ours.table != rows.HTTP]
 
     assert asked == [
@@ -324,9 +290,7 @@ def test_the_budgets_over_stdio():
 
 
 def test_a_full_run_measures_what_budgets_name():
-    """
-    Budgets name no sizes, files or loops that a full run does not measure.
-    """
+    """A full run measures all sizes, files and loops that budgets refer to."""
     measured = {
         *(rows.next_to_loops(count) for count in LOOPS),
         *(row(count) for count in FULL.files for row in (rows.saved_file, rows.slowest_request)),
@@ -340,7 +304,7 @@ def test_a_full_run_measures_what_budgets_name():
 
 def test_a_budget_is_of_what_was_measured_side_by_side():
     """
-    A machine that became twice as slow in the second round changes no ratio.
+    A budget compares figures of the same round, so a machine that slows down between rounds changes no ratio.
     """
     row = rows.pipelined(TYPED)
     (budget,) = [budget for budget in BUDGETS if (budget.peer, budget.ours) == ("bare", row)]
@@ -350,9 +314,7 @@ def test_a_budget_is_of_what_was_measured_side_by_side():
 
 
 def test_an_allowance_is_of_the_median():
-    """
-    It does not depend on any peer.
-    """
+    """A fixed limit is compared with the median, without any peer."""
     row = rows.next_to_loops(8)
     (budget,) = [budget for budget in BUDGETS if budget.ours == row]
 
@@ -362,14 +324,12 @@ def test_an_allowance_is_of_the_median():
 
 @pytest.mark.parametrize("count", PLAN.counts)
 def test_lists_and_prompts_among_many_are_measured(count, runner, ours):
-    """
-    The start, the memory, the list, and a prompt of a server with so many prompts.
-    """
+    """The start, the memory, the list, and a prompt are measured for a server with *count* prompts."""
     with runner.start(ours, ERAS[0], count) as session:
         started = [row for row, _ in runner.measure_size(session, count)]
         asked = [row for row, _ in runner.measure_list(session, ours, count)]
         among = [row for row, _ in runner.measure_among(session, count)]
-        memory = [rows.memory(count)] if session.memory() else []  # not every system tells
+        memory = [rows.memory(count)] if session.memory() else []  # not available on every system
 
     assert started == [rows.first_list(count), rows.first_get(count), *memory]
     assert asked == [rows.size(listing(count)), rows.alone(listing(count))]

@@ -1,4 +1,4 @@
-"""The benchmark of HTTP: its servers are real, its load is wrk's."""
+"""The HTTP benchmark, with real servers and with load from wrk."""
 
 import shutil
 
@@ -21,7 +21,7 @@ needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not i
 
 @pytest.fixture
 def rounds(tmp_path):
-    """Rounds of promptkit and the floor, as short as they can be."""
+    """Rounds of promptkit and the floor, with the shortest possible durations."""
     pictures.write(tmp_path)
     recipes.write(tmp_path, (COUNT,))
     found = [HTTP_PEERS[name]() for name in (OURS, "asgi")]
@@ -29,9 +29,7 @@ def rounds(tmp_path):
 
 
 def test_what_is_posted_is_answered(rounds):
-    """
-    With the words that every server has to say.
-    """
+    """The posted request gets a reply with the text that every server must render."""
     with rounds._start(rounds.peers[0], 1, free_port()) as server:
         server.check(POST)
 
@@ -42,9 +40,7 @@ def test_what_is_posted_is_answered(rounds):
 
 
 def test_a_server_that_says_something_else_is_refused(rounds):
-    """
-    The floor's bytes are as many as a reply has, but none.
-    """
+    """A server is rejected if its reply has the right size but renders another text, as the floor's does."""
     rounds._answers(rounds.peers[0])
     with rounds._start(rounds.peers[1], 1, free_port()) as server:
         assert len(server.reply) == rounds._size > 200
@@ -53,9 +49,7 @@ def test_a_server_that_says_something_else_is_refused(rounds):
 
 
 def test_a_server_that_ends_is_left_out(rounds):
-    """
-    With its exit code.
-    """
+    """A server that exits is skipped and reported with its exit code."""
     broken = attrs.evolve(rounds.peers[0], name="broken", command=("false",))
 
     assert not rounds._answers(broken)
@@ -63,9 +57,7 @@ def test_a_server_that_ends_is_left_out(rounds):
 
 
 def test_without_wrk_nothing_is_measured(rounds, monkeypatch):
-    """
-    And that is told.
-    """
+    """Without wrk nothing is measured, and a note says so."""
     monkeypatch.setenv("PATH", "")
 
     assert rounds.run(1) == {}
@@ -76,9 +68,7 @@ def test_without_wrk_nothing_is_measured(rounds, monkeypatch):
 
 @needs_wrk
 def test_a_load_is_of_answered_requests(rounds):
-    """
-    Their number, how long they took, and the processor's time; other statuses end it.
-    """
+    """A load returns the number of answered requests and their times; any other status is an error."""
     port = free_port()
     with rounds._start(rounds.peers[0], 1, port) as server:
         found = load(port, POST, seconds=1, connections=2)
@@ -92,9 +82,7 @@ def test_a_load_is_of_answered_requests(rounds):
 
 
 def test_the_budgets_over_http():
-    """
-    Those that are asked for, in rows that every run has.
-    """
+    """The HTTP budgets are those of the design, for rows that every run has."""
     found = {
         (budget.peer, budget.ours.title): budget.least for budget in BUDGETS if budget.ours.table == rows.HTTP
     }
@@ -107,9 +95,7 @@ def test_the_budgets_over_http():
 
 
 def test_nothing_is_drawn_of_http_alone(tmp_path):
-    """
-    All plots are of what was measured over stdio.
-    """
+    """HTTP results alone give no plots, because all plots show results over stdio."""
     row = {"unit": "s", "servers": {OURS: {"median": 1.0}}}
 
     plots.draw({"eras": {"modern": {rows.HTTP: row}}, "servers": {OURS: OURS}}, (), tmp_path)

@@ -1,4 +1,4 @@
-"""What holds for the package as a whole. The order of imports is checked by import-linter."""
+"""Rules for the whole package. The order of imports is checked by import-linter."""
 
 import ast
 import inspect
@@ -13,28 +13,24 @@ from tests.package import MODULES, tree_of
 
 ROOT = Path(__file__).parents[1]
 
-#: What users import from, so that all that these export is documented whole.
+#: Modules that users import from, whose exports must have complete docstrings.
 EXPORTING = (
     *("promptkit", "promptkit.fragments", "promptkit.errors", "promptkit.exports", "promptkit.workspace"),
     *("promptkit.batch", "promptkit.bridges.inspect_ai", "promptkit.bridges.langchain"),
     *("promptkit.bridges.langfuse", "promptkit.bridges.mlflow", "promptkit.exports.templates"),
 )
 
-#: Classes that decorators make, and no author calls: their parameters are not the author's to fill.
+#: Classes that only decorators create, so authors never fill their parameters.
 MADE_BY_DECORATORS = {"promptkit.Prompt", "promptkit.Resource", "promptkit.Skill"}
 
 
 def test_what_is_exported_is_documented():
-    """
-    Each name that users import has a sentence on what it is, and `Args` names each of its parameters.
-    """
+    """Each public name has a docstring with a sentence, and `Args` names each of its parameters."""
     assert incomplete_docstrings() == []
 
 
 def test_a_revision_is_dated_in_one_module():
-    """
-    No module but `revisions` holds a revision's date, so that no other can ask for one.
-    """
+    """Only `revisions` contains the dates of revisions, so no other module can check for one."""
     constants = {
         module: {node.value for node in ast.walk(tree_of(module)) if isinstance(node, ast.Constant)}
         for module in MODULES
@@ -45,9 +41,7 @@ def test_a_revision_is_dated_in_one_module():
 
 
 def test_recipes_import_what_authors_may():
-    """
-    Our own recipes need no name that is not public: everything that they do, any author can do.
-    """
+    """Our own recipes only use public names, so any author can do the same."""
     public = {module.__name__: {*module.__all__} for module in (promptkit, fragments, workspace)}
     recipes = [file for file in (ROOT / "recipes").glob("*.py") if not file.name.startswith("test_")]
     used = [
@@ -64,9 +58,9 @@ def test_recipes_import_what_authors_may():
 
 def incomplete_docstrings():
     """
-    What is exported without a sentence on what it is, or with a parameter that Args does not name.
+    Return the exports without a summary sentence, or with a parameter that `Args` does not name.
 
-    A class may leave to its bases what it takes over from them.
+    A class need not repeat the parameters that its base classes document.
     """
     return [
         f"{module}.{name}: {missing}"
@@ -78,7 +72,7 @@ def incomplete_docstrings():
 
 def _missing(name, exported):
     if not (inspect.isclass(exported) or inspect.isfunction(exported)):
-        return  # a version, and an alias of types, have no docstring of their own
+        return  # versions and type aliases have no docstring of their own
     if not re.match(r"[A-Z`].*[.:]$", _text(exported).partition("\n\n")[0], re.DOTALL):
         yield "no sentence says what it is"
     if name in MADE_BY_DECORATORS:
@@ -102,5 +96,5 @@ def _described(documented):
 def _parameters(exported):
     try:
         return list(inspect.signature(exported).parameters)
-    except ValueError:  # an exception without a constructor of its own
+    except ValueError:  # an exception without its own constructor
         return []

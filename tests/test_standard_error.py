@@ -20,7 +20,7 @@ from tests.wire import initialize, line, notification, request
 
 pytestmark = [pytest.mark.sampled, pytest.mark.slow]
 
-#: More than a pipe holds.
+#: More bytes than a pipe holds.
 MUCH = 300_000
 
 OPENING = line(initialize("2025-06-18")) + line(notification("notifications/initialized"))
@@ -135,7 +135,7 @@ def get(number, name):
 
 @contextmanager
 def serving(folder, stderr, *options):
-    """`promptkit serve` with a client that reads replies, and the given standard error."""
+    """Run `promptkit serve` with the given standard error, and a client that reads the replies."""
     process = subprocess.Popen(
         [sys.executable, "-m", "promptkit", "serve", str(folder), *options],
         stdin=subprocess.PIPE,
@@ -153,7 +153,7 @@ def serving(folder, stderr, *options):
 
 
 def ask(process, *messages):
-    """Send messages; return the replies by their ids."""
+    """Send messages, and return the replies by id."""
     process.stdin.write(b"".join(map(line, messages)))
     process.stdin.flush()
     replies = [json.loads(process.stdout.readline()) for message in messages if "id" in message]
@@ -171,15 +171,15 @@ def read_all(descriptor):
 
 
 def run_redirected(program):
-    """Run a program whose output goes through `redirect`; return its standard error."""
+    """Run a program with its output redirected by `redirect`, and return what it prints."""
     head = "import sys\nfrom promptkit import standard_error\nstandard_error.redirect()\n"
     ran = subprocess.run([sys.executable, "-c", head + program], capture_output=True, timeout=60, check=False)
-    return (ran.stdout + ran.stderr).decode()  # without a server, standard output is a pipe of its own
+    return (ran.stdout + ran.stderr).decode()  # without a server, standard output is a separate pipe
 
 
 @pytest.fixture
 def pipe():
-    """A pipe: the end to read, and the end to write."""
+    """A pipe: the read end and the write end."""
     ends = os.pipe()
     yield ends
     for end in ends:
@@ -199,9 +199,7 @@ class TestNoReader:
             yield process
 
     def test_failing_prompts_are_answered(self, process):
-        """
-        Each of 199 failing prompts is answered, and so is a ping.
-        """
+        """Each of 199 failing prompts gets a reply, and so does a ping."""
         replies = ask(process, *(get(number, "failing") for number in range(1, 200)), request(200, "ping"))
 
         errors = {number: reply["error"] for number, reply in replies.items() if "error" in reply}
@@ -219,18 +217,14 @@ class TestNoReader:
         ],
     )
     def test_printing_prompts_are_answered(self, process, name, reply):
-        """
-        Prompts that print more than a pipe holds are answered, however they print.
-        """
+        """Prompts that print more than a pipe holds are answered, whatever they print with."""
         replies = ask(process, *(get(number, name) for number in range(1, 12)))
 
         assert {text(each) for each in replies.values()} == {reply}
 
     @pytest.mark.parametrize("signal_", [None, signal.SIGTERM])
     def test_the_process_ends(self, process, signal_):
-        """
-        The process ends at the end of input, and at a signal.
-        """
+        """The process ends at the end of its input, and on a signal."""
         ask(process, get(1, "in_bytes"))
 
         if signal_ is None:
@@ -245,7 +239,7 @@ class TestNoReader:
     )
     def test_output_of_the_start_does_not_block_it(self, recipes, pipe, also):
         """
-        The server starts though thousands of diagnostics, or what recipes print at import, are not read.
+        The server starts even if thousands of diagnostics, or the output of recipes at import, are not read.
         """
         with serving(recipes(recipe=f"{also}{NOISY}", broken=BROKEN), pipe[1]) as process:
             replies = ask(process, initialize("2025-06-18"), get(1, "unfinished"))
@@ -253,16 +247,12 @@ class TestNoReader:
         assert text(replies[1]) == "unfinished"
 
     def test_a_strict_start_ends(self, recipes, pipe):
-        """
-        A strict start ends with 1 though its diagnostics are not read.
-        """
+        """A strict start exits with 1 even if its diagnostics are not read."""
         with serving(recipes(broken=BROKEN), pipe[1], "--strict") as process:
             assert process.wait(timeout=30) == 1
 
     def test_dropped_bytes_are_counted(self, recipes, pipe):
-        """
-        A reader that starts late gets what fit, and the number of bytes that did not.
-        """
+        """A reader that starts late gets the queued output, and the number of dropped bytes."""
         reading, writing = pipe
         with serving(recipes(recipe=NOISY), writing) as process:
             ask(process, initialize("2025-06-18"), *(get(number, "printing") for number in range(1, 9)))
@@ -284,9 +274,7 @@ class TestNoReader:
 
 class TestEveryKindOfStandardError:
     def test_a_reader_gets_everything(self, recipes, tmp_path):
-        """
-        Nothing is dropped where the reader keeps up, as a file does.
-        """
+        """Nothing is dropped if the reader keeps up, as a file does."""
         file = tmp_path / "log"
         with file.open("wb") as log, serving(recipes(recipe=NOISY), log) as process:
             ask(process, initialize("2025-06-18"), *(get(number, "printing") for number in range(1, 9)))
@@ -298,9 +286,7 @@ class TestEveryKindOfStandardError:
 
     @pytest.mark.parametrize("kind", ["full", "socket", "terminal", "no reader", "read only"])
     def test_every_request_is_answered(self, recipes, kind):
-        """
-        Prompts that print and fail are answered, whatever standard error is.
-        """
+        """Prompts that print and fail are answered with any kind of standard error."""
         names = ["failing", "printing", "logging_", "in_bytes", "warned", "wrapped", "unfinished"]
         with error_stream(kind) as stderr, serving(recipes(recipe=NOISY), stderr) as process:
             asked = [get(number, name) for number, name in enumerate(names, 1)]
@@ -311,9 +297,7 @@ class TestEveryKindOfStandardError:
         assert {number for number, reply in replies.items() if "error" in reply} == {1}
 
     def test_every_request_is_answered_without_one(self, recipes):
-        """
-        Prompts that print and fail are answered if descriptor 2 is closed.
-        """
+        """Prompts that print and fail are answered if descriptor 2 is closed."""
         names = ["failing", "printing", "logging_", "in_bytes", "warned", "wrapped", "unfinished"]
         asked = b"".join(line(get(number, name)) for number, name in enumerate(names, 1))
         folder = recipes(recipe=NOISY)
@@ -331,9 +315,7 @@ class TestEveryKindOfStandardError:
         ]
 
     def test_a_pipe_that_does_not_block(self, recipes, pipe):
-        """
-        Everything is written to a non-blocking pipe.
-        """
+        """All output is written to a non-blocking pipe."""
         reading, writing = pipe
         os.set_blocking(writing, False)
         with serving(recipes(recipe=NOISY), writing) as process:
@@ -349,9 +331,7 @@ class TestEveryKindOfStandardError:
         assert results == ["".join(f"{number} {'x' * 90}\n" for number in range(3000))]
 
     def test_authors_can_close_and_replace_it(self, recipes, tmp_path):
-        """
-        Recipes can close, wrap and replace the streams, ask for their properties, and dump tracebacks.
-        """
+        """Recipes can close, wrap and replace the streams, query their properties, and dump tracebacks."""
         file = tmp_path / "log"
         names = ["wrapped", "dumping", "unfinished", "replaced", "failing"]
         with file.open("wb") as log, serving(recipes(recipe=NOISY), log) as process:
@@ -369,9 +349,7 @@ class TestEveryKindOfStandardError:
         assert "\nValueError: xxx" in logged
 
     def test_a_failing_start_prints_everything(self, recipes):
-        """
-        A strict start prints all diagnostics to a slow reader before it ends.
-        """
+        """A strict start prints all diagnostics to a slow reader before it exits."""
         with serving(recipes(broken=BROKEN), subprocess.PIPE, "--strict") as process:
             first = process.stderr.readline()
             time.sleep(0.3)  # a slow reader
@@ -381,17 +359,13 @@ class TestEveryKindOfStandardError:
         assert printed.count(b"error PK301") == 2000
 
     def test_a_missing_target(self, tmp_path):
-        """
-        A start without recipes prints the reason.
-        """
+        """A start with a missing target prints the reason."""
         with serving(tmp_path / "nowhere", subprocess.PIPE) as process:
             assert process.stderr.readline().startswith(b"promptkit: cannot load ")
             assert process.wait(timeout=50) == 2
 
     def test_other_commands_keep_pythons_streams(self, recipes):
-        """
-        Commands that do not serve keep the streams of Python.
-        """
+        """Commands other than `serve` keep Python's own streams."""
         probe = "import sys\nprint(type(sys.stderr.buffer).__module__)\n"
 
         ran = subprocess.run(
@@ -409,9 +383,7 @@ class TestFlush:
 
     @pytest.mark.parametrize("kind", ["pipe", "file", "socket", "terminal"])
     def test_last_words(self, recipes, kind, tmp_path):
-        """
-        Text that was flushed before a hard exit is written.
-        """
+        """Text flushed before a hard exit is written."""
         reading, writing = ends_of(kind, tmp_path / "log")
         with serving(recipes(recipe=FLUSHING), writing) as process:
             os.close(writing)
@@ -424,9 +396,7 @@ class TestFlush:
 
     @pytest.mark.parametrize("kind", ["pipe", "terminal"])
     def test_order(self, recipes, kind, tmp_path):
-        """
-        Flushed text comes before what a child process or C code writes later.
-        """
+        """Flushed text precedes the later output of child processes and C code."""
         reading, writing = ends_of(kind, tmp_path / "log")
         with serving(recipes(recipe=FLUSHING), writing) as process:
             os.close(writing)
@@ -439,18 +409,14 @@ class TestFlush:
         os.close(reading)
 
     def test_a_replaced_descriptor(self, recipes, pipe):
-        """
-        Authors who replace descriptor 1 capture flushed text, and the output of child processes.
-        """
+        """Authors who replace descriptor 1 capture flushed text and the output of child processes."""
         with serving(recipes(recipe=FLUSHING), pipe[1]) as process:
             replies = ask(process, initialize("2025-06-18"), get(1, "captured"))
 
         assert text(replies[1]) == "printed\nby a child\n"
 
     def test_a_thread_waits_once(self, pipe):
-        """
-        A thread that flushes a thousand times, and one that fills the queue, wait once for the reader.
-        """
+        """A thread that flushes a thousand times, or fills the queue, waits for the reader only once."""
         writer, begun = BackgroundWriter(), time.monotonic()
         writer.write(pipe[1], b"x" * MUCH + b"\n")
         for _ in range(1000):
@@ -470,7 +436,7 @@ class TestFlush:
 
 
 def ends_of(kind, path):
-    """The end to read and the end to write of a stream."""
+    """Return the read end and the write end of a stream."""
     if kind == "file":
         writing = os.open(path, os.O_CREAT | os.O_WRONLY)
         return os.open(path, os.O_RDONLY), writing
@@ -481,7 +447,7 @@ def ends_of(kind, path):
 
 @contextmanager
 def error_stream(kind):
-    """A descriptor for standard error."""
+    """Open a descriptor for standard error."""
     others = []
     if kind == "full":
         opened = os.open("/dev/full", os.O_WRONLY)
@@ -507,15 +473,13 @@ class TestBackgroundWriter:
         return BackgroundWriter()
 
     def read(self, pipe, writer):
-        """Return everything that was written, once that is complete."""
+        """Return all output, once it has been written."""
         writer.finish(20)
         os.close(pipe[1])
         return read_all(pipe[0])
 
     def test_lines_of_threads(self, pipe, writer):
-        """
-        Lines that threads write in pieces stay whole and in order, and secrets in them are removed.
-        """
+        """Lines that threads write in pieces stay whole and in order, and secrets in them are redacted."""
         writer.redact = lambda text: text.replace("swordfish", "<secret>")
 
         def write(name):
@@ -536,17 +500,13 @@ class TestBackgroundWriter:
         assert len(lines) == 800
 
     def test_a_line_without_an_end(self, pipe, writer):
-        """
-        A line without an end is written after a while.
-        """
+        """An unfinished line is written after a short delay."""
         writer.write(pipe[1], b"sure? ")
 
         assert os.read(pipe[0], 99) == b"sure? "
 
     def test_flush_writes_an_unfinished_line(self, pipe, writer):
-        """
-        A flush writes an unfinished line.
-        """
+        """A flush writes an unfinished line."""
         writer.write(pipe[1], b"1%")
         writer.flush(pipe[1])
         writer.write(pipe[1], b"\r2%")
@@ -555,7 +515,8 @@ class TestBackgroundWriter:
 
     def test_progress_is_shown_while_secrets_are_removed(self, pipe, writer):
         """
-        A progress bar, whose line never ends, is written after a while, but not at a flush.
+        With redaction, an unfinished line such as a progress bar is written after a delay, but not by a
+        flush.
         """
         writer.redact = str
         for piece in (b"\r1%", b"\r2%"):
@@ -565,9 +526,7 @@ class TestBackgroundWriter:
         assert os.read(pipe[0], 99) == b"\r1%\r2%"
 
     def test_stamps(self, pipe, writer):
-        """
-        Each line begins with the time of its end; an empty line stays empty.
-        """
+        """Each line starts with the time of its end; an empty line stays empty."""
         writer.stamps = True
         before = datetime.now(UTC)
         for piece in (b"one\n\ntwo\n", b"thr", b"ee\n", b"10 %\r"):
@@ -580,9 +539,7 @@ class TestBackgroundWriter:
         assert all(abs(datetime.fromisoformat(stamp) - before) < timedelta(seconds=20) for stamp in stamps)
 
     def test_a_finalizer_that_prints(self, pipe, writer):
-        """
-        A finalizer that interrupts a write can write.
-        """
+        """A finalizer that interrupts a write can write itself."""
 
         class Last:
             def __del__(self):
@@ -598,9 +555,7 @@ class TestBackgroundWriter:
         assert sorted(self.read(pipe, writer).split()) == sorted(["last", "x"] * 2000)
 
     def test_a_thread_without_memory(self, pipe, writer, monkeypatch):
-        """
-        If memory runs out on the writing thread, later text is written.
-        """
+        """After a MemoryError on the writing thread, later text is still written."""
 
         def redact(text):
             if text == "lost":
@@ -611,15 +566,13 @@ class TestBackgroundWriter:
         monkeypatch.setattr(sys, "unraisablehook", lambda _: reported.set())
         writer.redact = redact
         writer.write(pipe[1], b"lost")
-        assert reported.wait(20)  # until it waits no longer for the line's end
+        assert reported.wait(20)  # once it stops waiting for the end of the line
         writer.write(pipe[1], b"later\n")
 
         assert self.read(pipe, writer) == "later\n"
 
     def test_no_more_threads(self, pipe, writer, monkeypatch):
-        """
-        If no thread can be started, the next write tries again.
-        """
+        """If no thread can be started, the next write tries again."""
 
         def refuse(*_):
             raise RuntimeError("can't start new thread")
@@ -632,9 +585,7 @@ class TestBackgroundWriter:
         assert self.read(pipe, writer) == "one\ntwo\n"
 
     def test_a_line_longer_than_the_queue(self, pipe):
-        """
-        A line that is longer than the queue reaches a reader that keeps up.
-        """
+        """A line longer than the queue reaches a reader that keeps up."""
         writer, results = BackgroundWriter(capacity=200_000), []
         reader = threading.Thread(target=lambda: results.append(read_all(pipe[0])))
         reader.start()
@@ -648,9 +599,7 @@ class TestBackgroundWriter:
 
 class TestRedirectedStreams:
     def test_a_signal_handler_that_prints(self):
-        """
-        A signal handler that interrupts a write can print.
-        """
+        """A signal handler that interrupts a write can print."""
         printed = run_redirected(
             "import signal\n"
             "def handle(*_):\n"
@@ -667,9 +616,7 @@ class TestRedirectedStreams:
         assert "handled" in printed
 
     def test_forked_processes_that_print(self):
-        """
-        A process that is forked while another thread prints can print.
-        """
+        """A process forked while another thread prints can print."""
         printed = run_redirected(
             "import os, threading\n"
             "is_over = threading.Event()\n"
@@ -691,9 +638,7 @@ class TestRedirectedStreams:
         assert printed.count("child\n") == 50  # Python 3.14 warns of "the child"
 
     def test_text_that_cannot_be_encoded(self):
-        """
-        No character raises an error.
-        """
+        """No character raises an error."""
         printed = run_redirected(
             "import io\n"
             "print('\\ud800 ü', file=sys.stderr)\n"
@@ -705,9 +650,7 @@ class TestRedirectedStreams:
         assert printed == "\\ud800 ü\nab\n"
 
     def test_the_end_of_the_interpreter(self):
-        """
-        Unfinished lines, the traceback of an exception, and what exit handlers print are written.
-        """
+        """Unfinished lines, the traceback of an exception, and the output of exit handlers are written."""
         printed = run_redirected(
             "import atexit\n"
             "atexit.register(print, 'at exit', file=sys.stderr)\n"
@@ -720,9 +663,7 @@ class TestRedirectedStreams:
 
 
 def test_say_needs_no_stream(monkeypatch):
-    """
-    `say` drops its message if there is no stream, or a closed one.
-    """
+    """`say` drops its message if the stream is missing, closed, or invalid."""
     closed = TextIOWrapper(open(os.devnull, "wb"))  # noqa: SIM115
     closed.close()
     for stream in (None, closed, object()):

@@ -17,7 +17,7 @@ FUNCTIONS = {
 }
 
 
-#: The strictest that there is, and no mark of the other checker's counts.
+#: The strictest settings, which also ignore the marks for mypy.
 PYRIGHT = {
     "include": [CASES.name],
     "typeCheckingMode": "strict",
@@ -27,7 +27,9 @@ PYRIGHT = {
 
 
 def run(folder, *command):
-    """What a checker prints of a copy in an author's folder, away from this project's own settings."""
+    """
+    Return a checker's output for a copy of the cases in a separate folder, without this project's settings.
+    """
     shutil.copy(CASES, folder)
     done = subprocess.run(
         [sys.executable, "-m", *command],
@@ -43,7 +45,7 @@ def run(folder, *command):
 
 @pytest.fixture(scope="session")
 def mypy(tmp_path_factory):
-    """Line and message of everything that mypy complains of."""
+    """File, line and message of each error that mypy reports."""
     printed = run(tmp_path_factory.mktemp("mypy"), "mypy", "--strict", "--output=json", CASES.name)
     found = [json.loads(line) for line in printed.splitlines() if line]
     return [(Path(c["file"]).name, c["line"], c["message"]) for c in found if c["severity"] == "error"]
@@ -51,7 +53,7 @@ def mypy(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def pyright(tmp_path_factory):
-    """Line and message of everything that pyright complains of."""
+    """File, line and message of each problem that pyright reports."""
     if importlib.util.find_spec("pyright") is None:
         pytest.skip("pyright is not installed")
     folder = tmp_path_factory.mktemp("pyright")
@@ -67,24 +69,20 @@ def pyright(tmp_path_factory):
 
 @pytest.fixture(params=["mypy", "pyright"])
 def complaints(request):
-    """What each checker complains of."""
+    """The problems that each checker reports."""
     return request.getfixturevalue(request.param)
 
 
 @pytest.mark.parametrize("case", FUNCTIONS)
 def test_the_checkers_agree_with_the_design(complaints, case):
-    """
-    What authors may write is accepted, and every line that is marked as wrong is an error.
-    """
+    """Valid code of authors is accepted, and every line marked as wrong is an error."""
     found = [f"{line}: {message}" for _, line, message in complaints if line in FUNCTIONS[case]]
 
     assert found == []
 
 
 def test_nothing_else_is_complained_of(complaints):
-    """
-    The public names are there with their types, and the package itself is sound.
-    """
+    """The public names have types, and the checkers report no problem outside the cases."""
     lines = {line for span in FUNCTIONS.values() for line in span}
 
     assert [c for c in complaints if c[0] != CASES.name or c[1] not in lines] == []

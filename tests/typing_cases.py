@@ -1,8 +1,8 @@
 """
-What type checkers say of authors' code; checked by test_typing, and never imported.
+Type checks of authors' code; this file is checked by test_typing, and never imported.
 
-Each function is a case. A wrong line is marked as wrong for both checkers, which complain of
-a mark that is not needed: so the test fails when the error disappears.
+Each function is a case. Lines with type errors are marked for both checkers. Because the checkers report an
+unnecessary mark, the test fails if an expected error disappears.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator

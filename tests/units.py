@@ -1,4 +1,4 @@
-"""The units of systemd in docs/examples, read as far as tests need it."""
+"""Parsing of the systemd units in docs/examples, as far as the tests need it."""
 
 import shlex
 from configparser import ConfigParser, SectionProxy
@@ -6,17 +6,17 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
-#: Where the units have promptkit.
+#: The path of promptkit in the units.
 INSTALLED = "/opt/promptkit/bin/promptkit"
 
 
 def service_of(file: Path) -> SectionProxy:
-    """Return what a unit says of its service. Of a key that it has twice, the last counts."""
+    """Return the service section of a unit. Of duplicate keys, the last one counts."""
     return read_unit(file)["Service"]
 
 
 def read_unit(file: Path) -> ConfigParser:
-    """Return what a unit says, by section and key."""
+    """Return the content of a unit, by section and key."""
     found = ConfigParser(strict=False, interpolation=None, comment_prefixes=("#",))
     found.optionxform = str  # type: ignore[assignment, method-assign]  # as its documentation says
     found.read(file, encoding="utf-8")
@@ -24,5 +24,5 @@ def read_unit(file: Path) -> ConfigParser:
 
 
 def command_of(service: SectionProxy) -> list[str]:
-    """Return the words of the command that a service runs."""
+    """Return the words of a service's command."""
     return shlex.split(service["ExecStart"].replace("\\\n", " "))

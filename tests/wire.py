@@ -1,4 +1,4 @@
-"""How tests speak to a server: lines, replies, and the published schemas."""
+"""Tools for tests of servers: lines, replies, and checks against the published schemas."""
 
 import json
 from contextlib import suppress
@@ -13,7 +13,7 @@ import pytest
 
 from promptkit.server import Server
 
-#: Where the published schemas lie for those who develop promptkit; users do not have them.
+#: The folder of the published schemas, which only promptkit's developers have.
 SCHEMAS = Path(__file__).parents[2] / "shared" / "schema"
 
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -39,7 +39,7 @@ def notification(method, params=None) -> dict:
 
 
 def initialize(revision, number=0, capabilities=None) -> dict:
-    """Return the opening of a handshake."""
+    """Return the first request of a handshake."""
     client = {"name": "test", "version": "3.1"}
     declared = {"roots": {}} if capabilities is None else capabilities
     return request(
@@ -48,7 +48,7 @@ def initialize(revision, number=0, capabilities=None) -> dict:
 
 
 def envelope(capabilities=None, **members) -> dict:
-    """Return the `_meta` of a request of the modern era; *members* are put beside."""
+    """Return the `_meta` of a request of the modern era, with the additional *members*."""
     return {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "3.1"},
@@ -72,7 +72,7 @@ class Input:
         assert self._is_read.wait(50)
 
     def _read(self):
-        self._is_read.set()  # everything before is answered, or runs next to the leader
+        self._is_read.set()  # everything before has been answered, or is running on another thread
         return self._data.get()
 
     def write(self, data):
@@ -90,7 +90,7 @@ class Client:
     """
     A client of a server in the same process.
 
-    Whatever the server sends is checked against the published schema of the revision. With *threads*, the
+    Every message from the server is validated with the published schema of the revision. With *threads*, the
     server reads on its own threads, as in a process; otherwise prompts run on the calling thread.
     """
 
@@ -110,21 +110,21 @@ class Client:
             self.receive(line(notification("notifications/initialized")))
 
     def send(self, data: bytes) -> list:
-        """Send bytes; return what has been sent back since."""
+        """Send bytes, and return the messages that the server sends back."""
         self.methods |= dict(asked(data))
         self.sent.clear()
         self.receive(data)
         return self.replies()
 
     def replies(self) -> list:
-        """Return everything that has been sent since the last call of `send`."""
+        """Return all messages from the server since the last call of `send`."""
         found = [json.loads(reply) for reply in b"".join(self.sent).splitlines()]
         for reply in found:
             check(reply, self.revision, self.methods)
         return found
 
     def post(self, method, params=None, number=1, **members) -> list:
-        """Send one request; return what has been sent back."""
+        """Send one request, and return the messages that the server sends back."""
         if self.revision in HANDSHAKES:
             meta = {"_meta": members} if members else {}
             return self.send(line(request(number, method, {**(params or {}), **meta} or None)))
@@ -132,7 +132,7 @@ class Client:
         return self.send(line(modern(number, method, params, capabilities=capabilities, **members)))
 
     def ask(self, method, params=None, number=1, **members) -> dict:
-        """Send one request and return its one reply."""
+        """Send one request and return its single reply."""
         (reply,) = self.post(method, params, number, **members)
         return reply
 
@@ -145,12 +145,12 @@ class Client:
         return self.ask("tools/call", {"name": name, "arguments": arguments})
 
     def answer(self, number, result) -> list:
-        """Answer a request of the server's; return what has been sent back."""
+        """Answer a request of the server, and return the messages that it sends back."""
         return self.send(line({"jsonrpc": "2.0", "id": number, "result": result}))
 
 
 def asked(data: bytes):
-    """Yield the id and the method of every request in *data*, which may hold anything."""
+    """Yield the id and the method of every request in *data*, which can be any bytes."""
     for text in data.splitlines():
         with suppress(ValueError):
             found = json.loads(text)
@@ -159,7 +159,7 @@ def asked(data: bytes):
                     yield message["id"], message.get("method")
 
 
-#: What answers each method, by the names of the published schemas.
+#: The schema definition of each method's result.
 RESULTS = {
     "initialize": "InitializeResult",
     "ping": "EmptyResult",
@@ -175,7 +175,7 @@ RESULTS = {
     "subscriptions/listen": "SubscriptionsListenResult",
     "tools/list": "ListToolsResult",
     "tools/call": "CallToolResult",
-    # Of an extension, which the schemas do not have.
+    # Methods of an extension, which the schemas do not contain.
     "skills/list": "Result",
     "skills/get": "Result",
     "resources/directory/read": "Result",
@@ -184,10 +184,10 @@ RESULTS = {
 
 def check(message, revision, methods) -> None:
     """
-    Check what a server has sent against the published schema of *revision*.
+    Validate a message from a server with the published schema of *revision*.
 
-    *methods* holds what was asked, by id. An error without an id is valid only in revisions
-    whose schema has it: the older ones have no valid answer to what has no readable id.
+    *methods* maps the ids of requests to their methods. An error without an id is only valid in revisions
+    whose schema allows it; older revisions have no valid reply to a request without a readable id.
     """
     if revision is None or not (SCHEMAS / f"{revision}.json").is_file():
         return
@@ -209,7 +209,7 @@ def check(message, revision, methods) -> None:
 
 @cache
 def _sent(revision) -> dict:
-    """Return the name of each request and notification that a schema defines, by its method."""
+    """Return the names of the requests and notifications that a schema defines, by method."""
     schema = _schema(revision)
     definitions = schema.get("$defs") or schema["definitions"]
     return {
@@ -236,5 +236,5 @@ def _validator(revision: str, definition: str):
 
 
 def validate(value, revision: str, definition: str) -> None:
-    """Check *value* against a definition of the published schema; skip without the schema."""
+    """Validate *value* with a definition of the published schema; skip the test without the schema."""
     _validator(revision, definition).validate(value)

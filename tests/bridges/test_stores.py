@@ -1,4 +1,4 @@
-"""The arguments with which Langfuse and MLflow store a prompt. `test_tools.py` has them stored."""
+"""The arguments with which Langfuse and MLflow store a prompt; `test_tools.py` stores them for real."""
 
 import re
 import subprocess
@@ -49,9 +49,7 @@ SCHEMA = {
 
 
 def test_a_text():
-    """
-    One turn of the user is a text.
-    """
+    """A single user turn is stored as text."""
     text = "Greet {{name}} in a {{tone}} way."
 
     assert langfuse.template(greet) == {"name": "greet", "prompt": text, "type": "text"}
@@ -59,9 +57,7 @@ def test_a_text():
 
 
 def test_a_chat():
-    """
-    Several turns are messages; the form of the answer, and tags, come along.
-    """
+    """Several turns are stored as messages, along with the schema of the answer and the tags."""
     made = langfuse.template(judge)
     form = made.pop("config")["response_format"]
 
@@ -74,13 +70,11 @@ def test_a_chat():
 
 @STORES
 def test_values_that_are_the_same_always(store):
-    """
-    An argument that has one is no hole.
-    """
+    """An argument with a given value is not a placeholder."""
     assert "Greet {{name}} in a cold way." in store.template(greet, {"tone": "cold"}).values()
 
 
-#: Texts around a hole, what of them a store would read, and which of the two.
+#: Texts with a placeholder, the part that a store would misread, and the stores that would.
 BRACES = [
     ("Write {{this}} for NAME.", "{{this}}", [langfuse, mlflow]),
     ("Write {{this for NAME.", "{{this for {{name}}", [langfuse, mlflow]),
@@ -94,9 +88,7 @@ BRACES = [
     ("text", "wrong", "store"), [(text, wrong, store) for text, wrong, stores in BRACES for store in stores]
 )
 def test_braces_that_a_store_would_read(text, wrong, store):
-    """
-    Neither knows an escape.
-    """
+    """Text that a store would read as a placeholder is an error, because neither store has an escape."""
 
     @prompt
     def subject(name: str):
@@ -115,7 +107,8 @@ def test_braces_that_a_store_would_read(text, wrong, store):
 @STORES
 def test_a_brace_before_a_hole(store):
     """
-    It would belong to the hole; one behind it does not, nor do single ones.
+    A brace directly before a placeholder would become part of it, so it is an error. A brace after it, and
+    single braces, are not.
     """
 
     @prompt
@@ -133,12 +126,10 @@ def test_a_brace_before_a_hole(store):
 
 @STORES
 def test_names_of_holes(store):
-    """
-    Python takes letters that they do not.
-    """
+    """A parameter name with letters that the stores do not accept is an error."""
 
     @prompt
-    def subject(größe: str):  # noqa: PLC2401 (as people may)
+    def subject(größe: str):  # noqa: PLC2401 (as authors may write)
         return f"<{größe}>"
 
     with pytest.raises(
@@ -148,9 +139,7 @@ def test_names_of_holes(store):
 
 
 def test_no_tool_is_imported():
-    """
-    The bridges themselves import none, and a server imports no bridge.
-    """
+    """Importing the bridges imports no tool, and the server imports no bridge."""
     bridges = "from promptkit.bridges import inspect_ai, langchain, langfuse, mlflow"
     script = f"import sys\nimport promptkit.server, promptkit.cli.serve\nprint(*sys.modules)\n{bridges}\n"
     ran = subprocess.run(

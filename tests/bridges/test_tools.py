@@ -1,7 +1,8 @@
 """
-The tools themselves take what bridges give them, by the examples of the documentation, without a network.
+The real tools accept the output of the bridges, in the documentation's examples, without a network.
 
-Each is installed from PyPI or npm, in an environment of its own; without that, its test is skipped.
+Each tool is installed from PyPI or npm in a separate environment; if that is not possible, its test is
+skipped.
 """
 
 import json
@@ -24,10 +25,10 @@ EXAMPLES = ROOT / "docs" / "examples" / "bridges"
 TICKET = "Nobody can pay."
 ASKED = ["You sort the tickets of a shop.", f"How severe is this ticket?\n\n{TICKET}"]
 
-#: What one tool may take, in seconds: most of it is its import.
+#: Timeout for one tool, in seconds; importing it takes most of the time.
 RUNNING = 120
 
-#: Nothing is told to, or fetched from, anybody.
+#: Settings that disable the tools' network access.
 QUIET = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -48,7 +49,7 @@ pytestmark = [
 
 @pytest.fixture
 def used(installations, tmp_path):
-    """Uses a tool by the program of its name; returns what that prints."""
+    """A function that runs a tool's program and returns the JSON that it prints."""
 
     def used(tool):
         python = install_packages(HERE / "tools" / f"{tool}.txt", installations, ROOT)
@@ -68,9 +69,7 @@ def used(installations, tmp_path):
 
 
 def test_langfuse(used):
-    """
-    Its client sends what `template` gives, and makes of what it gets back what the prompt says.
-    """
+    """Langfuse's client stores the result of `template`, and renders it like the prompt."""
     came = used("langfuse")
 
     assert came["stored"] == ["triage", 1, ["production"], ["support"], ["product", "ticket"]]
@@ -80,9 +79,7 @@ def test_langfuse(used):
 
 
 def test_mlflow(used):
-    """
-    Its registry keeps what `template` gives, and makes of it what the prompt says.
-    """
+    """MLflow's registry stores the result of `template`, and renders it like the prompt."""
     came = used("mlflow")
 
     assert came["stored"] == ["triage", 1, "As it is served", ["product", "ticket"]]
@@ -92,9 +89,7 @@ def test_mlflow(used):
 
 
 def test_inspect_ai(used):
-    """
-    A task with its model for tests is asked what the prompt says, and scored by the column with the answer.
-    """
+    """A task's model receives the rendered prompt, and its answers are scored by the answer column."""
     came = used("inspect_ai")
 
     (_, _, metadata, asked, _) = came["scored"][1]
@@ -119,9 +114,7 @@ def test_inspect_ai(used):
 
 
 def test_langchain_pydantic_ai_and_litellm(used):
-    """
-    Their models for tests are asked what the prompt says; blocks are those that LangChain knows.
-    """
+    """The test models receive the rendered prompt, and LangChain recognizes all content blocks."""
     came = used("models")
 
     assert (came["langchain"], came["litellm"]) == ("high", "high")
@@ -135,7 +128,9 @@ def test_langchain_pydantic_ai_and_litellm(used):
 
 @pytest.fixture
 def evaluated(installations, tmp_path, monkeypatch):
-    """Evaluates a folder by promptfoo; returns prompt, output, success and error of each case."""
+    """
+    A function that evaluates the folder with promptfoo and returns output, success and error of each case.
+    """
     modules = install(HERE / "promptfoo", installations) / "node_modules"
     for name, value in {**QUIET, "HOME": str(tmp_path), "PROMPTFOO_CONFIG_DIR": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
@@ -161,8 +156,8 @@ def evaluated(installations, tmp_path, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="it is pinned for Linux")
 def test_promptfoo(evaluated, tmp_path):
     """
-    A case passes on what the prompt says, and one with a wrong variable fails with the sentence on it: the
-    files are those of the page.
+    With the files from the documentation, promptfoo passes a case for the rendered prompt, and fails a case
+    with an invalid variable, showing promptkit's error.
     """
     for content, _, title, _ in blocks(ROOT / "docs" / "bridges.md"):
         if title:
@@ -181,7 +176,8 @@ def test_promptfoo(evaluated, tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="it is pinned for Linux")
 def test_promptfoo_changes_no_text(evaluated, tmp_path):
     """
-    Text that it would strip, read as JSON or fill in arrives as it is; a case with another answer fails.
+    Text that promptfoo would strip, parse as JSON or interpolate arrives unchanged; a case with another
+    expected answer fails.
     """
     recipe = (
         "from promptkit import prompt\n@prompt\ndef say(text: str):\n    'Say it.'\n    return bytes.fromhex"

@@ -1,4 +1,4 @@
-"""The official Python client gets a token from an issuer, and as many more as it is told to get."""
+"""The official Python client gets a token from an issuer, and further ones when the server requires them."""
 
 from urllib.parse import parse_qsl, urlsplit
 
@@ -9,12 +9,12 @@ from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientMetadata, OAuthToken
 
-#: How long all of it may take, in seconds.
+#: Timeout for the whole run, in seconds.
 RUNNING = 50
 
 
 class _Storage:
-    """Keeps what the client is given, and the scopes of each token."""
+    """Stores the client's registration and tokens, and records the scopes of each new token."""
 
     def __init__(self, token):
         self.client = None
@@ -37,17 +37,17 @@ class _Storage:
 
 def run(url: str, mode: str, token: str | None) -> dict:
     """
-    Return the names of the prompts, what one says, the revision, and the scopes of each token.
+    Return the prompt names, a rendered prompt's text, the revision, and the scopes of each token.
 
     Args:
         url:
             The server.
 
         mode:
-            ``legacy``, ``auto`` or a revision, as the client takes it.
+            ``legacy``, ``auto`` or a revision, as the client accepts it.
 
         token:
-            The token that it has at first, with one scope.
+            The client's first token, with one scope, or None.
     """
     return anyio.run(_run, url, mode, token)
 
@@ -56,7 +56,7 @@ async def _run(url, mode, token):
     storage, answers = _Storage(token), []
 
     async def browse(address):
-        """Follow the redirect, as a browser would after a person has agreed."""
+        """Follow the redirect, as a browser would after the user has consented."""
         async with httpx2.AsyncClient() as browser:
             response = await browser.get(address)
         answers.append(dict(parse_qsl(urlsplit(response.headers["location"]).query)))

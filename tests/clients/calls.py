@@ -1,28 +1,29 @@
 """
-Calls, and what comes of them: the words in which the script is written.
+Calls and their outcomes: the vocabulary of the script.
 
-A call is plain JSON, which a driver of any language carries out:
+A call is plain JSON, which a driver in any language can make:
 
-- ``{"request": method, "params": {...}}`` asks once. With ``"answer"`` it also says what the
-  person answers who is asked for something meanwhile.
-- ``{"pages": method}`` lists, from the first page to the last.
-- ``{"cancel": {"request": ...}, "once": {"request": ...}}`` begins a request, and takes it back
-  once another one is answered.
+- ``{"request": method, "params": {...}}`` sends one request. ``"answer"``, if present, is the
+  user's answer to an elicitation in the meantime.
+- ``{"pages": method}`` lists all pages.
+- ``{"cancel": {"request": ...}, "once": {"request": ...}}`` starts a request, and cancels it
+  when another one has been answered.
 - ``{"watch": notification, "uri": ..., "write": {"path": ..., "text": ...}}`` subscribes, writes
-  a file into the folder of recipes, and waits until it is told.
+  a file into the folder of recipes, and waits for the notification.
 
-So is what comes of it: ``result``, ``error`` (its code and message), ``asked`` (what the person
-was asked), ``pages``, ``cancelled``, or ``told`` and ``honored`` (what the server will tell).
+An outcome is plain JSON as well: ``result``, ``error`` (with code and message), ``asked`` (the
+elicitations), ``pages``, ``cancelled``, or ``told`` and ``honored`` (the notification, and the
+subscriptions that the server accepted).
 """
 
 from typing import Any, Final
 
 import attrs
 
-#: How many items a page holds where the script is carried out.
+#: Page size of the servers that run the script.
 PAGE_SIZE: Final = 5
 
-#: What a result bears for clients and not for people.
+#: The fields of a result that are part of the protocol, not of the content.
 ENVELOPE: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
 
 
@@ -33,23 +34,23 @@ class Step:
 
     Args:
         claim:
-            What is shown, in plain words.
+            What the step shows, in plain words.
 
         call:
-            What to do.
+            The call.
 
         expected:
-            What comes of it.
+            The expected outcome.
 
         modern:
-            What comes of it in 2026-07-28, if that is something else.
+            The expected outcome in 2026-07-28, if it differs.
 
         alone:
-            Whether it may be the only call: it needs nothing of what came before, and no person.
+            Whether the call can be the only one: it depends on no earlier call, and on no answer of the user.
 
         session:
-            Whether a client with a handshake needs a server that keeps its session, and may ask and tell it
-            things. Over HTTP no session is kept.
+            Whether a client with a handshake needs a server that keeps its session, to send requests and
+            notifications to it. No session is kept over HTTP.
     """
 
     claim: str
@@ -60,12 +61,12 @@ class Step:
     session: bool = False
 
     def expected_in(self, revision: str) -> dict[str, Any]:
-        """Return what comes of it in *revision*."""
+        """Return the expected outcome in *revision*."""
         return self.modern if self.modern is not None and revision == "2026-07-28" else self.expected
 
 
 def request(method: str, **params: Any) -> dict[str, Any]:
-    """Return the call that asks once."""
+    """Return the call that sends one request."""
     return {"request": method, "params": params}
 
 
@@ -86,12 +87,12 @@ def watch(notification: str, path: str, text: str, uri: str | None = None) -> di
 
 
 def refused(code: int, message: str) -> dict[str, Any]:
-    """Return what comes of a call that is refused."""
+    """Return the outcome of a rejected call."""
     return {"error": {"code": code, "message": message}}
 
 
 def messages(description: str, *contents: dict[str, Any], roles: str = "user") -> dict[str, Any]:
-    """Return what comes of getting a prompt: a block of content for each of *roles*."""
+    """Return the outcome of getting a prompt: a content block for each of *roles*."""
     turns = [
         {"role": role, "content": content} for role, content in zip(roles.split(), contents, strict=True)
     ]
@@ -104,17 +105,17 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
 
 
 def content(*blocks: dict[str, Any]) -> dict[str, Any]:
-    """Return what comes of calling a tool."""
+    """Return the outcome of a tool call."""
     return {"result": {"content": list(blocks)}}
 
 
 def fault(message: str) -> dict[str, Any]:
-    """Return what comes of calling a tool that says what is wrong."""
+    """Return the outcome of a tool call that reports an error."""
     return {"result": {"content": [text(message)], "isError": True}}
 
 
 def tool(prompt: dict[str, Any], **properties: dict[str, Any]) -> dict[str, Any]:
-    """Return how a prompt is listed as a tool, by how it is listed, and the schemas of its arguments."""
+    """Return a prompt's list entry as a tool, given its own list entry and the schemas of its arguments."""
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
@@ -133,12 +134,12 @@ def text(text: str) -> dict[str, Any]:
 
 
 def completion(*values: str) -> dict[str, Any]:
-    """Return what comes of a completion that offers all of *values*."""
+    """Return the outcome of a completion that offers all of *values*."""
     return {"result": {"completion": {"values": list(values), "total": len(values), "hasMore": False}}}
 
 
 def listed(name: str, description: str, *arguments: dict[str, Any], **more: str) -> dict[str, Any]:
-    """Return how a prompt is listed; one without arguments does not mention them."""
+    """Return the list entry of a prompt; without arguments, it has no such key."""
     return {
         "name": name,
         "description": description,
@@ -148,28 +149,28 @@ def listed(name: str, description: str, *arguments: dict[str, Any], **more: str)
 
 
 def argument(name: str, description: str, *, required: bool = False) -> dict[str, Any]:
-    """Return how an argument is listed."""
+    """Return the list entry of an argument."""
     return {"name": name, "description": description, "required": required}
 
 
 def pages(key: str, items: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what comes of a list, page by page."""
+    """Return the outcome of listing all pages."""
     starts = range(0, len(items), PAGE_SIZE)
     return {"pages": [{key: items[start : start + PAGE_SIZE]} for start in starts]}
 
 
 def told(steps: list[Step], outcomes: list[Any]) -> dict[str, Any]:
-    """Return what came of each of *steps*, by its claim."""
+    """Return the outcome of each of *steps*, by claim."""
     return {step.claim: plain(outcome) for step, outcome in zip(steps, outcomes, strict=True)}
 
 
 def expected_of(steps: list[Step], revision: str) -> dict[str, Any]:
-    """Return what has to come of each of *steps* in *revision*, by its claim."""
+    """Return the expected outcome of each of *steps* in *revision*, by claim."""
     return {step.claim: step.expected_in(revision) for step in steps}
 
 
 def plain(outcome: Any) -> Any:
-    """Return *outcome* without what a revision wraps it in, and without what says that nothing is wrong."""
+    """Return *outcome* without the fields of the protocol, and without ``"isError": false``."""
     if isinstance(outcome, dict):
         kept = {key: value for key, value in outcome.items() if key not in ENVELOPE}
         return {key: plain(value) for key, value in kept.items() if (key, value) != ("isError", False)}

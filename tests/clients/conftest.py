@@ -1,4 +1,4 @@
-"""What tests of clients share: recipes that may be edited, and the TypeScript client."""
+"""Fixtures for tests of clients: editable recipes, and the TypeScript client."""
 
 import shutil
 from pathlib import Path
@@ -11,11 +11,11 @@ from tests.clients.script import RECIPES
 
 @pytest.fixture
 def folder(tmp_path):
-    """Recipes that may be edited."""
+    """A copy of the recipes that tests can edit."""
     return shutil.copytree(RECIPES, tmp_path / "recipes", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 @pytest.fixture(scope="session")
 def typescript(installations):
-    """Where the official TypeScript client is installed."""
+    """The installation of the official TypeScript client."""
     return install(Path(__file__).parent / "typescript", installations)

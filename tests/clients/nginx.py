@@ -1,4 +1,4 @@
-"""nginx, as a proxy in front of servers."""
+"""nginx as a reverse proxy in front of servers."""
 
 import shutil
 import socket
@@ -13,23 +13,23 @@ import pytest
 
 CONFIGURATION = Path(__file__).with_name("nginx.conf")
 
-#: How long it may take to start, and to end, in seconds.
+#: Timeout for starting and stopping nginx, in seconds.
 PATIENCE = 10
 
 
 @contextmanager
 def nginx(folder: Path, urls: list[str]) -> Iterator[str]:
     """
-    Put nginx in front of servers, which take turns, and give the URL at which clients reach it.
+    Run nginx as a round-robin proxy in front of *urls*, and yield its URL.
 
-    The test is skipped if there is no nginx.
+    The test is skipped if nginx is not installed.
 
     Args:
         folder:
-            An empty folder, for what it writes.
+            An empty folder for nginx's files.
 
         urls:
-            Those of the servers.
+            The URLs of the servers.
     """
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     if program is None:
@@ -49,7 +49,7 @@ def nginx(folder: Path, urls: list[str]) -> Iterator[str]:
 
 
 def servers_of(folder: Path) -> set[str]:
-    """Return which servers have answered requests, as far as nginx has noted it."""
+    """Return the servers that have answered requests, according to nginx's access log."""
     return set((folder / "access.log").read_text(encoding="utf-8").split())
 
 
@@ -59,7 +59,7 @@ def _free_port() -> int:
 
 
 def _connect(port: int) -> None:
-    """Wait until connections are taken."""
+    """Wait until the port accepts connections."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         with suppress(ConnectionRefusedError):

@@ -1,4 +1,4 @@
-"""The script of calls, carried out by the official clients that run on Node."""
+"""Drivers for the official clients that run on Node."""
 
 import json
 import shutil
@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import pytest
 
-#: What `npm ci` may take, one run of the whole script, and one call, in seconds.
+#: Timeouts in seconds: for `npm ci`, for one run of the whole script, and for one call.
 INSTALLING: Final = 180
 RUNNING: Final = 60
 PATIENCE: Final = 10
 
-#: What a test may take: installing what a client needs comes on top of the first run.
+#: Timeout of a test: its first run may also install the client.
 PATIENT: Final = INSTALLING + 2 * RUNNING
 
-#: How to install: nothing that comes along is run, and npm overlooks that the Inspector asks for
-#: a newer Node than it needs here.
+#: Options for npm: run no install scripts, and ignore that the Inspector requires a newer Node than this use
+#: needs.
 CI_OPTIONS: Final = (
     "--ignore-scripts",
     "--omit=dev",
@@ -30,10 +30,10 @@ CI_OPTIONS: Final = (
     "--loglevel=error",
 )
 
-#: Where the Inspector's command line is, once it is installed.
+#: The path of the Inspector's command line in its installation.
 INSPECTOR: Final = Path("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js")
 
-#: What the Inspector's command line can ask, and the option that each of its params is.
+#: The methods of the Inspector's command line, and the option for each param.
 INSPECTED: Final = {
     "prompts/list": {},
     "prompts/get": {"name": "--prompt-name", "arguments": "--prompt-args"},
@@ -47,19 +47,19 @@ INSPECTED: Final = {
 
 def install(package: Path, cache: Path, *, optional: bool = False) -> Path:
     """
-    Return a folder with a copy of *package*, and everything that its lock file pins.
+    Return a folder with a copy of *package* and everything that its lock file pins.
 
-    The test is skipped if that cannot be had.
+    The test is skipped if the installation is not possible.
 
     Args:
         package:
             A folder with a ``package.json`` and a ``package-lock.json``.
 
         cache:
-            Where to install it. What has been installed there before is used again.
+            The folder for installations. An existing installation is reused.
 
         optional:
-            Whether to install what it needs on some machines only.
+            Whether to install optional dependencies, which are for some machines only.
     """
     for program in ("node", "npm"):
         if shutil.which(program) is None:
@@ -76,7 +76,7 @@ def install(package: Path, cache: Path, *, optional: bool = False) -> Path:
                 shutil.copy(file, scratch)
             omitted = () if optional else ("--omit=optional",)
             _output(["npm", "ci", *CI_OPTIONS, *omitted, "--prefix", str(scratch)], INSTALLING)
-            with suppress(OSError):  # somebody else was faster
+            with suppress(OSError):  # another process was faster
                 scratch.rename(folder)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -84,14 +84,12 @@ def install(package: Path, cache: Path, *, optional: bool = False) -> Path:
 
 
 def node_version(node: str) -> int:
-    """Return the first number of the version of a Node."""
+    """Return the major version of Node."""
     return int(_output([node, "--version"], 20).strip().removeprefix("v").split(".")[0])
 
 
 def _output(command: list[str], seconds: float) -> str:
-    """
-    Return what *command* prints; skip the test if it fails, or takes more than *seconds*.
-    """
+    """Return the output of *command*; skip the test if it fails or takes more than *seconds*."""
     program = shutil.which(command[0]) or command[0]
     try:
         ran = subprocess.run(
@@ -114,26 +112,26 @@ def run_typescript(
     revision: str | None = None,
 ) -> dict[str, Any]:
     """
-    Return the revision that was agreed upon, what came of each call, and what the client minds.
+    Return the negotiated revision, the outcome of each call, and the client's complaints.
 
     Args:
         installed:
-            Where the client is.
+            The client's installation.
 
         server:
-            What starts the server, or its URL.
+            The command that starts the server, or its URL.
 
         folder:
-            Where its recipes are.
+            The server's recipes.
 
         mode:
-            ``legacy``, ``auto`` or ``{"pin": revision}``, as the client takes it.
+            ``legacy``, ``auto`` or ``{"pin": revision}``, as the client accepts it.
 
         calls:
             The calls of the script.
 
         revision:
-            The only revision that the client knows; by default it knows all.
+            The only revision that the client supports; by default all.
     """
     script = {
         "server": server,
@@ -149,7 +147,7 @@ def run_typescript(
 
 
 def in_typescript(outcome: dict[str, Any]) -> dict[str, Any]:
-    """Return *outcome* as TypeScript has it: one code for a missing resource, in every revision."""
+    """Return *outcome* as in TypeScript, where a missing resource has the same code in every revision."""
     if outcome.get("error", {}).get("code") != -32002:
         return outcome
     return {"error": {**outcome["error"], "code": -32602}}
@@ -159,20 +157,20 @@ def run_inspector(
     installed: Path, command: list[str], era: str, calls: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """
-    Return the revision that was agreed upon, which a process of its own says, and what came of each call.
+    Return the negotiated revision, which a separate process prints, and the outcome of each call.
 
     Args:
         installed:
-            Where the Inspector is.
+            The Inspector's installation.
 
         command:
-            What starts the server, or its URL alone.
+            The command that starts the server, or a list with only its URL.
 
         era:
             ``legacy``, ``auto`` or ``modern``.
 
         calls:
-            The calls of the script, of those that it can carry out.
+            Calls of the script that the Inspector can make.
     """
     options = ["--format", "json", "--protocol-era", era, "--method"]
     ran = node(installed / INSPECTOR, "--cli", *options, "initialize", "--", *command, timeout=2 * PATIENCE)
@@ -186,15 +184,13 @@ def run_inspector(
 
 
 def can_inspect(call: dict[str, Any]) -> bool:
-    """Return whether the Inspector's command line can carry out *call*."""
+    """Return whether the Inspector's command line can make *call*."""
     params = INSPECTED.get(call.get("pages") or call.get("request"))
     return params is not None and call.get("params", {}).keys() <= params.keys()
 
 
 def _inspection(call: dict[str, Any]) -> list[str]:
-    """
-    Return the method and the options that *call* is for the Inspector.
-    """
+    """Return the Inspector's method and options for *call*."""
     method = call.get("pages") or call["request"]
     options = []
     for name, value in call.get("params", {}).items():
@@ -204,8 +200,6 @@ def _inspection(call: dict[str, Any]) -> list[str]:
 
 
 def node(*arguments: str | Path, **options: Any) -> "subprocess.CompletedProcess[str]":
-    """
-    Run Node, and return what it printed.
-    """
+    """Run Node, and return the finished process with its output."""
     node = shutil.which("node") or "node"
     return subprocess.run([node, *arguments], capture_output=True, encoding="utf-8", check=False, **options)

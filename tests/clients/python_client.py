@@ -1,4 +1,4 @@
-"""The script of calls, carried out by the official Python client."""
+"""A driver for the official Python client."""
 
 import warnings
 from contextlib import contextmanager
@@ -11,24 +11,24 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.shared.subscriptions import event_to_notification
 from pydantic import BaseModel
 
-#: How long the whole script may take, and one call, in seconds.
+#: Timeouts for the whole script and for one call, in seconds.
 RUNNING = 50
 PATIENCE = 10
 
 
 def run(server: list[str] | str, folder: Path, mode: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
     """
-    Return the revision that was agreed upon, what came of each call, and what the client minds.
+    Return the negotiated revision, the outcome of each call, and the client's complaints.
 
     Args:
         server:
-            What starts the server, or its URL.
+            The command that starts the server, or its URL.
 
         folder:
-            Where its recipes are.
+            The server's recipes.
 
         mode:
-            ``legacy``, ``auto`` or a revision, as the client takes it.
+            ``legacy``, ``auto`` or a revision, as the client accepts it.
 
         calls:
             The calls of the script.
@@ -76,7 +76,7 @@ class _Script:
             outcome = {"error": {"code": error.code, "message": error.message}}
         except TimeoutError:
             outcome = {"error": f"nothing came for {PATIENCE} seconds"}
-        except Exception as error:  # noqa: BLE001 (the rest of the script is told, too)
+        except Exception as error:  # noqa: BLE001 (later steps must still run)
             outcome = {"error": repr(error)}
         return {**outcome, "asked": self.asked} if self.asked else outcome
 
@@ -157,13 +157,13 @@ async def _unsubscribe(client, uri):
 
 @contextmanager
 def _older():
-    """Ignore that the client says of a method that the newest revision does not have it."""
+    """Ignore the client's warning that the newest revision lacks a method."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MCPDeprecationWarning)
         yield
 
 
-#: How a person who writes Python asks for each method.
+#: The client's method for each protocol method.
 _METHODS = {
     "prompts/get": Client.get_prompt,
     "prompts/list": Client.list_prompts,

@@ -1,4 +1,4 @@
-"""Packages from PyPI, in an environment of their own."""
+"""Packages from PyPI, in a separate environment."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-#: What an installation may take, in seconds.
+#: Timeout for an installation, in seconds.
 INSTALLING: Final = 240
 
 
@@ -21,17 +21,17 @@ def install_packages(requirements: Path, cache: Path, checkout: Path | None = No
     """
     Return the Python of an environment that holds these packages and nothing else.
 
-    The test is skipped if that cannot be had.
+    The test is skipped if the installation is not possible.
 
     Args:
         requirements:
-            A file that pins every package, and what it needs.
+            A file that pins every package and its dependencies.
 
         cache:
-            Where to install them. What has been installed there before is used again.
+            The folder for environments. An existing one is reused.
 
         checkout:
-            What the environment imports as well, also in processes that nobody tells so.
+            A folder that the environment can import from as well, also in subprocesses.
     """
     digest = sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:16]
     folder = cache / f"{requirements.stem}-{digest}"
@@ -40,7 +40,7 @@ def install_packages(requirements: Path, cache: Path, checkout: Path | None = No
         try:
             venv.create(scratch, symlinks=sys.platform != "win32")
             _install(requirements, _python(scratch))
-            with suppress(OSError):  # somebody else was faster
+            with suppress(OSError):  # another process was faster
                 scratch.rename(folder)
         finally:
             rmtree(scratch, ignore_errors=True)
@@ -56,7 +56,7 @@ def _python(folder: Path) -> Path:
 
 def _install(requirements: Path, python: Path) -> None:
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
-    command += ["--no-cache-dir"]  # a test has nowhere to keep what is built
+    command += ["--no-cache-dir"]  # a test has no directory for a cache of built wheels
     try:
         subprocess.run(
             [*command, "--no-compile", "--only-binary", ":all:", "--requirement", str(requirements)],

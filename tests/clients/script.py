@@ -1,4 +1,4 @@
-"""The script of calls: what every client does, and what has to come of it."""
+"""The script of calls that every client makes, with their expected outcomes."""
 
 from base64 import b64encode
 from pathlib import Path
@@ -367,7 +367,7 @@ STEPS: Final = [
     ),
 ]
 
-#: What comes of it for a client with a handshake if no session is kept.
+#: Steps for a client with a handshake if no session is kept.
 WITHOUT_SESSION: Final = [
     Step(
         "nobody is asked where the server cannot ask",

@@ -1,8 +1,9 @@
 """
-Has others read our skills, in a process of its own: what they import changes warnings and loops for all.
+Read skills with other libraries, in a separate process, because their imports change warnings and event
+loops.
 
-The arguments are ``fastmcp`` and a folder of recipes, or ``validator`` and folders of skills. What came of it
-is printed as JSON.
+The arguments are ``fastmcp`` and a folder of recipes, or ``validator`` and folders of skills. The result is
+printed as JSON.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from typing import Any
 
 
 async def fastmcp(recipes: str) -> dict[str, Any]:
-    """Return which skills the client of fastmcp is told of, and the files of each, which it verifies."""
+    """Return the skills that FastMCP's client lists, and the files of each, which it verifies."""
     from fastmcp import Client
     from fastmcp.client.transports import StdioTransport
     from fastmcp.skills.client import SkillsClientExtension
@@ -25,7 +26,7 @@ async def fastmcp(recipes: str) -> dict[str, Any]:
 
 
 def validator(*folders: str) -> list[list[str]]:
-    """Return what the reference library of the format has against each skill."""
+    """Return the errors that the format's reference library reports for each skill."""
     from skills_ref.validator import validate
 
     return [validate(Path(folder)) for folder in folders]

@@ -1,4 +1,4 @@
-"""Clients that people really use start the server that `install` has put into their configuration."""
+"""Real assistants start the server that `install` has added to their configuration."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def greet(name: str = "you"):
     return f"Hello, {name}."
 '''
 
-#: Where the program of each client is. No script of a package is run at installation, so it is the real one.
+#: The executable of each client. Packages run no install scripts, so this is the real program.
 PROGRAMS = {
     "claude-code": "@anthropic-ai/claude-code-*/claude",
     "codex": ".bin/codex",
@@ -31,7 +31,7 @@ PROGRAMS = {
     "opencode": "opencode-*/bin/opencode",
 }
 
-#: What each is asked, and what it then says of a server that it has started.
+#: The arguments of each client's status command, and what it prints for a connected server.
 SAYS = {
     "claude-code": (["mcp", "get", "team"], r"Status: .*Connected(?s:.*)Args: serve \S+/prompts"),
     "gemini-cli": (["mcp", "list"], r"team: \S+ serve \S+/prompts \(stdio\) - Connected"),
@@ -43,18 +43,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(2 * PA
 
 @pytest.fixture(scope="session")
 def assistants(installations):
-    """Where the clients are installed."""
+    """The folder in which the clients are installed."""
     return install(HERE / "assistants", installations, optional=True) / "node_modules"
 
 
 @pytest.fixture
 def person(assistants, tmp_path):
-    """Somebody with prompts, whose shell finds `claude`; it runs a command, and returns what is printed."""
+    """
+    A user with prompts, and `claude` on the PATH; a function that runs a command and returns its output.
+    """
     home, project, programs = (tmp_path / name for name in ("home", "team", "bin"))
     for folder in (home / ".gemini", project / "prompts", programs):
         folder.mkdir(parents=True)
     (project / "prompts" / "greet.py").write_text(RECIPE)
-    # They start nothing in a folder that nobody has said to be trusted, or of a project's file.
+    # The clients start no servers in untrusted folders, or from a project's file that is not approved.
     (home / ".gemini" / "settings.json").write_text('{"security": {"folderTrust": {"enabled": false}}}')
     (home / ".claude").mkdir()
     (home / ".claude" / "settings.json").write_text('{"enableAllProjectMcpServers": true}')
@@ -82,7 +84,7 @@ def person(assistants, tmp_path):
 
 
 def program(client, assistants):
-    """The program of a client; of several for one machine the one with the shortest name."""
+    """Return the executable of a client; if several fit, the one with the shortest path."""
     found = sorted(assistants.glob(PROGRAMS[client]), key=lambda path: len(str(path)))
     if not found:
         pytest.skip(f"{client} has nothing for this machine")
@@ -90,7 +92,7 @@ def program(client, assistants):
 
 
 def promptkit(person, *argv):
-    """Run a command of promptkit, and return what it prints as JSON."""
+    """Run a promptkit command, and return its JSON output."""
     return json.loads(person(sys.executable, "-m", "promptkit", *argv, "--json"))
 
 
@@ -98,8 +100,8 @@ def promptkit(person, *argv):
 @pytest.mark.parametrize("client", SAYS)
 def test_a_client_starts_the_server(client, scope, assistants, person):
     """
-    It says that it has started the server, and is connected; and nothing of it once it is taken out. So it
-    does with a project's file, whose paths are everybody's.
+    The client reports the installed server as connected, and no longer lists it after `uninstall`. This holds
+    for a project's file as well, whose paths must work for every user.
     """
     asked, says = SAYS[client]
     promptkit(person, "install", client, "--scope", scope, "--env", "TEAM=core")
@@ -111,9 +113,7 @@ def test_a_client_starts_the_server(client, scope, assistants, person):
 
 
 def test_codex_reads_the_entry(assistants, person):
-    """
-    Codex lists what it would start, or reach.
-    """
+    """Codex lists the command, or the URL, of each installed entry."""
     started = promptkit(person, "install", "codex", "--env", "TEAM=core")["entry"]
     promptkit(person, "install", "codex", "--url", "http://127.0.0.1:9/mcp", "--name", "reached")
     printed = person(program("codex", assistants), "mcp", "list", "--json")
@@ -125,9 +125,7 @@ def test_codex_reads_the_entry(assistants, person):
 
 
 def test_claude_code_changes_its_file_itself(person):
-    """
-    Its own command is run, for an entry that is there already, too.
-    """
+    """Claude Code's own command writes the entry, and also replaces an existing one."""
     first = promptkit(person, "install", "claude-code", "--name", "team")
     url = "http://127.0.0.1:9/mcp"
     second = promptkit(person, "install", "claude-code", "--name", "team", "--url", url)

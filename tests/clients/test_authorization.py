@@ -1,4 +1,4 @@
-"""The official clients get a token from an issuer: they are refused, find out where, and come back."""
+"""The official clients get a token: they are rejected, discover the issuer, authorize, and retry."""
 
 import json
 
@@ -25,14 +25,14 @@ GREETING = {"prompts": ["greet"], "said": "Hello, Ada."}
 
 @pytest.fixture
 def issuer():
-    """An issuer."""
+    """Run a token issuer."""
     with issuing() as one:
         yield one
 
 
 @pytest.fixture
 def server(tmp_path, issuer):
-    """The URL of a server that asks for its tokens, with two scopes."""
+    """The URL of a server that requires the issuer's tokens with two scopes."""
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / "greet.py").write_text(RECIPE)
     options = ("--issuer", issuer.url, "--require-scope", "read", "--require-scope", "write")
@@ -42,7 +42,7 @@ def server(tmp_path, issuer):
 
 @pytest.fixture
 def in_node(typescript, server):
-    """A function that gets a token with the official TypeScript client."""
+    """A function that gets a token with the official TypeScript client and returns what it printed."""
 
     def carry_out(mode):
         sent = json.dumps({"server": server, "mode": mode})
@@ -60,8 +60,7 @@ def in_node(typescript, server):
 )
 def test_the_python_client_gets_a_token(server, issuer, mode, revision, held):
     """
-    The official Python client gets one in every mode, if it has none, or if the one that it has lacks a
-    scope.
+    In every mode, the official Python client gets a token if it has none, or if its token lacks a scope.
     """
     token = issuer.token(server, scope="read") if held else None
 
@@ -76,8 +75,8 @@ def test_the_python_client_gets_a_token(server, issuer, mode, revision, held):
 )
 def test_the_python_client_gets_the_scopes_of_a_prompt(tmp_path, issuer, mode, revision):
     """
-    A prompt that its token does not allow is not listed. When it is got all the same, the client is told
-    which scopes it needs, gets a token with them beside what everybody needs, and then the prompt.
+    A prompt that the token does not allow is not listed. When the client gets it anyway, the server names the
+    missing scopes; the client requests a token with these and its other scopes, and then gets the prompt.
     """
     (tmp_path / "recipes").mkdir()
     scoped = RECIPE.replace("@prompt", '@prompt(scopes=["write", "admin"])')
@@ -102,8 +101,7 @@ def test_the_python_client_gets_the_scopes_of_a_prompt(tmp_path, issuer, mode, r
 )
 def test_the_typescript_client_gets_a_token(in_node, issuer, mode, revision, granted):
     """
-    So does the official TypeScript client. The issuer may grant one of two scopes at first: then it asks
-    again.
+    The official TypeScript client gets a token, and asks again if the issuer first grants one of two scopes.
     """
     issuer.grants += [len(scopes.split()) for scopes in granted]
 

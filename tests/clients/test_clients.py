@@ -1,7 +1,7 @@
 """
-The clients that people really use carry out one script of calls, in every mode that they have.
+Widely used clients run the script of calls in each of their modes.
 
-Where Node is missing, those that need it are skipped.
+Those that need Node are skipped where it is missing.
 """
 
 import sys
@@ -24,7 +24,7 @@ from tests.http_server import http_server
 
 HERE = Path(__file__).parent
 
-#: Calls of tools that fail. Of these the Inspector has words of its own.
+#: Failing tool calls, for which the Inspector prints its own messages.
 FAILING = [
     step
     for step in STEPS
@@ -32,20 +32,20 @@ FAILING = [
     or step.expected.get("result", {}).get("isError")
 ]
 
-#: What can be carried out by a client that does nothing else.
+#: The steps that the Inspector can run in isolation.
 INSPECTIONS = [step for step in STEPS if step.alone and can_inspect(step.call) and step not in FAILING]
 
 
 @pytest.fixture
 def command(folder):
-    """What starts a server of these recipes."""
+    """The command that starts a server of these recipes."""
     options = ["--tools", "--page-size", str(PAGE_SIZE)]
     return [sys.executable, "-m", "promptkit", "serve", *options, str(folder)]
 
 
 @pytest.fixture(params=["stdio", "http"])
 def reached(request, command, folder):
-    """What the Inspector is told of a server: the command that starts it, or its URL."""
+    """The Inspector's arguments for a server: the command that starts it, or its URL."""
     if request.param == "stdio":
         yield command
     else:
@@ -55,12 +55,12 @@ def reached(request, command, folder):
 
 @pytest.fixture(scope="session")
 def inspector(installations):
-    """Where the Inspector is installed."""
+    """The Inspector's installation."""
     return install(HERE / "inspector", installations)
 
 
 def inspected(outcome):
-    """Return *outcome* as the Inspector prints it: pages are joined, no forms are shown, no codes."""
+    """Return *outcome* as the Inspector prints it: with joined pages, and without error codes."""
     if "pages" in outcome:
         (key,) = outcome["pages"][0]
         return {"result": {key: [item for page in outcome["pages"] for item in page[key]]}}
@@ -75,8 +75,8 @@ def inspected(outcome):
 )
 def test_the_python_client_gets_what_the_script_says(folder, command, mode, revision):
     """
-    The official Python client speaks the newest revision that its mode allows, gets what is
-    expected of every call, and minds nothing.
+    The official Python client negotiates the newest revision that its mode allows, gets the expected outcome
+    of every step, and reports no problem.
     """
     came = python_client.run(command, folder, mode, [step.call for step in STEPS])
 
@@ -92,9 +92,7 @@ def test_the_python_client_gets_what_the_script_says(folder, command, mode, revi
     ids=["legacy", "auto", "pin"],
 )
 def test_the_typescript_client_gets_what_the_script_says(typescript, folder, command, mode, revision):
-    """
-    So does the official TypeScript client.
-    """
+    """The official TypeScript client negotiates the revision and gets every expected outcome over stdio."""
     came = run_typescript(typescript, command, folder, mode, [step.call for step in STEPS])
     expected = expected_of(STEPS, revision)
 
@@ -110,8 +108,8 @@ def test_the_typescript_client_gets_what_the_script_says(typescript, folder, com
 )
 def test_the_inspector_gets_what_the_script_says(inspector, reached, era, revision):
     """
-    So does the Inspector's command line, over stdio and HTTP, of every call that a client of its own can
-    carry out. With a handshake, it has no session over HTTP.
+    The Inspector's command line gets the expected outcome of every call that works in isolation, over stdio
+    and HTTP. With a handshake, it has no session over HTTP.
     """
     has_session = len(reached) > 1 or era == "modern"
     steps = [step for step in INSPECTIONS if has_session or not step.session]

@@ -1,7 +1,7 @@
 """
-What converts the schemas of tools for models leaves every type as it is, or loses what is known to be lost.
+Frameworks convert tool schemas for models without changing any type, except for the known losses.
 
-Each converter is that of a framework, in an environment of its own. Where that cannot be had, it is skipped.
+Each converter runs in a separate environment with its framework, and is skipped if that cannot be installed.
 """
 
 import json
@@ -26,7 +26,7 @@ from tests.sample_types import Corner, Options, Pair, Point, Row, Tone
 
 FRAMEWORKS = Path(__file__).parent / "frameworks"
 
-#: What one framework may take, in seconds: most of it is its import.
+#: Timeout for one framework, in seconds; importing it takes most of the time.
 RUNNING = 120
 
 #: How many values of each type are sent.
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(INSTAL
 CONVERTERS = ["openai-agents", "google-genai", "litellm", "langchain", "autogen", "crewai"]
 
 MORE_TYPES = {
-    Optional[Point]: [None],  # noqa: UP045 (people write it)
+    Optional[Point]: [None],  # noqa: UP045 (authors write it)
     Corner: [Corner.LEFT],
     Literal["b", "a"]: ["b"],
     Literal[True, "auto"]: [True, "auto"],
@@ -48,7 +48,7 @@ MORE_TYPES = {
 
 
 def samples(annotation: Any) -> list[Any]:
-    """Values of a type, the same in each run."""
+    """Return sample values of a type, the same in each run."""
     if annotation in MORE_TYPES:
         return MORE_TYPES[annotation]
     found: list[Any] = []
@@ -63,27 +63,27 @@ def samples(annotation: Any) -> list[Any]:
 
 
 def as_json(value: Any) -> Any:
-    """A value as a program sends it."""
+    """Return a value as a client sends it."""
     return json.loads(json.dumps(json_of(value)))
 
 
 @attrs.frozen
 class Case:
     """
-    A type, and what a converter has made of it.
+    A type, and the result of a converter for it.
 
     Args:
         annotation:
             The type.
 
         schema:
-            That of the argument, as it is served.
+            The schema of the argument, as served.
 
         values:
-            Some of its values.
+            Sample values of the type.
 
         converted:
-            What the converter printed.
+            The converter's output.
     """
 
     annotation: Any
@@ -92,7 +92,7 @@ class Case:
     converted: dict[str, Any]
 
 
-#: What fits no type, or few.
+#: Values that are valid for no type, or for few.
 PROBES = [
     True,
     False,
@@ -112,7 +112,7 @@ PROBES = [
 
 
 def findings(case: Case) -> Iterator[str]:
-    """What is not as it was."""
+    """Yield the differences between a type and its conversion."""
     if "error" in case.converted:
         yield "not converted"
         return
@@ -137,13 +137,13 @@ def findings(case: Case) -> Iterator[str]:
 
 
 def read(annotation: Any, sent: Any) -> Any:
-    """What the server reads; null means that nothing is given."""
+    """Return the value that the server reads; null means that the argument is omitted."""
     with suppress(ConversionError):
         return None if sent is None else reader_of(annotation).read(sent)
 
 
 def plain(schema: Any) -> Any:
-    """The JSON Schema that Gemini's form of one stands for; that of others stays as it is."""
+    """Convert Gemini's form of a schema to JSON Schema; other schemas stay as they are."""
     if isinstance(schema, list):
         return [plain(one) for one in schema]
     if not isinstance(schema, dict):
@@ -157,7 +157,7 @@ def plain(schema: Any) -> Any:
 
 
 def types_of(schema: Any) -> Any:
-    """A schema without its bounds, and without what refers to others."""
+    """Return a schema reduced to its types, without limits and references."""
     if not isinstance(schema, dict):
         return schema
     found = {word: schema[word] for word in ("type", "enum") if word in schema}
@@ -170,7 +170,7 @@ def types_of(schema: Any) -> Any:
 
 
 def choices_for_gemini(schema: Any) -> Iterator[Any]:
-    """The choices in Gemini's form of a schema, whose types are written large."""
+    """Yield the choices in Gemini's form of a schema, which has upper-case types."""
     parts = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
     if isinstance(schema, dict) and str(schema.get("type")).isupper():
         yield from schema.get("enum", ())
@@ -179,7 +179,7 @@ def choices_for_gemini(schema: Any) -> Iterator[Any]:
 
 
 def descriptions(schema: Any) -> Iterator[str]:
-    """All that a schema says in words."""
+    """Yield all descriptions in a schema."""
     parts = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
     if isinstance(schema, dict) and isinstance(schema.get("description"), str):
         yield schema["description"]
@@ -188,27 +188,27 @@ def descriptions(schema: Any) -> Iterator[str]:
 
 
 def names_any(case: Case) -> bool:
-    """Whether a type has members of any names."""
+    """Whether a type has members with arbitrary names."""
     return "additionalProperties" in case.schema
 
 
 def holds_itself(case: Case) -> bool:
-    """Whether a type holds itself."""
+    """Whether a type is recursive."""
     return "$ref" in case.schema
 
 
 def has_choices_of_no_text(case: Case) -> bool:
-    """Whether a type has choices that are no text."""
+    """Whether a type has choices that are not strings."""
     members = case.schema.get("anyOf", [case.schema])
     return any("enum" in one and one["type"] != "string" for one in members)
 
 
 def one_of(*annotations: Any) -> Callable[[Case], bool]:
-    """Whether a type is one of these."""
+    """Return a predicate: whether a case's type is one of *annotations*."""
     return lambda case: case.annotation in annotations
 
 
-#: What is lost: to whom, what is found, in which types, and why.
+#: The known losses: which converters, which finding, for which types, and why.
 LOST: list[tuple[set[str], str, Callable[[Case], bool], str]] = [
     (
         {"openai-agents"},
@@ -280,7 +280,7 @@ ANNOTATIONS = [*TYPES, *MORE_TYPES]
 
 @pytest.fixture(scope="module")
 def tools():
-    """A tool for each type, with some of its values."""
+    """A tool for each type, with sample values."""
     values = [samples(annotation) for annotation in ANNOTATIONS]
     return [
         {
@@ -295,7 +295,7 @@ def tools():
 
 @pytest.fixture(scope="module", params=CONVERTERS)
 def cases(request, tools, installations):
-    """What a converter makes of each type."""
+    """The name of a converter, and its result for each type."""
     python = install_packages(FRAMEWORKS / "mcp_1.txt", installations)
     ran = subprocess.run(
         [str(python), str(FRAMEWORKS / "convert.py"), request.param],
@@ -316,7 +316,8 @@ def cases(request, tools, installations):
 
 def test_every_type_is_as_it_was_but_for_what_is_known_to_be_lost(cases):
     """
-    Its values fit and arrive, no others do, and its words are there.
+    Each type's values are valid and arrive unchanged, other values are invalid, and its description is kept,
+    except for the known losses.
     """
     converter, converted = cases
     found = {str(case.annotation): set(findings(case)) for case in converted}

@@ -1,8 +1,8 @@
 """
-The clients of frameworks list and get prompts over HTTP, and their agents call them as tools.
+Clients of frameworks list and get prompts over HTTP, and their agents call prompts as tools.
 
-Each is installed from PyPI, beside the official Python client that it needs. Where that cannot be had, it is
-skipped.
+Each framework is installed from PyPI, together with the version of the official client that it needs, and is
+skipped if that is not possible.
 """
 
 import json
@@ -18,7 +18,7 @@ from tests.http_server import http_server
 
 FRAMEWORKS = Path(__file__).parent / "frameworks"
 
-#: What one framework may take, in seconds: most of it is its import.
+#: Timeout for one framework, in seconds; importing it takes most of the time.
 RUNNING = 120
 
 pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
@@ -33,7 +33,7 @@ def server():
 
 @pytest.fixture
 def in_framework(server, installations):
-    """Runs a program with a framework; returns what it has printed."""
+    """A function that runs a program with a framework and returns its JSON output."""
 
     def run(program, framework, packages):
         python = install_packages(FRAMEWORKS / f"{packages}.txt", installations)
@@ -51,7 +51,7 @@ def in_framework(server, installations):
 )
 def test_it_lists_and_gets(in_framework, framework, packages):
     """
-    It lists prompts page by page, gets one with its arguments, and tells people what is wrong with a name.
+    The client lists all pages of prompts, gets one with arguments, and shows the error for an unknown prompt.
     """
     came = in_framework("ask.py", framework, packages)
 
@@ -63,7 +63,7 @@ def test_it_lists_and_gets(in_framework, framework, packages):
 @pytest.mark.parametrize(("framework", "packages"), [("pydantic-ai", "mcp_2"), ("langchain", "mcp_1")])
 def test_an_agent_calls_a_prompt_as_a_tool(in_framework, framework, packages):
     """
-    Its model is told of every prompt, reads what is wrong with its first call, and uses what it then gets.
+    The agent's model gets every prompt as a tool, reads the error of its first call, and corrects the call.
     """
     came = in_framework("call.py", framework, packages)
 

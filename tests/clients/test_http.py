@@ -1,8 +1,8 @@
 """
-The official clients carry out the same script of calls over HTTP: with one server, and with two behind nginx.
+The official clients run the script of calls over HTTP, against one server and against two behind nginx.
 
-A client with a handshake has no session there, so it is asked nothing and told nothing. What needs Node or
-nginx is skipped where that is missing.
+A client with a handshake has no session over HTTP, so the server can neither elicit from it nor notify it.
+Tests that need Node or nginx are skipped where it is missing.
 """
 
 import json
@@ -23,18 +23,18 @@ from tests.wire import request
 
 pytestmark = pytest.mark.sampled
 
-#: What the servers seal tokens with.
+#: The key with which the servers seal tokens.
 KEY = "0f" * 32
 
-#: What a client with a handshake can carry out.
+#: The steps that a client with a handshake can run.
 SESSIONLESS = [*(step for step in STEPS if not step.session), *WITHOUT_SESSION]
 
-#: A client is told of changes by one server. What comes after them waits until the others have seen them.
+#: One server notifies the client of changes; the steps after them must wait until all servers have reloaded.
 CHANGES = [step for step in STEPS if "watch" in step.call]
 CHANGED = [step for step in STEPS[STEPS.index(CHANGES[0]) :] if step not in CHANGES]
 UNCHANGED = [step for step in STEPS if step not in CHANGED]
 
-#: What each older revision has as well. What it lacks is sent in another form.
+#: The steps that work in each older revision, which lack some content types or send them in another form.
 OLDER = [step for step in SESSIONLESS if step.call.get("params", {}).get("name") not in ("audio", "link")]
 OLDER = [step for step in OLDER if step.call.get("pages") not in ("prompts/list", "tools/list")]
 
@@ -58,7 +58,7 @@ def server(folder):
 
 @pytest.fixture
 def servers(folder):
-    """The URLs of two servers that serve the same recipes, and have the same key."""
+    """The URLs of two servers with the same recipes and the same key."""
     with ExitStack() as stack:
         options = {"page_size": PAGE_SIZE, VARIABLE: KEY}
         yield [stack.enter_context(http_server(folder, "--tools", **options)) for _ in range(2)]
@@ -66,7 +66,7 @@ def servers(folder):
 
 @pytest.fixture
 def proxy(tmp_path, servers):
-    """The URL of nginx in front of these servers. Both of them have had requests in the end."""
+    """The URL of nginx in front of both servers; afterwards, both must have answered requests."""
     folder = tmp_path / "nginx"
     folder.mkdir()
     with nginx(folder, servers) as url:
@@ -76,7 +76,7 @@ def proxy(tmp_path, servers):
 
 @pytest.fixture
 def in_python(folder):
-    """A function that carries out steps with the official Python client."""
+    """A function that runs steps with the official Python client."""
 
     def carry_out(url, mode, steps):
         came = python_client.run(url, folder, mode, [step.call for step in steps])
@@ -87,7 +87,7 @@ def in_python(folder):
 
 @pytest.fixture
 def in_node(folder, typescript):
-    """A function that carries out steps with the official TypeScript client."""
+    """A function that runs steps with the official TypeScript client."""
 
     def carry_out(url, mode, steps, **only):
         came = run_typescript(typescript, url, folder, mode, [step.call for step in steps], **only)
@@ -97,17 +97,17 @@ def in_node(folder, typescript):
 
 
 def steps_of(revision):
-    """Return the script, as far as a client of this revision can carry it out over HTTP."""
+    """Return the steps that a client of this revision can run over HTTP."""
     return SESSIONLESS if revision == "2025-11-25" else STEPS
 
 
 def expected_in_node(steps, revision):
-    """Return what has to come of each of *steps*, as the TypeScript client has it."""
+    """Return the expected outcome of each of *steps*, as the TypeScript client reports it."""
     return {claim: in_typescript(outcome) for claim, outcome in expected_of(steps, revision).items()}
 
 
 def wait_until_changed(servers):
-    """Wait until each of the servers has seen the last change."""
+    """Wait until each of the servers has loaded the last change."""
     asked = json.dumps(request(1, "prompts/get", {"name": ADDED["name"]})).encode()
     until = time.monotonic() + PATIENCE
     for url in servers:
@@ -120,8 +120,8 @@ def wait_until_changed(servers):
 @PYTHON_MODES
 def test_the_python_client_gets_what_the_script_says(server, in_python, mode, revision):
     """
-    The official Python client speaks the newest revision that its mode allows, gets what is expected of every
-    call, and minds nothing. In the newest revision it listens, and is told of what changes.
+    The official Python client negotiates the newest revision that its mode allows, gets the expected outcome
+    of every step, and reports no problem. In the newest revision it listens, and is notified of changes.
     """
     steps = steps_of(revision)
 
@@ -134,9 +134,7 @@ def test_the_python_client_gets_what_the_script_says(server, in_python, mode, re
 @pytest.mark.timeout(PATIENT)
 @TYPESCRIPT_MODES
 def test_the_typescript_client_gets_what_the_script_says(server, in_node, mode, revision):
-    """
-    So does the official TypeScript client.
-    """
+    """The official TypeScript client negotiates the revision and gets every expected outcome over HTTP."""
     steps = steps_of(revision)
 
     agreed, complaints, came = in_node(server, mode, steps)
@@ -149,7 +147,7 @@ def test_the_typescript_client_gets_what_the_script_says(server, in_node, mode, 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
 def test_the_typescript_client_gets_it_in_each_older_revision(server, in_node, revision):
     """
-    So it does where it knows an older revision only.
+    The official TypeScript client also gets every expected outcome if it supports one older revision only.
     """
     agreed, complaints, came = in_node(server, "legacy", OLDER, revision=revision)
 
@@ -160,7 +158,7 @@ def test_the_typescript_client_gets_it_in_each_older_revision(server, in_node, r
 @pytest.mark.parametrize("mode", ["auto", "2026-07-28"])
 def test_the_python_client_does_not_notice_how_many_servers_there_are(proxy, servers, in_python, mode):
     """
-    So it does behind a proxy, where requests reach one server or another, and so do answers to questions.
+    Behind a proxy, any server can answer the Python client's requests and take the replies to its questions.
     """
     revision = "2026-07-28"
 
@@ -174,9 +172,7 @@ def test_the_python_client_does_not_notice_how_many_servers_there_are(proxy, ser
 
 
 def test_the_python_client_does_not_notice_it_with_a_handshake(proxy, in_python):
-    """
-    What was agreed upon with one server holds with all.
-    """
+    """A revision that the Python client has negotiated with one server is valid for all servers."""
     revision = "2025-11-25"
 
     agreed, complaints, came = in_python(proxy, "legacy", SESSIONLESS)
@@ -189,7 +185,8 @@ def test_the_python_client_does_not_notice_it_with_a_handshake(proxy, in_python)
 @pytest.mark.parametrize("mode", ["auto", {"pin": "2026-07-28"}], ids=["auto", "pin"])
 def test_the_typescript_client_does_not_notice_how_many_servers_there_are(proxy, servers, in_node, mode):
     """
-    Neither does the official TypeScript client.
+    Behind a proxy, any server can answer the TypeScript client's requests and take the replies to its
+    questions.
     """
     revision = "2026-07-28"
 
@@ -205,9 +202,7 @@ def test_the_typescript_client_does_not_notice_how_many_servers_there_are(proxy,
 @pytest.mark.installs
 @pytest.mark.timeout(PATIENT)
 def test_the_typescript_client_does_not_notice_it_with_a_handshake(proxy, in_node):
-    """
-    Nor does it if it begins with a handshake.
-    """
+    """A revision that the TypeScript client has negotiated with one server is valid for all servers."""
     revision = "2025-11-25"
 
     agreed, complaints, came = in_node(proxy, "legacy", SESSIONLESS)

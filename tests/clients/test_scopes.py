@@ -1,4 +1,4 @@
-"""Scopes on two servers behind nginx: whatever two subjects ask, neither notices the other's prompts."""
+"""Two servers behind nginx: a caller's replies never depend on prompts outside the caller's scopes."""
 
 import http.client
 import json
@@ -32,7 +32,7 @@ def find_{name}(day: Literal["monday", "tuesday"]) -> str:
     return "{name} of " + day
 """
 
-#: What there is, and what it needs.
+#: The prompts and resources by name, with the scopes that each requires.
 WORLD = {
     "alpha": (PROMPT, ""),
     "alpha2": (PROMPT, "a"),
@@ -49,7 +49,7 @@ NUMBER = 240
 
 
 def source_of(seen_by=None):
-    """The recipes; with *seen_by*, only what somebody with these scopes may see, which needs none then."""
+    """Return the recipes; with *seen_by*, only those visible with these scopes, without requiring any."""
     found = ["from typing import Literal\nfrom promptkit import prompt, resource\n"]
     for name, (text, needed) in WORLD.items():
         scopes = needed.split()
@@ -59,7 +59,7 @@ def source_of(seen_by=None):
 
 
 def random_message(chance, number):
-    """Return a request of any kind."""
+    """Return a random request of any kind."""
     name = chance.choice([*WORLD, "alphas"])
     uri = chance.choice(["docs://plan", "docs://plans", "docs://monday", "notes://tuesday", "notes://plan"])
     lists = ["prompts/list", "resources/list", "resources/templates/list", "tools/list"]
@@ -78,15 +78,15 @@ def random_message(chance, number):
 
 
 def fields_of(message):
-    """The head of a message, beside what every client sends."""
+    """Return the HTTP headers that a message needs in addition to those that every client sends."""
     return repeat(message) or {"mcp-protocol-version": "2025-11-25"}
 
 
 @pytest.mark.installs
 def test_two_subjects_behind_nginx(recipes, tmp_path):
     """
-    Each of many requests is answered as by a server that has only what its sender may see, by whichever
-    worker of whichever server.
+    Each of many random requests gets the reply of a server with only the prompts that its caller can see,
+    whichever worker of whichever server answers.
     """
     tokens = {subject: secrets.token_urlsafe(32) for subject in SUBJECTS}
     file = tmp_path / "tokens"
@@ -123,7 +123,7 @@ def test_two_subjects_behind_nginx(recipes, tmp_path):
 
 
 def without_version(reply):
-    """A reply without the version of the server."""
+    """Return a reply without `_meta`, which holds the version of the server."""
     if "result" in reply:
         reply["result"].pop("_meta", None)
     return reply

@@ -1,4 +1,4 @@
-"""Clients that know the extension for skills list, get and verify ours; others see resources."""
+"""Clients with the skills extension list, read and verify the skills; other clients see resources."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ COMMAND = [sys.executable, "-m", "promptkit", "serve", str(RECIPES)]
 @pytest.mark.parametrize("way", ["stdio", "http"])
 def test_the_inspector_verifies_them(installations, way):
     """
-    Every file has the size and the digest that the list says, and nothing breaks the extension's rules.
+    Every file has the listed size and digest, and the Inspector finds no violation of the extension's rules.
     """
     inspector = install(HERE / "inspector", installations)
     verify = ["--cli", "--method", "skills/list", "--verify", "--require-digests", "--"]
@@ -44,7 +44,7 @@ def test_the_inspector_verifies_them(installations, way):
 
 
 def others(*arguments):
-    """What a process of its own prints."""
+    """Return the JSON that `skill_readers.py` prints in a separate process."""
     command = [sys.executable, str(HERE / "skill_readers.py"), *map(str, arguments)]
     ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=5 * PATIENCE, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -52,9 +52,7 @@ def others(*arguments):
 
 
 def test_fastmcp_reads_them():
-    """
-    Its client knows the extension, and verifies what it reads.
-    """
+    """FastMCP's client supports the extension and verifies the files that it reads."""
     assert others("fastmcp", RECIPES) == {
         SKILLS[0]: ["SKILL.md", "references/focus.md"],
         SKILLS[1]: ["SKILL.md", "references/sections.md", "scripts/commits.py"],
@@ -62,9 +60,7 @@ def test_fastmcp_reads_them():
 
 
 def test_the_python_client_sees_resources():
-    """
-    It does not know the extension: each skill is a resource, and its files can be read.
-    """
+    """The official Python client lacks the extension: it lists each skill as a resource and can read it."""
 
     async def read():
         async with Client(StdioServerParameters(command=COMMAND[0], args=COMMAND[1:])) as client:
@@ -80,9 +76,7 @@ def test_the_python_client_sees_resources():
 
 
 def test_the_validator_of_the_format_minds_nothing(tmp_path):
-    """
-    The files of `export skills` are valid for the reference library.
-    """
+    """The reference library of the format accepts the files of `export skills`."""
     names = ["review-changes", "write-changelog"]
     assert main(["export", "skills", str(tmp_path), *names, "--target", str(RECIPES)]) == 0
 
@@ -93,9 +87,7 @@ def test_the_validator_of_the_format_minds_nothing(tmp_path):
 @pytest.mark.timeout(PATIENT)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_the_typescript_client_sees_resources(installations, mode):
-    """
-    So does the official TypeScript client, in both eras.
-    """
+    """The official TypeScript client, without the extension, lists and reads each skill in both eras."""
     client = install(HERE / "typescript", installations)
     calls = [
         {"pages": "resources/list"},

@@ -1,15 +1,15 @@
 """
-fastmcp, imported so that it changes nothing for what this process imports later.
+fastmcp, imported without side effects on later imports in this process.
 
-Its dependencies put a finder and a path hook of their own before all others. Incremental reload then imports
-everything anew, as it cannot know what they do, and tests of that run in the same process.
+Its dependencies install a finder and a path hook before all others. Incremental reload cannot know what these
+do, so it would import everything again, and its tests run in the same process.
 """
 
 import sys
 
 _FINDERS, _HOOKS = list(sys.meta_path), list(sys.path_hooks)
 
-import fastmcp  # noqa: E402 (what is there now has to be kept first)
+import fastmcp  # noqa: E402 (the current finders must be saved first)
 import fastmcp.client  # noqa: E402
 import fastmcp.server  # noqa: E402
 from fastmcp.client.transports import StdioTransport  # noqa: E402

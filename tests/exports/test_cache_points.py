@@ -1,4 +1,4 @@
-"""Cache points in requests, beside the types that the vendors publish."""
+"""Cache points in requests, validated with the vendors' published types."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -49,7 +49,7 @@ prompts = st.tuples(
 
 
 def made(prompt):
-    """A workflow of turns that are given as a role and its parts."""
+    """Return a workflow of turns, each given as a role and its parts."""
     makers = {"user": user, "assistant": assistant, "system": system, None: lambda point: point}
     return sum((makers[role](*parts) for role, parts in prompt if parts), Workflow())
 
@@ -59,7 +59,7 @@ def without_points(workflow):
 
 
 def prefixes(prompt):
-    """What comes before each point, as workflows of their own."""
+    """Yield the content before each point as a separate workflow."""
     for at, (role, parts) in enumerate(prompt):
         for position, part in enumerate(parts):
             if part is HERE:
@@ -67,7 +67,7 @@ def prefixes(prompt):
 
 
 def written(vendor, request):
-    """All that a request says, as one text, with ¶ for each mark."""
+    """Return all text of a request, with ¶ for each mark."""
     said = messages(vendor, request)
     if vendor == "anthropic" and "system" in request:
         said = [{"role": "system", "content": request["system"]}, *said]
@@ -87,7 +87,8 @@ class TestValidity:
     @pytest.mark.parametrize("point", [None, HERE], ids=["", "points"])
     def test_every_kind_of_content(self, vendor, point, answer, png, wav):
         """
-        Behind each kind of content, of whoever says it, the SDK of the vendor takes the mark that is there.
+        Each kind of content, in any role, can be followed by a cache point, and the vendor's SDK accepts the
+        request.
         """
         heads = [Workflow(), system("Be brief.", point, "Be kind.", point)]
         for head, (name, kind) in product(heads, content(png, wav).items()):
@@ -100,9 +101,7 @@ class TestValidity:
     @EVERY
     @given(prompt=prompts)
     def test_generated_workflows(self, vendor, prompt):
-        """
-        So it does wherever points stand, with what is not taken as text.
-        """
+        """The vendor's SDK accepts requests with cache points anywhere, with unsupported content as text."""
         validate_request(vendor, REQUESTS[vendor](made(prompt), lossy=True, **fields(vendor)))
 
 
@@ -111,7 +110,7 @@ class TestLaws:
     @given(prompt=prompts)
     def test_points_change_no_word(self, vendor, prompt):
         """
-        What is said is the same without them, and there are at most four marks; without marks, all is.
+        Cache points change no text, and there are at most four marks. Without marks, nothing changes at all.
         """
         workflow = made(prompt)
         found, plain = REQUESTS[vendor](workflow), REQUESTS[vendor](without_points(workflow))
@@ -127,7 +126,7 @@ class TestLaws:
     @given(prompt=prompts)
     def test_what_messages_give_is_what_requests_contain(self, vendor, prompt):
         """
-        The marks, too, whether there is a system part or not.
+        The functions for messages set the same marks as those for requests, with or without a system part.
         """
         workflow = made(prompt)
         turns_alone = made(prompt[1:])
@@ -144,7 +143,8 @@ class TestLaws:
     @given(prompt=prompts)
     def test_a_mark_stands_behind_what_is_before_its_point(self, vendor, prompt):
         """
-        The prefix that a mark ends is the request that the parts before its point make; the longest are kept.
+        Each mark ends the prefix that the parts before its point would give as a request; the four longest
+        prefixes are marked.
         """
         text = written(vendor, REQUESTS[vendor](made(prompt)))
         marked = [text[:end].replace("¶", "").rstrip() for end, mark in enumerate(text) if mark == "¶"]
@@ -156,7 +156,7 @@ class TestLaws:
 class TestForms:
     def test_openai_chat(self):
         """
-        What has a mark is in parts, also of the developer and of the assistant; all else is as ever.
+        Turns with marks consist of parts, also for the developer and the assistant; other turns stay strings.
         """
         workflow = (
             system("Be brief.", HERE, "Be kind.")
@@ -193,7 +193,8 @@ class TestForms:
 
     def test_openai_responses(self, png):
         """
-        Instructions and the assistant's turns are strings: a part of the user before has the mark, if any.
+        Instructions and assistant turns are strings, so only a user part can have a mark: the last one before
+        the point, if any.
         """
         workflow = (
             system("Be brief.", HERE, "Be kind.")
@@ -222,9 +223,7 @@ class TestForms:
         assert openai_responses(first) == openai_responses(without_points(first))
 
     def test_anthropic(self):
-        """
-        Any block may have a mark, of the system part too; a point before all turns is behind that.
-        """
+        """Any block can have a mark, also in the system part, which takes a point before the first turn."""
         style = EmbeddedResource("docs://style", text="Write plainly.")
         head = system("Be brief.", HERE, "Be kind.") + HERE
         request = anthropic_request(head + user("Look.", style, HERE) + assistant("So.", HERE))
@@ -239,17 +238,13 @@ class TestForms:
         assert request["messages"][1]["content"] == [{"type": "text", "text": "So.", **ANTHROPIC}]
 
     def test_gemini(self):
-        """
-        It finds stable prefixes by itself.
-        """
+        """Gemini requests have no marks, because Gemini detects stable prefixes itself."""
         workflow = system("Be brief.", HERE) + user("Look.", HERE, "Why?")
 
         assert gemini_request(workflow) == gemini_request(without_points(workflow))
 
     def test_a_system_part_that_becomes_a_turn(self):
-        """
-        Its points stand in that turn.
-        """
+        """The points of a system part that becomes a turn stay in that turn."""
         found = anthropic_messages(system("Be brief.", HERE) + user("Why?"), lossy=True)
 
         assert found == [
@@ -264,16 +259,15 @@ class TestForms:
 
     @EVERY
     def test_a_point_before_all_marks_nothing(self, vendor):
-        """
-        There is nothing to keep.
-        """
+        """A point before all content sets no mark, because there is nothing to cache."""
         assert FORMS[vendor](HERE + user(HERE, "Why?")) == FORMS[vendor](user("Why?"))
 
 
 class TestBound:
     def test_the_last_four_are_kept(self):
         """
-        Texts are split at every point, so that the blocks of a prefix stay the same when points are added.
+        Only the last four marks are kept. Texts are still split at every point, so additional points do not
+        change the blocks of a prefix.
         """
         workflow = system("0", HERE) + user("1", HERE, "2", HERE, "3", HERE, "4", HERE) + "5"
         request = anthropic_request(workflow)
@@ -285,7 +279,8 @@ class TestBound:
 
     def test_each_mark_is_a_value_of_its_own(self):
         """
-        Who changes one request, as for a longer time to live, changes no other.
+        Each mark is a separate object: a change to one request, such as a longer time to live, affects no
+        other.
         """
         workflow = user("a", HERE)
         one = anthropic_messages(workflow)

@@ -1,4 +1,6 @@
-"""Catalogs in servers of the official SDK and of fastmcp, asked by their clients, beside our own server."""
+"""
+Catalogs in servers of the official SDK and of fastmcp behave as in our own server, as their clients see it.
+"""
 
 import subprocess
 import sys
@@ -73,7 +75,7 @@ def asks(context: Context = Context()):
     return context.client_name
 '''
 
-#: What is asked of prompts, and of their arguments.
+#: The requests for prompts, and for completions of their arguments.
 GETS: list[tuple[str, dict[str, Any]]] = [
     ("review", {"code": "x", "count": "3", "language": "Rust", "focus": "speed, style"}),
     ("review", {"code": "x"}),
@@ -97,7 +99,7 @@ COMPLETIONS = [
 
 @pytest.fixture
 def shelf(recipes, png, wav):
-    """A folder of prompts, with what they send."""
+    """A folder of prompts, with their files."""
     folder = recipes(shelf=SHELF)
     (folder / "dot.png").write_bytes(png)
     (folder / "beep.wav").write_bytes(wav)
@@ -105,7 +107,7 @@ def shelf(recipes, png, wav):
 
 
 def mcp_server(target, server=None):
-    """A server of the official SDK with a prompt and completions of its own, and those of *target*."""
+    """Return a server of the official SDK with a prompt and completions of its own, and those of *target*."""
     server = server or MCPServer("theirs")
 
     @server.prompt()
@@ -121,7 +123,7 @@ def mcp_server(target, server=None):
 
 
 def fastmcp_server(target, server=None):
-    """The same of fastmcp."""
+    """Return such a server of fastmcp."""
     server = server or fastmcp.FastMCP("theirs")
 
     @server.prompt
@@ -137,7 +139,7 @@ def fastmcp_server(target, server=None):
 
 
 class Official:
-    """The official SDK: its server, and its client."""
+    """The official SDK: its server and its client."""
 
     made = staticmethod(mcp_server)
 
@@ -150,23 +152,23 @@ class Official:
 
     @staticmethod
     async def prompts(client):
-        """All prompts, as listed."""
+        """Return all prompts, as listed."""
         return (await client.list_prompts()).prompts
 
     @staticmethod
     async def complete(client, name, argument, typed, chosen):
-        """What is offered."""
+        """Return the completion of an argument."""
         ref = PromptReference(name=name)
         return (await client.complete(ref, {"name": argument, "value": typed}, chosen)).completion
 
     @staticmethod
     async def get(client, name, arguments):
-        """What a prompt says."""
+        """Return a rendered prompt."""
         return await client.get_prompt(name, arguments)
 
 
 class FastMCP(Official):
-    """fastmcp: its server, and its client."""
+    """fastmcp: its server and its client."""
 
     made = staticmethod(fastmcp_server)
 
@@ -179,12 +181,12 @@ class FastMCP(Official):
 
     @staticmethod
     async def prompts(client):
-        """All prompts, as listed."""
+        """Return all prompts, as listed."""
         return await client.list_prompts()
 
     @staticmethod
     async def complete(client, name, argument, typed, chosen):
-        """What is offered."""
+        """Return the completion of an argument."""
         ref = PromptReference(name=name)
         return await client.complete(ref, {"name": argument, "value": typed}, chosen)
 
@@ -193,12 +195,12 @@ PEERS = pytest.mark.parametrize("peer", [Official, FastMCP], ids=["mcp", "fastmc
 
 
 def data(made):
-    """A value of the SDK's as JSON."""
+    """Return an SDK object as JSON."""
     return made.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 async def outcome(call):
-    """What came of a call: its result, or its error without the number that finds it in a log."""
+    """Return the outcome of a call: its result, or its error without the id that is used in the log."""
     try:
         found = await call
     except MCPError as error:
@@ -209,7 +211,7 @@ async def outcome(call):
 
 
 async def asked(peer, server):
-    """What a client receives for all calls."""
+    """Return what a client receives for all calls."""
     async with peer.client(server) as client:
         listed = {one.name: data(one) for one in await peer.prompts(client)}
         got = [await outcome(peer.get(client, *call)) for call in GETS]
@@ -220,7 +222,8 @@ async def asked(peer, server):
 @PEERS
 def test_the_same_as_our_own_server(peer, shelf, capfd):
     """
-    Lists, typed arguments, every kind of content, errors and completions are those of `promptkit serve`.
+    Lists, typed arguments, every kind of content, errors and completions are the same as in `promptkit
+    serve`.
     """
     ours = anyio.run(asked, peer, ["-m", "promptkit", "serve", "--no-watch", str(shelf)])
     theirs = anyio.run(asked, peer, peer.made(shelf))
@@ -238,9 +241,7 @@ def test_the_same_as_our_own_server(peer, shelf, capfd):
 
 @PEERS
 def test_what_the_server_has_already(peer, shelf):
-    """
-    Its own prompts and completions are answered as before.
-    """
+    """The server's own prompts and completions still work."""
 
     async def work():
         async with peer.client(peer.made(shelf)) as client:
@@ -257,9 +258,7 @@ def test_what_the_server_has_already(peer, shelf):
 
 @PEERS
 def test_a_prompt_of_the_same_name_is_replaced(peer, recipes):
-    """
-    It is listed once, and gotten from promptkit.
-    """
+    """If a prompt has the same name as one of the server's, it replaces it and is listed once."""
     folder = recipes(own="from promptkit import prompt\n@prompt\ndef own(name: str): return f'Ours {name}'\n")
 
     async def work():
@@ -273,7 +272,8 @@ def test_a_prompt_of_the_same_name_is_replaced(peer, recipes):
 @PEERS
 def test_what_needs_scopes_is_left_out(peer, recipes):
     """
-    The other server knows nothing of scopes: it would show everybody what is meant for few.
+    Prompts that require scopes are omitted, because the other server does not check scopes and would list
+    them for every caller.
     """
     source = "from promptkit import prompt\n@prompt{}\ndef {}(): return 'It.'\n"
     folder = recipes(some=source.format("", "free"), more=source.format("(scopes=['oncall'])", "bound"))
@@ -287,9 +287,7 @@ def test_what_needs_scopes_is_left_out(peer, recipes):
 
 @PEERS
 def test_requests_run_beside_each_other(peer, shelf):
-    """
-    A prompt that takes its time holds up no other, and one that is cancelled is let go.
-    """
+    """A slow prompt blocks no other, and it can be cancelled."""
 
     async def work():
         order = []
@@ -310,9 +308,7 @@ def test_requests_run_beside_each_other(peer, shelf):
 
 @PEERS
 def test_targets(peer, shelf, monkeypatch):
-    """
-    A folder, a catalog, a prompt; what cannot be served is an error at once.
-    """
+    """A folder, a prompt, or a list of prompts can be added; an invalid target is an error immediately."""
     greet = load(str(shelf)).prompts[0]
 
     peer.made([greet])
@@ -325,9 +321,7 @@ def test_targets(peer, shelf, monkeypatch):
 
 
 def test_a_low_level_server(shelf):
-    """
-    A server of the official SDK without any prompts of its own has those that are added.
-    """
+    """A low-level server of the official SDK without prompts can serve a catalog."""
     server = LowLevelServer("bare")
     for_mcp.add_prompts(server, shelf)
 
@@ -344,9 +338,7 @@ def test_a_low_level_server(shelf):
 
 
 def test_middleware_of_fastmcp_sees_them(shelf):
-    """
-    They go the way of the server's own prompts.
-    """
+    """Middleware of fastmcp sees requests for added prompts."""
     seen = []
 
     class Noting(fastmcp.server.middleware.Middleware):
@@ -366,9 +358,7 @@ def test_middleware_of_fastmcp_sees_them(shelf):
 
 
 def test_nothing_is_imported_that_is_not_asked_for():
-    """
-    The exports for vendors import neither their SDKs nor a server of others.
-    """
+    """The exports for vendors import neither the vendors' SDKs nor other servers."""
     code = (
         "import sys; from promptkit import user; from promptkit.exports import *; "
         "anthropic_messages(user('x')); "

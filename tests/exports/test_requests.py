@@ -1,4 +1,4 @@
-"""Whole requests beside the types that the vendors publish."""
+"""Whole requests, validated with the vendors' published types."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -62,17 +62,13 @@ def messages(vendor, request):
 @pytest.mark.parametrize("answer", [None, Review])
 @pytest.mark.parametrize("workflow", [TURNS, system("Be brief.") + TURNS])
 def test_every_request_is_of_the_vendors_own_type(vendor, workflow, answer):
-    """
-    With and without a system part and an answer, the SDK of each vendor takes the request as it is.
-    """
+    """The SDK of each vendor accepts the request, with and without a system part and an answer."""
     validate_request(vendor, REQUESTS[vendor](workflow, answer=answer, **fields(vendor)))
 
 
 @EVERY
 def test_what_messages_give_is_what_requests_contain(vendor):
-    """
-    Without a system part, the request has the messages of the function for these alone.
-    """
+    """Without a system part, the request has the same messages as the function for messages."""
     assert messages(vendor, REQUESTS[vendor](TURNS)) == FORMS[vendor](TURNS)
     assert REQUESTS[vendor](TURNS).keys() == {"openai-responses": {"input"}, "gemini": {"contents"}}.get(
         vendor, {"messages"}
@@ -80,9 +76,7 @@ def test_what_messages_give_is_what_requests_contain(vendor):
 
 
 def test_the_system_part():
-    """
-    Each vendor has it where it wants it.
-    """
+    """The system part is where each vendor expects it."""
     workflow = system("Be brief.") + user("Why?")
 
     assert openai_chat_request(workflow)["messages"][0] == {"role": "developer", "content": "Be brief."}
@@ -96,7 +90,8 @@ def test_the_system_part():
 @pytest.mark.parametrize("vendor", ["openai-responses", "anthropic", "gemini"])
 def test_messages_alone_have_no_place_for_it(vendor):
     """
-    The function for messages refuses a system part, and names the one that takes it; or makes it a turn.
+    The function for messages rejects a system part and names the function for requests; lossy=True turns it
+    into a turn.
     """
     workflow = system("Be brief.") + user("Why?")
     with pytest.raises(ExportError) as refused:
@@ -109,7 +104,7 @@ def test_messages_alone_have_no_place_for_it(vendor):
 
 
 def schema_in(vendor, request):
-    """The schema in a request."""
+    """Return the schema in a request."""
     match vendor:
         case "openai-chat":
             return request["response_format"]["json_schema"]["schema"]
@@ -123,9 +118,7 @@ def schema_in(vendor, request):
 class TestAnswers:
     @EVERY
     def test_the_answer_of_a_prompt(self, vendor):
-        """
-        It is that of the prompt, unless the call says another; sums and slices have none.
-        """
+        """The prompt's answer is the default, and the call can override it; sums and slices have none."""
 
         @prompt(answer=Review)
         def review():
@@ -142,9 +135,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("vendor", ["openai-chat", "openai-responses", "anthropic"])
     def test_strict_schemas(self, vendor):
-        """
-        Objects are closed, their members are all required, and words that a vendor does not know are gone.
-        """
+        """Objects are closed, all members are required, and unsupported keywords are removed."""
         schema = schema_in(vendor, REQUESTS[vendor](TURNS, answer=Review))
         finding = schema["properties"]["findings"]["items"]
 
@@ -157,9 +148,7 @@ class TestAnswers:
 
     @EVERY
     def test_a_class_that_holds_itself(self, vendor):
-        """
-        Where a vendor takes no recursion, the error names the part of the type.
-        """
+        """If a vendor does not support recursion, the error shows where the type is recursive."""
         if vendor != "anthropic":
             assert "$defs" in schema_in(vendor, REQUESTS[vendor](TURNS, answer=Tree))
             return
@@ -173,9 +162,7 @@ class TestAnswers:
 
     @EVERY
     def test_members_of_any_name(self, vendor):
-        """
-        Gemini takes them; for the others the error says what to write.
-        """
+        """Gemini supports members with any name; for other vendors the error suggests an alternative."""
         if vendor == "gemini":
             assert REQUESTS[vendor](TURNS, answer=Scores)
             return
@@ -188,9 +175,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("vendor", ["openai-chat", "openai-responses"])
     def test_an_answer_that_is_no_object(self, vendor):
-        """
-        OpenAI wants an object around it.
-        """
+        """OpenAI requires an object as the answer."""
         with pytest.raises(TypeError, match=r"OpenAI takes no such answer: list .*put it into a class"):
             REQUESTS[vendor](TURNS, answer=list[int])
 
@@ -198,15 +183,11 @@ class TestAnswers:
 class TestFields:
     @EVERY
     def test_what_else_is_sent(self, vendor):
-        """
-        Other fields are sent as they are, before what is made here.
-        """
+        """Other fields are passed through."""
         assert REQUESTS[vendor](TURNS, model="m")["model"] == "m"
 
     def test_the_config_of_gemini(self):
-        """
-        What is given for ``config`` is added to what is made.
-        """
+        """The caller's ``config`` is merged with the generated one."""
         request = gemini_request(system("Be brief.") + TURNS, config={"temperature": 0})
 
         assert request["config"] == {"system_instruction": "Be brief.", "temperature": 0}

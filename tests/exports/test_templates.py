@@ -1,4 +1,4 @@
-"""A prompt as text with holes: what has one, and why another has none."""
+"""Prompts as templates with placeholders, and the errors for prompts that have no template."""
 
 import re
 import time
@@ -27,16 +27,14 @@ from promptkit.fragments import code_block, fill, quote, tag, truncate, untruste
 
 
 def refusal(subject, values=None, *, lossy=False):
-    """Why there is no template."""
+    """Return the message of the error for a prompt without a template."""
     with pytest.raises(TemplateError) as caught:
         template_of(subject, values, lossy=lossy)
     return str(caught.value)
 
 
 def test_one_turn():
-    """
-    Text and holes, in order; a hole may come again.
-    """
+    """A turn consists of text and placeholders in order; a placeholder can occur several times."""
 
     @prompt
     def greet(name: str, place: str = "here"):
@@ -57,9 +55,7 @@ def test_one_turn():
 
 
 def test_turns():
-    """
-    The system part is the first, and each message is a turn.
-    """
+    """The system part is the first turn, followed by one turn per message."""
 
     @prompt
     def ask(question: str):
@@ -79,9 +75,7 @@ def test_turns():
 
 
 def test_a_prompt_without_arguments():
-    """
-    It is all text.
-    """
+    """The template of a prompt without arguments is plain text."""
 
     @prompt
     def plain(context: Context):
@@ -91,9 +85,7 @@ def test_a_prompt_without_arguments():
 
 
 def test_what_is_read_from_files_and_links_is_text():
-    """
-    Documents and links are the text that vendors get.
-    """
+    """Embedded resources and links become the text that vendors receive."""
 
     @prompt
     def cite(word: str):
@@ -112,9 +104,7 @@ def test_what_is_read_from_files_and_links_is_text():
 
 @given(st.lists(st.text(), min_size=2, max_size=2))
 def test_it_says_what_the_prompt_says(texts):
-    """
-    Whatever is put into the holes of a prompt that has a template.
-    """
+    """A filled template equals the rendered prompt, for any values of the placeholders."""
 
     @prompt
     def both(first: str, second: str = "x"):
@@ -129,7 +119,7 @@ def test_it_says_what_the_prompt_says(texts):
 class TestValues:
     @pytest.fixture
     def review(self):
-        """A prompt with arguments of all kinds."""
+        """A prompt with several kinds of arguments."""
 
         @prompt
         def review(code: str, language: Literal["python", "rust"], depth: int = 2, note: str | None = None):
@@ -138,17 +128,13 @@ class TestValues:
         return review
 
     def test_others_have_their_values_or_defaults(self, review):
-        """
-        As a client sends them; with None one has its default.
-        """
+        """Other arguments have their given values, read as from a client, or with None their defaults."""
         (turn,) = template_of(review, {"language": "Rust", "note": None}).turns
 
         assert turn.parts == ("Review this rust, 2 deep: ", Placeholder("code"))
 
     def test_what_is_no_text_needs_a_value(self, review):
-        """
-        A hole takes any text.
-        """
+        """An argument that does not accept any text needs a value, because a placeholder does."""
         assert refusal(review) == (
             "prompt 'review' cannot be a template: 'language' takes one of python, rust, and a "
             "placeholder any text: give it a value"
@@ -162,16 +148,12 @@ class TestValues:
         ],
     )
     def test_wrong_values(self, review, values, fault):
-        """
-        They are told as to a client.
-        """
+        """Invalid values give the same errors as for a client."""
         with pytest.raises(ArgumentsError, match=re.escape(fault)):
             template_of(review, values)
 
     def test_text_that_may_be_left_out(self, review):
-        """
-        A template would say what is around it.
-        """
+        """Optional text has no template, because a template would keep the text around it."""
         assert refusal(review, {"language": "rust"}) == (
             "prompt 'review' cannot be a template: where 'note' is '', it says '...ew this rust, 2 deep: "
             "{{code}}', and a template '...ew this rust, 2 deep: {{code}} ()': give 'note' a "
@@ -180,7 +162,7 @@ class TestValues:
         assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Placeholder("note")
 
 
-#: What is done with text, the beginning of why that has no template, and whether it has one for plain words.
+#: What a prompt does with its text, the start of the error for it, and whether lossy=True makes a template.
 DONE = {
     "upper": (lambda text: text.upper(), "the text of 'text' is not part of the result unchanged", False),
     "length": (lambda text: f"{len(text)}", "the text of 'text' is not part of the result unchanged", False),
@@ -203,9 +185,7 @@ DONE = {
 
 @pytest.mark.parametrize("done", DONE)
 def test_what_has_none(done):
-    """
-    The error says for what text, what the prompt says there, and what a template would say.
-    """
+    """The error has the text for which prompt and template differ, and what each of them gives."""
     function, why, is_close = DONE[done]
 
     @prompt
@@ -223,9 +203,7 @@ def test_what_has_none(done):
 
 
 def test_arguments_that_meet():
-    """
-    Texts that are the same in two holes.
-    """
+    """A prompt that renders differently if two arguments are equal has no template."""
 
     @prompt
     def subject(first: str, second: str):
@@ -238,9 +216,7 @@ def test_arguments_that_meet():
 
 
 def test_turns_that_come_and_go():
-    """
-    The first that differs is shown, with its role where that differs.
-    """
+    """The first turn that differs is shown, with its role if that differs."""
 
     @prompt
     def subject(text: str):
@@ -255,9 +231,7 @@ def test_turns_that_come_and_go():
 
 
 def test_a_prompt_that_keeps_what_it_said():
-    """
-    It says the words of another call.
-    """
+    """A prompt that returns the text of an earlier call has no template."""
     kept = []
 
     @prompt
@@ -277,9 +251,7 @@ class TestFailures:
         ],
     )
     def test_a_prompt_that_fails(self, error, why):
-        """
-        What it says of a word that is made up.
-        """
+        """If rendering fails for a made-up word, the error has the prompt's own message."""
 
         @prompt
         def subject(text: str):
@@ -289,9 +261,7 @@ class TestFailures:
         assert refusal(subject) == said
 
     def test_text_that_is_refused(self):
-        """
-        A template refuses nothing.
-        """
+        """A text with constraints has no template, because a placeholder accepts any text."""
 
         @prompt
         def subject(text: Annotated[str, Meta(min_length=1)]):
@@ -303,9 +273,7 @@ class TestFailures:
         assert template_of(subject, lossy=True).turns[0].parts == (Placeholder("text"),)
 
     def test_choices_in_a_pattern(self):
-        """
-        No made-up word is one.
-        """
+        """For a text with a pattern, no made-up word matches."""
 
         @prompt
         def subject(text: Annotated[str, Meta(pattern="^[a-z]+$")]):
@@ -315,9 +283,7 @@ class TestFailures:
         assert said in refusal(subject)
 
     def test_pictures(self, png):
-        """
-        A template is text.
-        """
+        """A prompt with an image has no template, because a template is text."""
 
         @prompt
         def subject(text: str):
@@ -329,9 +295,7 @@ class TestFailures:
 
 
 def test_async_and_compiled_prompts():
-    """
-    An asynchronous prompt has one, and a prompt of a catalog.
-    """
+    """An asynchronous prompt and a prompt of a catalog can be templates."""
 
     @prompt
     async def subject(text: Annotated[str, Arg("The text")]):

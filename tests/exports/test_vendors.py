@@ -1,4 +1,4 @@
-"""Exports beside the types that the vendors publish."""
+"""Exported messages, validated with the vendors' published types."""
 
 import json
 from itertools import pairwise
@@ -38,7 +38,7 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 
 def content(png, wav):
-    """Every kind of content, by a name for it."""
+    """Return every kind of content, by name."""
     return {
         "text": Text("Look at this.", audience="user", priority=1),
         "png": Image(png),
@@ -62,14 +62,14 @@ def content(png, wav):
     }
 
 
-#: What each vendor does not take of the user.
+#: The content that each vendor rejects in user turns.
 REFUSED = {
     "openai-chat": {"ogg", "docx", "blob of text", "zip"},
     "openai-responses": {"wav", "mp3", "ogg", "blob of text", "zip"},
     "anthropic": {"wav", "mp3", "ogg", "docx", "blob of text", "zip"},
     "gemini": {"gif", "docx", "blob of text", "zip"},
 }
-#: The recipes that hold what a vendor does not take, for their examples.
+#: The recipes whose examples contain content that a vendor rejects.
 UNFIT_RECIPES = {
     "openai-chat": set(),
     "openai-responses": {"summarize_recording", "analyze_code"},  # it has a system part
@@ -80,7 +80,7 @@ FILES = {"png", "gif", "wav", "mp3", "ogg", "pdf", "docx", "blob of png", "blob 
 
 
 def refused(form, workflow):
-    """Whether an export refuses a workflow; what it does not refuse has to be valid."""
+    """Return whether an export rejects a workflow; an accepted workflow must give valid messages."""
     try:
         found = FORMS[form](workflow)
     except ExportError:
@@ -93,7 +93,7 @@ class TestValidity:
     @EVERY
     def test_every_kind_of_content(self, form, png, wav):
         """
-        What a vendor takes is what its types say; of the assistant, all but files.
+        The accepted content is valid for the vendor's types; in assistant turns, only files are rejected.
         """
         kinds = content(png, wav)
 
@@ -102,9 +102,7 @@ class TestValidity:
 
     @EVERY
     def test_nothing_is_refused_that_may_be_lost(self, form, png, wav):
-        """
-        With ``lossy=True`` everything is valid, and what is not taken is named in text.
-        """
+        """With ``lossy=True`` all messages are valid, and the text of unsupported content is included."""
         kinds = content(png, wav)
         workflow = Workflow(Message(role, kind) for role in ("user", "assistant") for kind in kinds.values())
         found = FORMS[form](workflow, lossy=True)
@@ -115,16 +113,14 @@ class TestValidity:
 
     @EVERY
     def test_every_recipe(self, form, monkeypatch):
-        """
-        Each recipe, for its examples, is valid for every vendor, or what does not fit is named.
-        """
+        """Each recipe's examples give valid messages for every vendor, except for the listed recipes."""
         monkeypatch.delenv("PROJECT_ROOT", raising=False)
         catalog = compiler.compile(load(str(RECIPES)))
         seen, unfit = 0, set()
         for prompt in catalog.prompts:
             for arguments in prompt.arguments.example_texts:
                 if prompt.name == "git_commit" and "diff" not in arguments:
-                    continue  # it says what is staged here, if anything
+                    continue  # it renders the staged changes, if there are any
                 workflow = prompt.render(arguments)
                 if refused(form, workflow):
                     unfit.add(prompt.name)
@@ -137,9 +133,7 @@ class TestValidity:
     @EVERY
     @given(data=st.data())
     def test_generated_workflows(self, form, png, wav, data):
-        """
-        Whatever is said, in whatever order, is valid; turns alternate, and no word is lost.
-        """
+        """Messages in any order are valid; turns alternate, and no text is lost."""
         kinds = content(png, wav)
         taken = [kind for name, kind in kinds.items() if name not in REFUSED[form] | FILES]
         of_user = taken + [kinds[name] for name in FILES - REFUSED[form]]
@@ -160,18 +154,14 @@ class TestValidity:
 
     @EVERY
     def test_the_types_are_strict(self, form):
-        """
-        The check of these tests refuses a key that the vendor does not have.
-        """
+        """The validation in these tests rejects keys that the vendor does not have."""
         (message,) = FORMS[form](user("Hello."))
 
         with pytest.raises(ValidationError):
             validate(form, [{**message, "extra": 1}])
 
     def test_parts_are_strict(self):
-        """
-        So it does deep inside.
-        """
+        """The validation also rejects unknown keys in nested parts."""
         part = {"type": "text", "text": "x", "extra": 1}
         inputs = {"type": "input_text", "text": "x", "extra": 1}
 
@@ -183,7 +173,7 @@ class TestValidity:
 
 
 def texts_in(value):
-    """Every text in a tree of data."""
+    """Return every text in nested data."""
     if isinstance(value, dict):
         return [text for item in value.values() for text in texts_in(item)]
     if isinstance(value, list):
@@ -193,9 +183,7 @@ def texts_in(value):
 
 class TestForms:
     def test_openai_chat(self, png, wav):
-        """
-        A single text is a string, else there are parts; the assistant's texts become one.
-        """
+        """A single text is a string, and several parts are a list; the assistant's texts are joined."""
         workflow = user("Look.", Image(png), Audio(wav)) + assistant("I see.") + assistant("Go on?") + "Yes."
 
         found = FORMS["openai-chat"](workflow)
@@ -208,9 +196,7 @@ class TestForms:
         assert [message["content"] for message in found[1:]] == ["I see.\n\nGo on?", "Yes."]
 
     def test_openai_responses(self, png):
-        """
-        Files bear a name with the suffix of their type.
-        """
+        """Files have a name with the suffix of their type."""
         letter = EmbeddedResource("docs://a/letter", blob=ZIP, mime_type=DOCX)
         (message,) = FORMS["openai-responses"](user(Image(png), letter))
 
@@ -221,9 +207,7 @@ class TestForms:
         assert file["file_data"].startswith(f"data:{DOCX};base64,")
 
     def test_anthropic(self, png):
-        """
-        Documents are blocks with their URI as the title, and turns of one role are joined.
-        """
+        """Documents are blocks with their URI as the title, and turns of one role are joined."""
         style = EmbeddedResource("docs://style", text="Write plainly.")
         found = FORMS["anthropic"](user("Look.") + user(Image(png), style) + assistant("I see."))
 
@@ -237,9 +221,7 @@ class TestForms:
         assert found[1]["content"] == "I see."
 
     def test_gemini(self, png):
-        """
-        The assistant is the model, and bytes are bytes.
-        """
+        """The assistant's role is `model`, and binary data stays bytes."""
         found = FORMS["gemini"](user(Image(png), Audio(MP3)) + assistant("I see."))
 
         assert found == [
@@ -254,9 +236,7 @@ class TestForms:
         ]
 
     def test_links(self, png, wav):
-        """
-        A link is its text, and what it leads to if the vendor fetches that kind by itself.
-        """
+        """A link is exported as text, and additionally by URL if the vendor fetches that kind of content."""
         link = content(png, wav)["linked pdf"]
 
         fetched = {form: export(user(link)) for form, export in FORMS.items()}
@@ -271,9 +251,7 @@ class TestForms:
 
     @EVERY
     def test_types_that_are_written_otherwise(self, form):
-        """
-        A type may have capitals, parameters, and a name that people use for it.
-        """
+        """A MIME type can have capitals and parameters, and common aliases are accepted."""
         named = [
             EmbeddedResource("docs://a", blob=JPEG, mime_type=name)
             for name in ("image/jpg", "Image/JPEG; q=1")
@@ -284,9 +262,7 @@ class TestForms:
 
     @EVERY
     def test_they_are_json_but_for_bytes(self, form, png):
-        """
-        Plain dictionaries, lists and texts.
-        """
+        """Messages consist of dictionaries, lists and strings, apart from bytes."""
         found = FORMS[form](user("Look.", Image(png)))
 
         assert json.loads(json.dumps(found, default=lambda data: data.hex()))
@@ -294,9 +270,7 @@ class TestForms:
 
 class TestErrors:
     def test_every_part_is_named(self, png):
-        """
-        By the number of its message, its kind and its role, with what to do.
-        """
+        """The error lists each rejected part with its message number, type and role, and a fix."""
         workflow = (
             user("Hear.", Audio(OGG))
             + assistant(Image(png))
@@ -317,9 +291,7 @@ class TestErrors:
         assert [part.message for part in caught.value.parts] == [2, 3, 4]
 
     def test_a_vendor_without_sound(self, wav):
-        """
-        Where no type of its family is taken, nothing is to be converted.
-        """
+        """If a vendor accepts no audio at all, the error suggests text instead of a conversion."""
         with pytest.raises(
             ExportError, match="message 1 holds audio/wav of the user: write a text with the same"
         ):

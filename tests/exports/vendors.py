@@ -1,7 +1,7 @@
 """
-The vendors' own types, made to refuse what they do not name.
+The vendors' own types, made strict: they reject unknown keys.
 
-They are imported when one is asked for: they are large, and most processes of pytest need none.
+They are imported on demand, because they are large and most pytest processes need none.
 """
 
 import inspect
@@ -25,17 +25,17 @@ def _type_of_a_message(form: str) -> Any:
 
 
 def strict(schema: Any) -> Any:
-    """A core schema whose typed dictionaries take no other keys, and whose lists are lists."""
+    """Return a core schema whose typed dictionaries reject unknown keys, and whose lists must be lists."""
     if isinstance(schema, list | tuple):
         return type(schema)(map(strict, schema))
     if not isinstance(schema, dict):
         return schema
-    if schema.get("type") == "model":  # what the SDK returns, which takes any key from a dictionary
+    if schema.get("type") == "model":  # a response class, which would accept any key from a dictionary
         return {"type": "is-instance", "cls": schema["cls"], "ref": schema.get("ref")}
     found = {key: value if key == "metadata" else strict(value) for key, value in schema.items()}
     if found.get("type") == "typed-dict":
         found["extra_behavior"] = "forbid"
-    if found.get("type") == "generator":  # which would be validated only when it is read
+    if found.get("type") == "generator":  # which would only be validated during iteration
         found["type"] = "list"
     return found
 
@@ -46,9 +46,7 @@ def _validator(form: str) -> SchemaValidator:
 
 
 def validate(form: str, messages: list[Any]) -> None:
-    """
-    Raise `pydantic.ValidationError` if the SDK of a vendor does not take one of *messages*.
-    """
+    """Raise `pydantic.ValidationError` if a vendor's SDK rejects one of *messages*."""
     for message in messages:
         if form == "gemini":
             _type_of_a_message(form).model_validate(message)
@@ -73,7 +71,7 @@ def _request_validator(vendor: str) -> SchemaValidator:
 
 def validate_request(vendor: str, request: dict[str, Any]) -> None:
     """
-    Raise `pydantic.ValidationError`, or TypeError, if the call of a vendor's SDK does not take a request.
+    Raise `pydantic.ValidationError` or `TypeError` if the vendor's SDK rejects the arguments of a request.
     """
     if vendor != "gemini":
         _request_validator(vendor).validate_python(request)

@@ -29,7 +29,7 @@ def logs(level: Literal["info", "error"], day: str = "today") -> str:
 
 CATALOG = compile(Recipes(prompts=(review,), resources=(logs,)))
 
-#: What a client may ask in either era, each with its params.
+#: Requests that are valid in either era, with their params.
 ASKED = [
     ("prompts/list", {}),
     ("prompts/list", {"cursor": "nowhere"}),
@@ -69,7 +69,7 @@ STATELESS = (
     + line(modern("last", "ping"))
 )
 
-#: A client that asks what is served, does not like it, and opens a session; both eras go on.
+#: A client that probes with server/discover and then opens a session, with requests in both eras.
 BOTH = (
     line(modern("d", "server/discover"))
     + line(initialize("2025-03-26", "i"))
@@ -82,11 +82,11 @@ BOTH = (
 
 
 def replies(chunks):
-    """Everything that a server sends back for a stream that arrives in *chunks*."""
+    """Return all messages, sorted, that a server sends for a stream that arrives in *chunks*."""
     sent = []
     server = Server(CATALOG, sent.append, changes=True)
     for chunk in chunks:
-        if chunk:  # nothing at all would be the end
+        if chunk:  # an empty chunk means the end of the input
             server.receive_data(chunk)
     server.receive_data(b"")
     server.close(0)
@@ -95,17 +95,13 @@ def replies(chunks):
 
 @pytest.mark.parametrize("stream", [SESSION, STATELESS, BOTH], ids=["session", "stateless", "both"])
 def test_one_byte_at_a_time(stream):
-    """
-    A stream that arrives byte by byte gives the same replies as one that arrives whole.
-    """
+    """A stream that arrives byte by byte gives the same replies as one that arrives whole."""
     assert replies([bytes([byte]) for byte in stream]) == replies([stream])
 
 
 @given(stream=st.sampled_from([SESSION, STATELESS, BOTH]), data=st.data())
 def test_however_it_is_cut(stream, data):
-    """
-    Wherever the stream is cut, what comes back is the same.
-    """
+    """The replies are the same wherever the stream is split into chunks."""
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=30))
     edges = [0, *sorted(cuts), len(stream)]
 
@@ -114,8 +110,8 @@ def test_however_it_is_cut(stream, data):
 
 def test_both_eras_on_one_stream():
     """
-    A client that probes with server/discover and then opens a session is served in both ways,
-    each request as its own era answers it.
+    A client that probes with server/discover and then opens a session is served in both eras, and each
+    request gets the reply of its own era.
     """
     found = {}
     for text in replies([BOTH]):
@@ -136,9 +132,7 @@ def test_both_eras_on_one_stream():
 
 @pytest.mark.parametrize("stream", [SESSION, STATELESS], ids=["session", "stateless"])
 def test_every_request_is_answered_once(stream):
-    """
-    Each readable id gets one reply, but for what was cancelled.
-    """
+    """Each request with a readable id gets exactly one reply, unless it is cancelled."""
     answered = [json.loads(text).get("id") for text in replies([stream]) if b'"method"' not in text]
 
     expected = [*range(len(ASKED)), "last", *([0, "sub"] if stream == SESSION else ["d"])]

@@ -1,4 +1,4 @@
-"""Whole conversations: what is true of every message that a server sends."""
+"""Whole conversations: laws for every message that a server sends."""
 
 import json
 import re
@@ -102,7 +102,7 @@ ALL_CHANGES = {
     "resourceSubscriptions": ["notes://a"],
 }
 
-#: Requests that succeed, one for each method at least.
+#: Requests that succeed, with at least one for each method.
 SERVED = [
     ("ping", {}),
     ("server/discover", {}),
@@ -121,7 +121,7 @@ SERVED = [
     ("resources/directory/read", {"uri": "skill://tidy"}),
 ]
 
-#: And requests that do not.
+#: Requests that are rejected.
 REFUSED = [
     ("prompts/get", {"name": LONG}),
     ("prompts/get", {"name": 3}),
@@ -135,12 +135,12 @@ REFUSED = [
     (LONG, {}),
 ]
 
-#: Lines that are no requests.
+#: Lines that are not valid requests.
 LINES = [b"{", b"3", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"id":9,"method":"ping"}']
 
 
 class Conversation:
-    """A client that tries everything, and all that it receives."""
+    """A client that tries everything, and all messages that it receives."""
 
     def __init__(self, revision, meta):
         declared = {"elicitation": {}, "roots": {}, "sampling": {}}
@@ -153,7 +153,7 @@ class Conversation:
         self.changes()
 
     def post(self, method, params, **meta):
-        """Send one request, and note what follows."""
+        """Send one request, and record the replies."""
         number = next(self.numbers)
         self.asked[number] = method
         found = self.client.post(method, params, number, **self.meta, **meta)
@@ -161,7 +161,7 @@ class Conversation:
         return found
 
     def requests(self):
-        """Ask for everything, in every way."""
+        """Send every valid and invalid request."""
         for method, params in SERVED:
             known = METHODS[method]
             if known.modern if self.client.revision == MODERN else known.handshake:
@@ -177,7 +177,7 @@ class Conversation:
         self.post("prompts/get", {"name": "steps"}, progressToken="p")
 
     def questions(self):
-        """Have something asked, twice, and answer once."""
+        """Cause two elicitations, and answer the first."""
         params = {"name": "review", "arguments": {"diff": "x"}}
         (first,), (second,) = self.post("prompts/get", params), self.post("prompts/get", params)
         answer = {"action": "accept", "content": {"depth": 1}}
@@ -192,12 +192,12 @@ class Conversation:
         assert second.keys() == first.keys()
 
     def unserved(self):
-        """Name a revision that is not served."""
+        """Send a request with an unsupported revision."""
         meta = envelope() | {"io.modelcontextprotocol/protocolVersion": "2099-01-01"}
         self.said += self.client.send(line(request(next(self.numbers), "prompts/list", {"_meta": meta})))
 
     def changes(self):
-        """Wait for changes, until the server ends."""
+        """Subscribe to changes, until the server closes."""
         if self.client.revision == MODERN:
             self.post("subscriptions/listen", {"notifications": ALL_CHANGES})
         else:
@@ -210,12 +210,12 @@ class Conversation:
 
 @cache
 def conversation(revision, **meta):
-    """The conversation at a revision; each request has *meta* in its metadata."""
+    """Return the conversation at a revision, with *meta* in the metadata of each request."""
     return Conversation(revision, meta)
 
 
 def said(revision):
-    """Everything that a server says to a client that tries everything."""
+    """Return all messages that a server sends to a client that tries everything."""
     return conversation(revision).said
 
 
@@ -232,7 +232,7 @@ def notifications(revision):
 
 
 def members(value, key):
-    """Each object under *key*, at any depth."""
+    """Yield each object under *key*, at any depth."""
     if isinstance(value, dict):
         yield from ([value[key]] if key in value else [])
         for inner in value.values():
@@ -248,9 +248,7 @@ class TestMessages:
     )
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_each_is_a_request_a_reply_or_a_notification(self, revision):
-        """
-        One object of JSON-RPC 2.0, with the members of its kind and no others, never an array.
-        """
+        """Each message is one JSON-RPC 2.0 object with exactly the members of its kind, never an array."""
         kinds = {tuple(sorted(message)) for message in said(revision)}
 
         replies = {("id", "jsonrpc", "result"), ("error", "id", "jsonrpc"), ("error", "jsonrpc")}
@@ -261,9 +259,7 @@ class TestMessages:
     @pytest.mark.requirement("base/notification/no-id")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_notifications_have_no_id(self, revision):
-        """
-        Notifications of progress and changes have no id.
-        """
+        """Notifications have no id."""
         found = notifications(revision)
 
         told = {"progress", "prompts/list_changed", "resources/list_changed", "resources/updated"}
@@ -275,9 +271,7 @@ class TestMessages:
     @pytest.mark.requirement("base/request/own-id", "base/request/own-id-null", "base/request/own-id-reused")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_what_the_server_asks(self, revision):
-        """
-        Each of its requests has an id of its own, text, before and after answers.
-        """
+        """Each request of the server has a unique string id."""
         ids = [message["id"] for message in said(revision) if "id" in message and "method" in message]
 
         assert len(ids) == (3 if revision in HANDSHAKES[2:] else 0)
@@ -287,9 +281,7 @@ class TestMessages:
     @pytest.mark.requirement("ping/not-excessive")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_the_client_is_not_pinged(self, revision):
-        """
-        A server asks for answers of people, and never whether its client is there.
-        """
+        """A server sends its client elicitations, but no pings."""
         asked = {message["method"] for message in said(revision) if "id" in message and "method" in message}
 
         assert asked == ({"elicitation/create"} if revision in HANDSHAKES[2:] else set())
@@ -297,7 +289,7 @@ class TestMessages:
     @pytest.mark.requirement("stdio/no-requests", "stdio/known-kinds")
     def test_what_a_modern_client_is_sent(self):
         """
-        Replies to its requests, and notifications of one that runs or of a stream: nothing else.
+        A modern client gets only replies, and notifications that belong to its pending requests and streams.
         """
         talk = conversation(MODERN)
         (stream,) = [number for number, method in talk.asked.items() if method == "subscriptions/listen"]
@@ -312,9 +304,7 @@ class TestMessages:
 
     @pytest.mark.requirement("stdio/known-kinds")
     def test_a_modern_client_that_does_not_listen(self):
-        """
-        It is sent nothing that it did not ask for.
-        """
+        """A modern client that does not listen gets no notifications."""
         client = Client(CATALOG, MODERN, changes=True)
         client.ask("prompts/list")
         client.ask("resources/read", {"uri": "notes://a"})
@@ -327,9 +317,7 @@ class TestMessages:
     @pytest.mark.requirement("base/auth/none")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_nobody_has_to_say_who_they_are(self, revision):
-        """
-        Each method of the revision is served to a client that presents nothing.
-        """
+        """Each method of the revision is served to a client without credentials."""
         talk = conversation(revision)
         answered = {talk.asked[message["id"]] for message in talk.said if "result" in message}
 
@@ -344,9 +332,7 @@ class TestErrors:
     @pytest.mark.requirement("base/error/members", "base/error/integer-code", "base/error/short-message")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_each_has_a_code_and_a_line(self, revision):
-        """
-        The code is a whole number and the message one line of bounded length, whatever was sent.
-        """
+        """Each error has an integer code, and a message of one line and limited length, for any input."""
         found = errors(revision)
 
         assert len(found) >= len(REFUSED) + len(LINES)
@@ -362,7 +348,7 @@ class TestErrors:
     )
     def test_the_codes_of_the_modern_era(self):
         """
-        A modern client gets the codes of JSON-RPC, and two that the specification defines.
+        In the modern era, errors have the codes of JSON-RPC and two codes that the specification defines.
         """
         assert {error["code"] for error in errors(MODERN)} == {
             *(-32700, -32600, -32601, -32602, -32603),
@@ -371,9 +357,7 @@ class TestErrors:
 
     @pytest.mark.requirement("base/error/own-codes")
     def test_no_code_is_made_up(self):
-        """
-        Within what JSON-RPC reserves, every code is one of its own or of MCP's.
-        """
+        """In the range reserved by JSON-RPC, only its own codes and those of MCP are used."""
         codes = {kind.code for kind in JsonRpcError.__subclasses__()}
         reserved = {code for code in codes if -32768 <= code <= -32000}
 
@@ -381,9 +365,7 @@ class TestErrors:
 
     @pytest.mark.requirement("base/error/defined-meaning", "base/meta/missing-capability")
     def test_the_codes_that_are_defined(self):
-        """
-        One says which capability is missing, the other which versions are served.
-        """
+        """One error's data has the missing capabilities, the other's the supported revisions."""
         data = {error["code"]: error["data"] for error in errors(MODERN) if error["code"] in (-32021, -32022)}
 
         assert [error["code"] for error in errors(MODERN)].count(-32021) == 1
@@ -397,7 +379,7 @@ class TestResults:
     @pytest.mark.requirement("base/result/type", "base/result/known-type")
     def test_each_says_its_type(self):
         """
-        In the modern era a result is complete, or asks for something; no extension adds a type.
+        In the modern era, each result has the type `complete` or `input_required`, and extensions add none.
         """
         types = [result["resultType"] for result in results(MODERN)]
 
@@ -405,9 +387,7 @@ class TestResults:
 
     @pytest.mark.requirement("base/meta/server-info")
     def test_each_says_who_made_it(self):
-        """
-        In the modern era a result names the server and its version.
-        """
+        """In the modern era, each result has the name and the version of the server."""
         names = {tuple(result["_meta"][SERVER]) for result in results(MODERN)}
 
         assert names == {("name", "version")}
@@ -415,9 +395,7 @@ class TestResults:
     @pytest.mark.requirement("logging/undeclared")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_nothing_is_logged(self, revision):
-        """
-        Logging is not declared, and no log message is sent, though prompts fail.
-        """
+        """Logging is not declared, and no log message is sent even if prompts fail."""
         (declared,) = [result["capabilities"] for result in results(revision) if "capabilities" in result]
 
         assert "logging" not in declared
@@ -427,7 +405,8 @@ class TestResults:
     @pytest.mark.parametrize("meta", [{}, {LEVEL: "debug"}], ids=["no-level", "debug"])
     def test_nothing_deprecated_is_used(self, meta):
         """
-        A client that declares roots and sampling, and wants logs, is asked for no such thing.
+        A client that declares roots and sampling and sets a log level gets no such requests and no log
+        messages.
         """
         found = conversation(MODERN, **meta).said
 
@@ -444,7 +423,7 @@ class TestMetadata:
     @pytest.mark.parametrize("revision", SINCE_2025_06)
     def test_keys(self, revision):
         """
-        Keys are well-formed, and those that the protocol does not define keep clear of its prefixes.
+        Keys of metadata are well-formed, and those that the protocol does not define avoid its prefixes.
         """
         keys = {key for meta in members(said(revision), "_meta") for key in meta}
         own = keys - {SERVER, STREAM}
@@ -463,9 +442,7 @@ class TestMetadata:
     @pytest.mark.parametrize("value", ["garbage", 7, None, [1], {"a": {}}], ids=str)
     @pytest.mark.parametrize("revision", SINCE_2025_06)
     def test_what_is_not_read(self, revision, value):
-        """
-        Reserved keys that say nothing to a server may have any value, and do not come back.
-        """
+        """Reserved keys that a server does not use can have any value, and are not echoed."""
         keys = ["traceparent", "tracestate", "baggage", "io.modelcontextprotocol/future", SERVER, STREAM]
         client = Client(CATALOG, revision)
 
@@ -479,9 +456,7 @@ class TestMetadata:
     @pytest.mark.parametrize("token", [None, [], {}, 1.5, True], ids=str)
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_a_token_that_is_none(self, revision, token):
-        """
-        What the schema defines is held to it: a token of another type is refused.
-        """
+        """A progress token with an invalid type is rejected."""
         error = Client(CATALOG, revision).ask("prompts/list", progressToken=token)["error"]
 
         assert (error["code"], "progressToken" in error["message"]) == (-32602, True)
@@ -489,9 +464,7 @@ class TestMetadata:
     @pytest.mark.requirement("base/icons/sizes")
     @pytest.mark.parametrize("revision", SINCE_2025_11)
     def test_sizes_of_icons(self, revision):
-        """
-        A size arrives as it was written.
-        """
+        """The size of an icon arrives unchanged."""
         assert list(members(said(revision), "sizes")) == [["48x48"]]
 
     @pytest.mark.requirement("base/icons/sizes")
@@ -499,9 +472,7 @@ class TestMetadata:
         "size", ["48", "48 x 48", "48X48", "048x48", "0x0", "x", "", "ANY", "48x48\n", 48]
     )
     def test_sizes_that_are_none(self, size):
-        """
-        A size that is written otherwise is refused when the icon is made.
-        """
+        """An icon with an invalid size cannot be created."""
         with pytest.raises(ValueError, match="write it as '48x48', or 'any'") as caught:
             Icon("data:,", sizes=[size, "any"])
 
@@ -510,9 +481,7 @@ class TestMetadata:
     @pytest.mark.requirement("base/annotations/last-modified")
     @pytest.mark.parametrize("revision", SINCE_2025_06)
     def test_dates(self, revision):
-        """
-        A date is written as ISO 8601 with its offset, and is the author's moment.
-        """
+        """A date is ISO 8601 with an offset, and the same instant as the author's."""
         dates = {*members(said(revision), "lastModified")}
 
         assert dates == {"2026-01-31T06:30:00Z"}
@@ -556,7 +525,8 @@ every_type.__annotations__ = TYPES
 @pytest.mark.parametrize("revision", SINCE_2025_11)
 def test_schemas(revision):
     """
-    Those of arguments and of questions are valid in the dialect 2020-12, and refer to themselves.
+    The schemas of arguments and of elicitations are valid in the dialect 2020-12, with internal references
+    only.
     """
     typed = prompt(elicit=True)(every_type)
     client = Client(compile(Recipes(prompts=(typed,))), revision, capabilities={"elicitation": {}})
@@ -568,7 +538,7 @@ def test_schemas(revision):
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema.get("$schema") in (None, "https://json-schema.org/draft/2020-12/schema")
     references = {*members(schemas, "$ref")}
-    assert references == {"#/$defs/Point"}  # which holds itself
+    assert references == {"#/$defs/Point"}  # a recursive type
 
 
 @pytest.mark.requirement("base/request/id-kinds", "base/response/same-id")
@@ -576,7 +546,7 @@ def test_schemas(revision):
 @pytest.mark.parametrize("number", [7, "7", 0, "", -1, 2**53, 10**30, "ü"])
 def test_a_reply_bears_the_id_of_its_request(revision, number):
     """
-    Text or a whole number, it comes back as it was, with a result and with an error.
+    A reply has the same id as its request, whether it is text or an integer, for results and for errors.
     """
     client = Client(CATALOG, revision)
 
@@ -589,9 +559,7 @@ def test_a_reply_bears_the_id_of_its_request(revision, number):
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("number", [None, 1.5, True, {}, []], ids=str)
 def test_an_id_that_is_none(revision, number):
-    """
-    The message is refused, without an id, and is not served.
-    """
+    """A message with an invalid id is rejected, and the error has no id."""
     (found,) = Client(CATALOG, revision).post("prompts/list", {}, number)
 
     assert (found["error"]["code"], found.keys()) == (-32600, {"jsonrpc", "error"})
@@ -605,9 +573,7 @@ def test_an_id_that_is_none(revision, number):
     ids=["cut", "text", "no-utf-8", "nan"],
 )
 def test_a_line_that_is_no_json(revision, text):
-    """
-    It is answered with -32700, without an id, and the next line is served.
-    """
+    """A line of invalid JSON gets the error -32700 without an id, and the next line is served."""
     client = Client(CATALOG, revision)
 
     (found,) = client.send(text + b"\n")
@@ -624,9 +590,7 @@ def test_a_line_that_is_no_json(revision, text):
     ids=str,
 )
 def test_json_that_is_no_request(revision, changed):
-    """
-    It is answered with -32600, with its id, and the next line is served.
-    """
+    """An invalid request gets the error -32600 with its id, and the next line is served."""
     client = Client(CATALOG, revision)
     message = {**request(5, "prompts/list", {"_meta": envelope()}), **changed}
 
@@ -640,9 +604,7 @@ def test_json_that_is_no_request(revision, changed):
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("text", [b"3", b"null", b'"ping"', b"{}"])
 def test_json_that_is_no_message(revision, text):
-    """
-    So is JSON that is no message at all.
-    """
+    """JSON that is not a message gets the error -32600."""
     (found,) = Client(CATALOG, revision).send(text + b"\n")
 
     assert found["error"]["code"] == -32600
@@ -652,7 +614,7 @@ def test_json_that_is_no_message(revision, text):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_methods_that_there_are_not(revision):
     """
-    Unknown methods, those of clients and of other servers, and those of the other era.
+    Unknown methods, methods of clients and other servers, and those of the other era get the error -32601.
     """
     foreign = [
         name for name, known in METHODS.items() if not (known.modern, known.handshake)[revision != MODERN]
@@ -696,9 +658,7 @@ def test_methods_that_there_are_not(revision):
     ids=str,
 )
 def test_params_that_do_not_fit(revision, method, params):
-    """
-    They are answered with -32602, which says where they do not fit.
-    """
+    """Invalid params get the error -32602."""
     error = Client(CATALOG, revision).ask(method, params)["error"]
 
     assert (error["code"], error["message"].startswith(f"the params of {method} are invalid: ")) == (
@@ -710,8 +670,6 @@ def test_params_that_do_not_fit(revision, method, params):
 @pytest.mark.skipif(not SCHEMAS.is_dir(), reason="the published schemas are not here")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_conversations_are_checked(revision):
-    """
-    What these tests look at was compared with the published schema, too.
-    """
+    """The conversations are valid for the published schemas, which `Client` checks."""
     assert (SCHEMAS / f"{revision}.json").is_file()
     assert json.dumps(said(revision))

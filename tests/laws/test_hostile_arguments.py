@@ -1,4 +1,4 @@
-"""Hostile arguments: each gives a value or one clear fault, soon."""
+"""Hostile arguments: each soon gives a value or one clear error."""
 
 import time
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ TYPES = {
 
 
 def taking(name, annotation):
-    """A prompt that takes one value of a type, and says of what type it came."""
+    """Return a prompt with one parameter of a type, which renders the name of its value's type."""
 
     def made(value):
         return type(value).__name__
@@ -71,13 +71,13 @@ CATALOG = compile(
 
 
 def nested(depth, value=None):
-    """A list in a list in a list, so deep."""
+    """Return a list nested *depth* levels deep."""
     for _ in range(depth):
         value = [value]
     return value
 
 
-#: What a client may write where a value is asked for: text, as every client sends it.
+#: Text that a client can send for a value of any type.
 TEXTS = {
     "NUL": "\0",
     "control characters": "\x1b[2J\x07\r\n",
@@ -120,7 +120,7 @@ TEXTS = {
     "template": "{value.__class__.__mro__} %s ${x}",
 }
 
-#: What only a caller in the same process can pass, as JSON cannot hold it.
+#: Values that only a caller in the same process can pass, because JSON cannot represent them.
 VALUES = {
     "half a pair": "\ud800",
     "half a pair in a list": ["\ud800"],
@@ -141,7 +141,7 @@ VALUES = {
 
 
 def rendered(name, value):
-    """What a prompt makes of a value: its rendering, or the one error that it may raise."""
+    """Return a prompt's rendering for a value, or the one error that it may raise."""
     try:
         return CATALOG.render(name, {"value": value})
     except ArgumentsError as errors:
@@ -152,9 +152,7 @@ class TestValues:
     @pytest.mark.parametrize("value", [*TEXTS.values(), *VALUES.values()], ids=[*TEXTS, *VALUES])
     @pytest.mark.parametrize("name", TYPES)
     def test_each_gives_a_value_or_one_clear_fault(self, name, value):
-        """
-        No value crashes a reader or keeps it busy, and no fault is as long as what was sent.
-        """
+        """No value crashes a reader or takes it long, and no error grows with the value."""
         begun = time.process_time()
 
         found = rendered(name, value)
@@ -167,9 +165,7 @@ class TestValues:
     @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
     @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
     def test_the_server_answers_each_and_goes_on(self, revision, text):
-        """
-        Every request gets one valid reply, and the next request is served.
-        """
+        """Every request gets one valid reply, and the next request is served."""
         client = Client(CATALOG, revision)
 
         replies = [client.get(name, value=text) for name in TYPES]
@@ -199,16 +195,15 @@ class TestValues:
         ids=["digits", "NaN", "too large", "infinity", "exponent", "no comma", "NaN in JSON"],
     )
     def test_a_fault_says_what_came_and_what_would_do(self, name, value, reason):
-        """
-        It quotes the beginning and the end of a long value.
-        """
+        """The error quotes the value, with the middle of a long one omitted, and names what is expected."""
         (fault,) = rendered(name, value).errors
 
         assert fault.reason == reason
 
     def test_of_duplicate_keys_the_last_counts(self):
         """
-        As with every common JSON reader, so a check in front of the server sees the same value.
+        Of duplicate keys, the last one counts, as in common JSON parsers, so a filter in front of the server
+        sees the same value.
         """
 
         @prompt
@@ -225,9 +220,7 @@ class TestValues:
         ids=["base64", "escaped"],
     )
     def test_bytes_need_not_be_utf_8(self, text, expected):
-        """
-        Bytes are bytes, in either writing of a data: URI.
-        """
+        """Bytes need not be valid UTF-8, in either form of a data: URI."""
 
         @prompt
         def show(value: bytes) -> str:
@@ -237,15 +230,13 @@ class TestValues:
 
 
 class TestNames:
-    """What is called something that nothing is called."""
+    """Unknown names."""
 
     LONG = "n" * MEGABYTE
     SHOWN = "n" * 200 + "..."
 
     def test_a_long_argument_is_named_in_short(self):
-        """
-        The error does not send a megabyte back, neither to people nor to machines.
-        """
+        """The error for a long unknown argument is short, in its message and in its data."""
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "a", self.LONG: "b"})
         (fault,) = caught.value.errors
@@ -254,9 +245,7 @@ class TestNames:
         assert fault.as_data()["argument"] == self.SHOWN
 
     def test_a_long_key_is_named_in_short(self):
-        """
-        The path to a fault is cut to a length that people read.
-        """
+        """The path in the error for a long key is truncated."""
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("sizes", {"value": {self.LONG: "x"}})
         (fault,) = caught.value.errors
@@ -265,9 +254,7 @@ class TestNames:
         assert fault.as_data()["path"] == f"['{'n' * 198}..."
 
     def test_a_long_prompt_is_named_in_short(self):
-        """
-        An unknown prompt is named by its beginning.
-        """
+        """The error for a long unknown prompt shows the start of its name."""
         with pytest.raises(UnknownPromptError) as caught:
             CATALOG.render(self.LONG)
 
@@ -275,9 +262,7 @@ class TestNames:
         assert caught.value.as_data() == {"name": self.SHOWN}
 
     def test_a_long_uri_is_named_in_short(self):
-        """
-        So is a resource.
-        """
+        """The error for a long unknown resource shows the start of its URI."""
         with pytest.raises(UnknownResourceError) as caught:
             CATALOG.read(f"x:{self.LONG[:60_000]}")
 
@@ -285,9 +270,7 @@ class TestNames:
         assert caught.value.as_data() == {"uri": f"x:{'n' * 198}..."}
 
     def test_a_uri_that_is_too_long_is_refused_in_words(self):
-        """
-        It is held against no template.
-        """
+        """A URI that is too long is rejected without being matched against templates."""
         uri = f"notes:///{self.LONG}"
 
         with pytest.raises(UnknownResourceError) as caught:
@@ -300,9 +283,7 @@ class TestNames:
         assert "result" in Client(CATALOG).ask("resources/read", {"uri": "notes:///" + "n" * 65_527})
 
     def test_a_name_that_people_may_have_typed_is_named_in_full(self):
-        """
-        Only names that are too long to read are cut.
-        """
+        """Names of ordinary length are shown in full."""
         assert str(UnknownPromptError("n" * 200)) == f"unknown prompt '{'n' * 200}'"
         assert UnknownPromptError("greeet", "greet").as_data() == {"name": "greeet", "nearest": "greet"}
         assert UnknownResourceError("x:a", "x:b").as_data() == {"uri": "x:a", "nearest": "x:b"}
@@ -311,9 +292,7 @@ class TestNames:
         "name", ["\ud800", "\0", "\x1b[2J", "value\u200b", "\u202evalue", "v\u0430lue", "", "value "]
     )
     def test_an_argument_that_only_looks_right_is_refused(self, name):
-        """
-        An unknown name is shown with its escapes, and the nearest name is offered.
-        """
+        """An unknown argument that looks like a known one is shown with escapes."""
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "a", name: "b"})
 
@@ -330,9 +309,7 @@ class TestNames:
         ids=["prompt", "argument", "resource"],
     )
     def test_the_wire_carries_only_the_short_name(self, revision, method, params):
-        """
-        The reply to a megabyte of name is a small one, whichever name it is.
-        """
+        """The reply to a request with a megabyte-long name is short."""
         client = Client(CATALOG, revision)
 
         reply = client.ask(method, params)
@@ -342,9 +319,7 @@ class TestNames:
 
     @pytest.mark.parametrize("name", ["n" * MEGABYTE, "language" * 100_000, "\u0130" * 300_000], ids=ascii)
     def test_nothing_is_near_to_what_is_far_longer(self, name):
-        """
-        A very long name is not compared with short ones.
-        """
+        """A very long name is not compared with short names."""
         begun = time.process_time()
 
         found = nearest(name[:MEGABYTE], ["code", "language", *map(str, range(1000))])
@@ -354,7 +329,7 @@ class TestNames:
 
 
 class TestLines:
-    """What is wrong before any argument is looked at."""
+    """Errors found before any argument is read."""
 
     @pytest.mark.parametrize(
         "value",
@@ -378,9 +353,7 @@ class TestLines:
         ],
     )
     def test_what_is_no_json_value_is_refused(self, value):
-        """
-        The line is answered with an error, and the next one as if nothing had happened.
-        """
+        """An invalid JSON value gives an error, and the next line is served."""
         client = Client(CATALOG)
         params = {"name": "str", "arguments": {"value": "HERE"}}
         good = line(request(1, "prompts/get", params))
@@ -394,9 +367,7 @@ class TestLines:
         assert "result" in client.get("str", value="hello")
 
     def test_of_duplicate_members_one_counts(self):
-        """
-        An argument that is sent twice neither crashes nor gives two values.
-        """
+        """A duplicate argument neither crashes the server nor gives two values."""
         client = Client(CATALOG)
         good = line(request(1, "prompts/get", {"name": "int", "arguments": {"value": "1"}}))
 

@@ -1,4 +1,4 @@
-"""Values that are small to send and would be large to handle."""
+"""Values that are small to send but expensive to process."""
 
 import json
 from decimal import Decimal
@@ -27,9 +27,7 @@ class TestDigits:
     )
     @pytest.mark.parametrize("name", TYPES)
     def test_a_number_that_python_does_not_write_is_told_by_its_size(self, name, value):
-        """
-        A fault about a number of very many digits is one that people can read.
-        """
+        """The error for a number with very many digits is short and readable."""
         found = rendered(name, value)
 
         if isinstance(found, ArgumentsError):
@@ -37,15 +35,14 @@ class TestDigits:
             assert "Exceeds the limit" not in str(found)
 
     def test_its_size_is_in_bits(self):
-        """
-        Its digits cannot be counted without writing them.
-        """
+        """The error gives such a number's size in bits, which needs no conversion to digits."""
         assert "is a whole number of 33,220 bits, not text" in str(rendered("str", DIGITS))
 
     @pytest.mark.parametrize("value", ["1E+999999999", "1E-999999999", "-1E+4301"])
     def test_a_decimal_that_would_fill_the_memory_is_refused(self, value):
         """
-        So an author may write a number out, as f-strings with two places do.
+        A decimal with too large an exponent is rejected, because writing it out, as f-strings can, would
+        exhaust memory.
         """
         (fault,) = rendered("Decimal", value).errors
 
@@ -53,9 +50,7 @@ class TestDigits:
 
     @pytest.mark.parametrize("value", ["1E+4300", "1E-4300", "0E+999999999", "3.14"])
     def test_a_decimal_of_any_use_is_read(self, value):
-        """
-        Numbers of ordinary sizes are read.
-        """
+        """Decimals of ordinary size are read."""
         assert rendered("Decimal", value) == user("Decimal")
 
 
@@ -74,7 +69,7 @@ class TestFaults:
     )
     def test_of_very_many_faults_the_first_are_told(self, name, make):
         """
-        A hundred thousand faults would take minutes and megabytes to report, for no use.
+        Of very many errors only the first ones are reported; all of them would take minutes and megabytes.
         """
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render(name, {"value": make()})
@@ -83,7 +78,8 @@ class TestFaults:
 
     def test_of_very_many_unknown_arguments_the_first_are_told(self):
         """
-        Each would be compared with every name that there is.
+        Of very many unknown arguments only the first are reported, because each is compared with all known
+        names.
         """
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "x", **{f"v{i}": "x" for i in range(MANY)}})
@@ -91,18 +87,14 @@ class TestFaults:
         assert len(caught.value.errors) == MAX_FAULTS
 
     def test_arguments_that_come_after_them_are_read(self):
-        """
-        An argument that was given is not reported as missing.
-        """
+        """An argument that follows many unknown ones is not reported as missing."""
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * MAX_FAULTS)}, "value": "x"})
 
         assert {fault.reason for fault in caught.value.errors} == {"is not an argument of this prompt"}
 
     def test_the_way_to_a_fault_is_not_as_long_as_its_keys(self):
-        """
-        A hundred faults behind one long key do not repeat it a hundred times.
-        """
+        """The paths of many errors do not each repeat one long key."""
         with pytest.raises(ConversionError) as caught:
             reader_of(dict[str, list[int]]).read({"k" * 1_000_000: ["x"] * MANY})
 
@@ -110,29 +102,25 @@ class TestFaults:
 
     @pytest.mark.parametrize("frames", range(8))
     def test_what_is_nested_too_deeply_is_one_fault(self, frames):
-        """
-        It is said once, and not in the words of Python's own error, wherever in a record the stack ends.
-        """
+        """Too deep nesting gives one error of promptkit's, not Python's, wherever the stack overflows."""
         (fault,) = called_below(frames, lambda: rendered("Tree", nested_tree(2000))).errors
 
         assert fault.reason == "is nested too deeply"
 
     def test_nothing_near_is_sought_for_what_another_type_takes(self, monkeypatch):
-        """
-        Of a union, a member that declines looks for no nearest value as long as another may take it.
-        """
+        """In a union, no suggestion is computed as long as another member may accept the value."""
         monkeypatch.setattr(choices, "nearest", lambda *_: pytest.fail("it was sought"))
 
         assert reader_of(list[Literal["red", "green"] | int]).read("1, 2, red") == [1, 2, "red"]
 
 
 def called_below(frames, function):
-    """What a function returns that is called below so many frames more."""
+    """Call a function *frames* stack frames deeper."""
     return called_below(frames - 1, function) if frames else function()
 
 
 def nested_tree(depth):
-    """A tree that is so deep."""
+    """Return a tree that is *depth* levels deep."""
     tree = {"name": "leaf", "children": []}
     for _ in range(depth):
         tree = {"name": "branch", "children": [tree]}
@@ -144,9 +132,7 @@ class TestPatterns:
     @pytest.mark.parametrize("annotation", [Decimal, dict[str, Decimal], list[list[Decimal]]], ids=str)
     @pytest.mark.timeout(5)
     def test_digits_with_a_wrong_end_are_refused_at_once(self, annotation, end):
-        """
-        The pattern of numbers does not try every way to split them.
-        """
+        """Digits with an invalid end are rejected without backtracking."""
         digits = "1" * 200_000 + end
         sent = {Decimal: digits, dict[str, Decimal]: {"a": digits}, list[list[Decimal]]: [[digits]]}
 
@@ -155,23 +141,17 @@ class TestPatterns:
 
     @pytest.mark.parametrize("text", ["0.", "0.5", ".5", "5.", "5", "-5.25e3", "+1E-2"])
     def test_it_takes_what_it_took(self, text):
-        """
-        A number may begin, or end, with its point.
-        """
+        """A number can start or end with its decimal point."""
         assert reader_of(dict[str, Decimal]).read({"a": text}) == {"a": Decimal(text)}
 
     def test_a_nought_of_many_places_is_nought(self):
-        """
-        An author may write it out with all its places.
-        """
+        """A zero with a huge exponent is read as plain zero, which is cheap to write out."""
         found = reader_of(Decimal).read("0E-999999999")
 
         assert f"{found:f}" == "0"
 
     def test_a_number_of_very_many_places_is_refused(self):
-        """
-        Whether they stand before the point or behind it.
-        """
+        """A number with very many decimal places is rejected."""
         with pytest.raises(ConversionError) as caught:
             reader_of(Decimal).read("0." + "1" * 10_000)
 
@@ -182,17 +162,13 @@ class TestPatterns:
     )
     @pytest.mark.timeout(10)
     def test_a_long_text_is_completed_at_once(self, typed):
-        """
-        Also by a function that repeats what was typed.
-        """
+        """Ranking very long completion values is fast."""
         assert rank([f"notes/{typed}", typed[::-1], typed, "abc"], typed)[0] == typed
 
 
 class TestArrays:
     def test_all_faults_of_a_struct_that_is_an_array_are_told(self):
-        """
-        As of any other record, each where it stands.
-        """
+        """All errors of an array-like struct are reported, each with its path."""
         with pytest.raises(ConversionError) as caught:
             reader_of(Row).read('["a", ["x", 1, "y"], 2]')
 
@@ -207,18 +183,14 @@ class TestArrays:
         "sent", ["[]", "[1]", '["row", 1]', '["line", 1, []]', '{"number": 1}'], ids=repr
     )
     def test_what_is_no_such_array_is_refused(self, sent):
-        """
-        Too short, without its tag, or an object.
-        """
+        """An array that is too short or lacks its tag is rejected, as is an object."""
         with pytest.raises(ConversionError) as caught:
             reader_of(Tagged).read(sent)
 
         assert [part.expected for part in caught.value.parts] == ["a list of number, sizes, name"]
 
     def test_what_may_be_left_out_has_its_default(self):
-        """
-        A longer array holds what a newer version may know.
-        """
+        """Omitted fields have their defaults, and extra items are ignored."""
         assert reader_of(Row).read("[1, []]") == Row(1, set())
         assert reader_of(Tagged).read('["row", 1, ["0.5"], "a", 2]') == Tagged(1, {Decimal("0.5")}, "a")
 

@@ -1,4 +1,4 @@
-"""Files of others are read in linear time: their readers are measured with some text, and with more of it."""
+"""Files of other programs are read in linear time: readers are timed with small and with large text."""
 
 import gc
 from collections.abc import Callable
@@ -21,18 +21,18 @@ from promptkit.files.writing import FileRefusedError
 
 pytestmark = pytest.mark.timeout(120)
 
-#: Items of small text; quadratic work over sixteen times as many takes far longer than all else.
+#: Items of the small text; for sixteen times as many, quadratic work dominates all other work.
 SIZE: Final = 1_000
 
-#: The same for the parser of YAML, which is slow, and reads at most 64 or 128 KiB.
+#: The same for the YAML parser, which is slow and reads at most 64 or 128 KiB.
 YAML_SIZE: Final = 200
 
-#: How often text is measured that does not seem linear.
+#: Maximum number of measurements of text that does not seem linear.
 CHANCES: Final = 5
 
 
 def imported(read):
-    """Read a command, and write its recipe."""
+    """Return a function that reads a command and generates its recipe."""
 
     def call(text):
         markdown, python = generate_recipe(read("name", text), "name", "name")
@@ -43,7 +43,9 @@ def imported(read):
 
 
 def edited(module):
-    """Read a configuration, add an entry, change one, and remove one, if it can hold any."""
+    """
+    Return a function that reads a configuration and adds, changes and removes an entry, if it can hold any.
+    """
 
     def call(text):
         data = module.read(text)
@@ -136,7 +138,7 @@ YAML = {
     "list": within("a:\n", repeated("- a\n"), ""),
     "flow list": within("a: [", repeated("a, "), "]\n"),
     "flow mapping": within("a: {", numbered("a{}: 1, "), "}\n"),
-    "brackets": within("a: " + "[" * 1024, repeated("["), "\n"),  # the parser looks so far ahead
+    "brackets": within("a: " + "[" * 1024, repeated("["), "\n"),  # the parser's lookahead limit
     "pairs of brackets": within("a: [", repeated("[],"), "]\n"),
     "nested lists": within("", repeated("- "), "a\n"),
     "nested keys": within("", repeated("? "), "a\n"),
@@ -184,7 +186,7 @@ KINDS = [(reader, kind) for reader, (_, kinds, _) in READERS.items() for kind in
 
 
 def seconds(read, text):
-    """How much of the processor's time reading a text takes, whether it is refused or not."""
+    """Return the CPU time of reading a text, whether it is rejected or not."""
     gc.disable()
     try:
         start = thread_time()
@@ -196,7 +198,7 @@ def seconds(read, text):
 
 
 def growth(kind, read, make, size):
-    """Measure small and large text; what does not seem linear, some times more."""
+    """Measure small and large text, and repeat the measurement if it does not seem linear."""
     small, large = make(size), make(size * TIMES)
     least = [inf, inf]
     for _ in range(CHANCES):
@@ -208,9 +210,7 @@ def growth(kind, read, make, size):
 
 @pytest.mark.parametrize(("reader", "kind"), KINDS)
 def test_sixteen_times_as_much_text_takes_no_more_than_so_long(reader, kind):
-    """
-    The time to read a file grows with its size, and not with the square of it.
-    """
+    """The time to read a file grows linearly with its size, not quadratically."""
     read, kinds, size = READERS[reader]
 
     measured = growth(kind, read, kinds[kind], size)
@@ -221,9 +221,7 @@ def test_sixteen_times_as_much_text_takes_no_more_than_so_long(reader, kind):
 
 
 def test_quadratic_work_is_seen():
-    """
-    The law fails for a reader that counts the lines before each of them.
-    """
+    """The check fails for a quadratic reader, which counts the preceding lines at each character."""
     measured = growth(
         "lines", lambda text: [text.count("\n", 0, at) for at in range(len(text))], repeated("x\n"), 500
     )

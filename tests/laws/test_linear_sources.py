@@ -1,4 +1,4 @@
-"""Recipes that other people wrote are read in linear time: quadratic work would take minutes for these."""
+"""Recipes from other authors are read in linear time; quadratic work would take minutes for these."""
 
 import pytest
 
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.timeout(60)
 
 SIZE = 200_000
 
-#: What docstrings repeat.
+#: Docstrings with many repetitions.
 DOCSTRINGS = {
     "blank lines": "Say.\n" + "\n" * SIZE + "x",
     "lines of blanks": "Say.\n" + "  \n" * SIZE + "x",
@@ -25,9 +25,7 @@ DOCSTRINGS = {
 
 @pytest.mark.parametrize("kind", DOCSTRINGS)
 def test_docstrings(kind):
-    """
-    The summary and the descriptions are found however often a docstring repeats something.
-    """
+    """The summary and the descriptions are found, however often a docstring repeats a part."""
     text = DOCSTRINGS[kind]
 
     assert read_summary(text)
@@ -44,9 +42,7 @@ def test_docstrings(kind):
     ],
 )
 def test_an_f_string_with_thousands_of_holes(text, recipes, capsys):
-    """
-    Each hole is looked at with its own line alone.
-    """
+    """`check` takes linear time for an f-string with thousands of placeholders."""
     head = "from promptkit import prompt\nfrom promptkit.fragments import code_block\n\n@prompt\n"
     body = f'def greet(x: str):\n    """Say."""\n    return f"{text * 12_000}"\n'
 

@@ -1,4 +1,4 @@
-"""Hostile input of every kind takes linear time: its calls are counted, for some and for more of it."""
+"""Hostile input of every kind takes linear time: function calls are counted for small and large input."""
 
 import gc
 import json
@@ -13,16 +13,16 @@ from benchmarks.hostile_input import KINDS, TYPES
 
 pytestmark = [pytest.mark.sampled, pytest.mark.timeout(120)]
 
-#: Items, or characters, of which sixteen times as many are few still.
+#: Items, or characters, of the small input; sixteen times as many are still few.
 SIZE = 128
 
 
 def calls(data: bytes) -> int:
-    """How many functions are called for what a new server receives, those written in C included."""
+    """Return the number of function calls, also of C functions, for what a new server receives."""
     server = opened()
     counts = Counter[str]()
     before = sys.getprofile()
-    gc.disable()  # where brackets nest as deep as Python goes, what a collection calls would have no room
+    gc.disable()  # at Python's nesting limit, callbacks of the garbage collector would exceed the stack
     sys.setprofile(lambda _frame, event, _arg: counts.update((event,)))
     try:
         server.receive_data(data)
@@ -34,18 +34,16 @@ def calls(data: bytes) -> int:
 
 def test_there_are_many_kinds():
     """
-    Lines, arguments of every type, names, URIs, sets, batches, ids, brackets and escapes are among them.
+    The kinds include lines, arguments of every type, names, URIs, sets, batches, ids, brackets and escapes.
     """
     assert len(KINDS) >= 50
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sixteen_times_as_much_makes_no_more_than_so_many_calls(kind):
-    """
-    The calls made grow with the input, and not with its square.
-    """
+    """The number of calls grows linearly with the input, not quadratically."""
     few, many = (KINDS[kind](size) for size in (SIZE, SIZE * TIMES))
-    for data in (few, many):  # what is imported, and made, at the first time
+    for data in (few, many):  # the first run also imports modules and fills caches
         calls(data)
 
     assert calls(many) <= MOST * calls(few)
@@ -53,9 +51,7 @@ def test_sixteen_times_as_much_makes_no_more_than_so_many_calls(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_is_answered(kind):
-    """
-    What is measured is an answer, and no failure of promptkit's.
-    """
+    """The measured input gets a reply, which is not an internal error."""
     sent: list[bytes] = []
     server = hostile.Server(hostile.CATALOG, sent.append, limits=hostile.LIMITS)
     server.receive_data(hostile.OPENING)
@@ -71,18 +67,14 @@ def test_each_is_answered(kind):
 
 class TestReport:
     def test_it_shows_every_kind(self, capsys):
-        """
-        Small input is enough to see that the report works.
-        """
+        """The report lists every kind of input."""
         hostile.main(["--quick", "--rounds", "1"])
 
         shown = capsys.readouterr().out
         assert [kind for kind in KINDS if f" {kind} " not in shown] == []
 
     def test_it_shows_what_is_asked_for(self, capsys):
-        """
-        A part of a name chooses.
-        """
+        """`--only` selects kinds by a part of their name."""
         code = hostile.main(["--quick", "--rounds", "3", "--only", "float"])
 
         shown = capsys.readouterr().out
@@ -94,15 +86,11 @@ class TestReport:
         ids=["linear", "with room", "more", "too short to tell"],
     )
     def test_its_verdict(self, small, large, linear):
-        """
-        Sixteen times as much input may take twenty-four times as long.
-        """
+        """For sixteen times as much input, up to twenty-four times the time counts as linear."""
         assert Growth("input", small, large).linear is linear
 
     def test_quadratic_work_is_seen(self, monkeypatch):
-        """
-        Work that is quadratic in the input does not count as linear.
-        """
+        """Quadratic work does not count as linear."""
 
         class Slow:
             def receive_data(self, data: bytes) -> None:
@@ -115,9 +103,7 @@ class TestReport:
 
 
 def test_every_type_is_attacked():
-    """
-    No prompt of the targets is forgotten.
-    """
+    """Every prompt of the measured catalog is called by some kind of input."""
     sent = b"".join(make(1) for make in KINDS.values())
 
     assert [name for name in TYPES if f'"name": "{name}"'.encode() not in sent] == []

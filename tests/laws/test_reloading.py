@@ -1,6 +1,4 @@
-"""
-Laws of reloading: a catalog that was reloaded after each edit equals one that is compiled from scratch.
-"""
+"""Laws of reloading: a catalog reloaded after each edit equals one that is compiled from scratch."""
 
 import os
 import sys
@@ -25,11 +23,11 @@ from promptkit.server.snapshot import Snapshot
 
 SERVER_INFO = ServerInfo("law", "1")
 
-#: Recipes, helpers, a helper that is seldom there, a package and a module in it.
+#: Recipes, helpers (one of them rare), a package, and a module in it.
 NAMES = ["a", "b", "c", "_g", "_h", "_sub/__init__", "_sub/part"]
 MODULES = ["a", "b", "c", "_g", "_h", "_sub", "_sub.part"]
 
-#: Ways to import a module, each of which ends with its text in a name of its own.
+#: Ways to import a module, each of which binds its text to a separate name.
 FORMS = {
     "relative": "from .{dots}{name} import TEXT as t{n}",
     "sibling": "from {name} import TEXT as t{n}",
@@ -84,7 +82,7 @@ edits = st.one_of(
 
 
 def source(package, file, module):
-    """The source of a module."""
+    """Return the source of a module."""
     dots = "." * file.count("/")
     lines = ["from promptkit import prompt"]
     lines += [
@@ -101,7 +99,7 @@ def source(package, file, module):
 
 class Folder:
     """
-    A folder that is edited, with the time of each edit in the past, as if its author had been slow.
+    A folder whose edits have increasing modification times in the past, as if they had been made slowly.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,7 +107,7 @@ class Folder:
         self._seconds = count(1_000_000_000)
 
     def edit(self, what, name, how):
-        """Edit one file, if there is something to edit."""
+        """Apply one edit, if its file exists."""
         path = self.path / f"{name}.py"
         if what == "data":
             self._write(self.path / "data.txt", how)
@@ -129,7 +127,7 @@ class Folder:
 
 
 def wire(catalog):
-    """All that clients can see of a catalog without arguments, by revision."""
+    """Return everything that clients can see of a catalog without arguments, by revision."""
     seen = {}
     if catalog is None:
         return seen
@@ -142,9 +140,7 @@ def wire(catalog):
 
 
 class Fresh:
-    """
-    What would be served if everything was imported and compiled anew after each edit.
-    """
+    """The catalog that results if everything is imported and compiled again after each edit."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -152,7 +148,7 @@ class Fresh:
         self.seen, self.diagnostics = {}, ()
 
     def load(self):
-        """Load the folder as it is now, and leave no module behind."""
+        """Load the current files, and unload all their modules afterwards."""
         before = ImportSnapshot()
         for name in self._modules():
             del sys.modules[name]
@@ -177,9 +173,7 @@ class Fresh:
 
 
 class Reloaded:
-    """
-    The catalog of a reloader, without a thread that watches.
-    """
+    """The catalog of a reloader that runs without its watcher thread."""
 
     def __init__(self, folder: Path) -> None:
         self._reloader = Reloader(folder, lambda _: None)
@@ -190,7 +184,7 @@ class Reloaded:
         self.catalog = catalog
 
     def reload(self):
-        """Load the files as they are now."""
+        """Load the current files."""
         self._reloader._reload()
         assert self._reloader._is_settled
 
@@ -202,15 +196,15 @@ class Reloaded:
 )
 def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
     """
-    After any edits, additions, removals and renames, the served catalog equals that of a new process, and a
-    broken file keeps its last good prompts in both.
+    After any edits, additions, removals and renames, the served catalog equals that of a new process, and in
+    both a broken file keeps its last good prompts.
     """
     with TemporaryDirectory(prefix="law_") as place, pytest.MonkeyPatch.context() as monkeypatch:
         root = Path(os.path.realpath(place))
-        (root / "pyproject.toml").touch()  # the project ends here, whatever lies next to it
-        folder = Folder(root / root.name)  # a name that no other example has
+        (root / "pyproject.toml").touch()  # the project ends here, whatever is next to it
+        folder = Folder(root / root.name)  # a name that no other example uses
         monkeypatch.chdir(root)
-        for name in ("collect", "freeze"):  # a process of tests has millions of objects
+        for name in ("collect", "freeze"):  # a test process has millions of objects to collect
             monkeypatch.setattr(module_records, name, lambda: None)
         folder.edit("data", "", "zero")
         for name, module in first.items():

@@ -1,4 +1,4 @@
-"""Calls of tools, whatever the type of an argument, and whatever is sent for it."""
+"""Tool calls with valid and invalid values for every type of argument."""
 
 import json
 from functools import cache
@@ -19,7 +19,7 @@ from tests.wire import initialize, line, request
 
 
 class Called:
-    """A server of a tool that has one argument, of a type."""
+    """A server with one tool, whose only argument has the given type."""
 
     def __init__(self, annotation):
         self.got, self.sent = [], []
@@ -38,7 +38,7 @@ class Called:
         self.server.receive_data(line(initialize("2025-11-25")))
 
     def with_value(self, value):
-        """The result of a call, and what the function got."""
+        """Return the result of a call, and the values that the function received."""
         self.got.clear()
         self.sent.clear()
         params = {"name": "typed", "arguments": {"value": value}}
@@ -50,7 +50,7 @@ tool_of = cache(Called)
 
 
 def sent_of(value):
-    """A value as a client sends it."""
+    """Return a value as a client sends it."""
     return json.loads(json.dumps(json_of(value)))
 
 
@@ -58,9 +58,7 @@ def sent_of(value):
 @settings(max_examples=share(15), deadline=None)
 @given(st.data())
 def test_what_fits_the_schema_calls_with_that_value(annotation, data):
-    """
-    For every type: a value that fits `inputSchema` is what the function gets.
-    """
+    """For every type, the function receives exactly the value that is valid for `inputSchema`."""
     value = data.draw(TYPES[annotation])
 
     result, got = tool_of(annotation).with_value(sent_of(value))
@@ -73,8 +71,8 @@ def test_what_fits_the_schema_calls_with_that_value(annotation, data):
 @given(st.data())
 def test_what_does_not_fit_is_a_fault(annotation, data):
     """
-    For every type: a value that does not fit `inputSchema` is an error that a model reads, and the function
-    is not called. Text, which people write, may be taken.
+    For every type, a value that is invalid for `inputSchema` gives an error for the model, and the function
+    is not called. Text may be accepted leniently.
     """
     valid = sent_of(data.draw(TYPES[annotation]))
     value = data.draw(near(valid) | JSON)
@@ -107,7 +105,7 @@ def test_what_does_not_fit_is_a_fault(annotation, data):
 )
 def test_what_means_two_things_is_what_the_schema_says(annotation, value):
     """
-    Where people mean a number by "5", and nothing by an empty field, a program means what it sends.
+    In tool calls, ambiguous values have their JSON type: "5" is text, and an empty string is not omitted.
     """
     _, got = tool_of(annotation).with_value(value)
 

@@ -1,4 +1,4 @@
-"""The law of two subjects: what one is answered depends on nothing that only the other one may see."""
+"""One caller's replies depend on nothing that only another caller can see."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ from tests.wire import initialize, modern, request
 
 SCOPES = ("a", "b", "c")
 
-#: Names that are near to each other, as a refusal names the nearest one.
+#: Similar names, because the error for an unknown name suggests the nearest one.
 PROMPTS = ("alpha", "alpha2", "alpine", "beta", "find", "hidden")
 TEMPLATES = ("docs://{name}", "docs://{name}/{part}", "docs://plan", "docs://plans", "notes://today")
 URIS = ("docs://plan", "docs://plans", "docs://plam", "docs://a/b", "notes://today", "notes://tomorrow")
@@ -26,7 +26,7 @@ OPTIONS = {"alpha": {"cache": 60}, "beta": {"tool": False}, "hidden": {"elicit":
 
 
 def prompt_called(name, scopes, version):
-    """A prompt, whose description tells versions apart."""
+    """Return a prompt whose description shows its version."""
 
     def said(word: Literal["one", "two"], more: str = "") -> str:
         return f"{name} says {word}{more}"
@@ -36,7 +36,7 @@ def prompt_called(name, scopes, version):
 
 
 def resource_at(template, scopes, version):
-    """A resource, whose text tells versions apart."""
+    """Return a resource whose text shows its version."""
     if "{part}" in template:
 
         def held(name: Literal["a", "b"], part: str) -> str:
@@ -57,9 +57,9 @@ def resource_at(template, scopes, version):
 
 def catalog_of(world, seen_by=None):
     """
-    The catalog of a world, which has the scopes and the version of each name.
+    Return the catalog of a world, which maps each name to its scopes and its version.
 
-    With *seen_by*, only what somebody with these scopes may see is in it, and nothing needs any.
+    With *seen_by*, it holds only what a caller with these scopes can see, and nothing requires a scope.
     """
     made = {True: [], False: []}
     for name, (scopes, version) in world.items():
@@ -73,20 +73,20 @@ def catalog_of(world, seen_by=None):
 
 
 def listing(one, two, cursors):
-    """A page of a list, perhaps one to which somebody else was referred."""
+    """Return a request for a page of a list, perhaps with a cursor that another caller has received."""
     return modern(
         1, LISTS[one % len(LISTS)], {"cursor": cursors[two % len(cursors)]} if two and cursors else {}
     )
 
 
 def getting(one, two, _cursors):
-    """A prompt, or what is none."""
+    """Return a request for a prompt, which may be unknown."""
     params = {"name": NAMES[one % len(NAMES)], "arguments": GIVEN[two % len(GIVEN)]}
     return modern(1, "prompts/get", params, capabilities={"elicitation": {}})
 
 
 def calling(one, two, _cursors):
-    """A call of a prompt as a tool, or of what finds and gets prompts."""
+    """Return a call of a prompt as a tool, or of one of the tools that search and get prompts."""
     name, arguments = NAMES[one % len(NAMES)], GIVEN[two % len(GIVEN)]
     wrapped = {"name": name, "arguments": arguments}
     calls = (
@@ -98,12 +98,12 @@ def calling(one, two, _cursors):
 
 
 def reading(one, _two, _cursors):
-    """A resource, or what is none."""
+    """Return a request for a resource, which may be unknown."""
     return modern(1, "resources/read", {"uri": URIS[one % len(URIS)]})
 
 
 def completing(one, two, _cursors):
-    """What may be typed, of a prompt or of a template."""
+    """Return a completion request for a prompt or a template."""
     templates = (*TEMPLATES, "docs://{nam}")
     ref = {"type": "ref/prompt", "name": NAMES[one % len(NAMES)]}
     if two % 2:
@@ -113,19 +113,19 @@ def completing(one, two, _cursors):
 
 
 def subscribing(one, _two, _cursors):
-    """What a client with a handshake asks for, which has no stream."""
+    """Return a handshake client's subscription request, although it has no stream."""
     return request(1, "resources/subscribe", {"uri": URIS[one % len(URIS)]})
 
 
 def listening(one, two, _cursors):
-    """A stream of all changes."""
+    """Return a request for a stream of all changes."""
     wanted = {"promptsListChanged": True, "resourcesListChanged": True, "toolsListChanged": True}
     wanted["resourceSubscriptions"] = [URIS[one % len(URIS)], URIS[two % len(URIS)]]
     return modern(1, "subscriptions/listen", {"notifications": wanted})
 
 
 def opening(one, two, _cursors):
-    """A handshake, or a list for a client of that era."""
+    """Return a handshake, or a list request of that era."""
     return initialize(OLD) if one % 2 else request(1, LISTS[two % len(LISTS)])
 
 
@@ -148,8 +148,8 @@ a_subject = st.sets(st.sampled_from((*SCOPES, "other")), max_size=4).map(frozens
 )
 def test_two_subjects_never_mix(worlds, scopes, rounds, tools):
     """
-    Whatever two subjects ask one after the other, and whatever is loaded anew meanwhile: each is told, byte
-    for byte, what a server tells that holds only what this subject may see, and knows nothing of scopes.
+    For any sequence of requests by two callers, with reloads in between, each caller gets byte for byte the
+    replies of a server whose catalog holds only what this caller can see, without any scopes.
     """
     subjects = [caller(f"subject {number}", *held) for number, held in enumerate(scopes)]
     shared = Site(catalog_of(worlds[0]), tools=tools, page_size=2)
@@ -175,5 +175,5 @@ def test_two_subjects_never_mix(worlds, scopes, rounds, tools):
 
 
 def without_state(said):
-    """What was said, without what differs each time: signed tokens."""
+    """Return the lines without what differs in each run: signed tokens."""
     return [line.partition(b'"requestState":')[0] for line in said]

@@ -27,7 +27,9 @@ pytestmark = [pytest.mark.sampled, pytest.mark.slow]
 
 
 def share(number):
-    """Return how many examples are tried: *number* in CI, half of that elsewhere, tenfold with `--whole`."""
+    """
+    Return the number of examples: *number* in CI, half of that elsewhere, ten times that with `--whole`.
+    """
     return number * settings().max_examples // 100
 
 
@@ -50,7 +52,7 @@ class Order(BaseModel):
     count: int = Field(1, ge=1)
 
 
-#: Every supported type, and values of it.
+#: Every supported type, with a strategy for its values.
 TYPES: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXT,
     int: st.integers(),
@@ -67,7 +69,7 @@ TYPES: dict[Any, st.SearchStrategy[Any]] = {
     Tone: st.sampled_from(Tone),
     Level: st.sampled_from(Level),
     Literal["a", "b c", 3]: st.sampled_from(["a", "b c", 3]),
-    Optional[int]: st.integers(),  # noqa: UP045 (people write it)
+    Optional[int]: st.integers(),  # noqa: UP045 (authors write it)
     int | str: st.integers() | st.from_regex(r"[a-z]{1,5}", fullmatch=True),
     Annotated[int, msgspec.Meta(ge=0, le=9)]: st.integers(0, 9),
     Annotated[str, msgspec.Meta(min_length=2)]: st.text("abc", min_size=2, max_size=5),
@@ -122,7 +124,7 @@ TYPES: dict[Any, st.SearchStrategy[Any]] = {
 }
 ALL = pytest.mark.parametrize("annotation", TYPES, ids=str)
 
-#: Made once for each type, as it takes longer than to read a value.
+#: Cached for each type, because building a reader takes longer than reading a value.
 reader = cache(reader_of)
 
 JSON = st.recursive(
@@ -138,9 +140,7 @@ JSON = st.recursive(
 @settings(max_examples=share(60))
 @given(st.data())
 def test_what_promptkit_writes_it_reads(annotation, data):
-    """
-    The text for a value gives the value back, whatever the type.
-    """
+    """For every type, reading the text of a value returns the value."""
     value = data.draw(TYPES[annotation])
 
     assert reader(annotation).read(text_of(value)) == value
@@ -150,15 +150,13 @@ def test_what_promptkit_writes_it_reads(annotation, data):
 @settings(max_examples=share(60))
 @given(st.data())
 def test_what_is_shown_of_a_default_is_read(annotation, data):
-    """
-    What people are shown of a value is what they may type for it, whatever the type.
-    """
+    """For every type, the text that is shown for a default can be typed to get that value."""
     value = data.draw(TYPES[annotation])
 
     assert reader(annotation).read(typed_text(value)) == value
 
 
-#: What somebody might send who means no good.
+#: Text that an attacker might send.
 HOSTILE = [
     "9" * 5000,
     "1e999999999",
@@ -195,9 +193,7 @@ HOSTILE = [
 @given(st.text(max_size=60) | st.sampled_from(HOSTILE))
 @example("")
 def test_any_text_is_a_value_or_a_conversion_error(annotation, text):
-    """
-    Whatever text is sent, there is a value or a fault, never another exception, and soon.
-    """
+    """Any text gives a value or a `ConversionError`, never another exception, and soon."""
     with suppress(ConversionError):
         reader(annotation).read(text)
 
@@ -205,9 +201,7 @@ def test_any_text_is_a_value_or_a_conversion_error(annotation, text):
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
 @ALL
 def test_hostile_text_is_a_value_or_a_conversion_error(annotation, text):
-    """
-    So is what was made to break a parser.
-    """
+    """Text made to break a parser also gives a value or a `ConversionError`."""
     with suppress(ConversionError):
         reader(annotation).read(text)
 
@@ -216,15 +210,13 @@ def test_hostile_text_is_a_value_or_a_conversion_error(annotation, text):
 @settings(deadline=1000, max_examples=share(60), suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
 def test_any_json_is_a_value_or_a_conversion_error(annotation, value):
-    """
-    Whatever JSON value is sent in place of text, the same holds.
-    """
+    """Any JSON value sent in place of text also gives a value or a `ConversionError`."""
     with suppress(ConversionError):
         reader(annotation).read(value)
 
 
 def compiled(annotation):
-    """A compiled prompt with one parameter of a type."""
+    """Return a compiled prompt with one parameter of a type."""
 
     def typed(value) -> str:
         return str(value)
@@ -235,9 +227,7 @@ def compiled(annotation):
 
 @ALL
 def test_the_schema_is_a_schema(annotation):
-    """
-    The schema of every type is valid by 2020-12, and begins with the author's description.
-    """
+    """The schema of every type is valid under 2020-12, and its description starts with the author's."""
     schema = compiled(annotation).schema
 
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -247,19 +237,21 @@ def test_the_schema_is_a_schema(annotation):
     assert schema["properties"]["value"]["description"].partition(" (")[0] == "What it is"
 
 
-#: Where the two may differ, by what is sent, and why.
-#: - Text at the top is read leniently, by every type: it is all that most clients send.
-#: - Items of a list of plain values may be text, as people write them in JSON too.
-#: - null means "not given" before the type is asked.
-#: - pydantic reads 5 out of "5", and out of true 1.
-#: - Which item stands where in a tuple is said in words alone: many clients drop the schemas that say it.
+#: Where the reader accepts what the schema does not, or the reverse:
+#: - Every type reads top-level text leniently, because most clients send only text.
+#: - Items of a list of plain values can be text, as people also write them in JSON.
+#: - null means "omitted", before the type is considered.
+#: - pydantic converts "5" to 5, and true to 1.
+#: - The order of a tuple's items is only in the description, because many clients drop schemas of positions.
 LENIENT_ITEMS = {list[int], list[Tone], set[int], set[Decimal], tuple[int, ...], Sequence[int]}
 OF_PYDANTIC = {Order, dict[str, Order]}
 IN_PLACES = {tuple[int, str], Pair, Row, dict[str, dict[int, list[Pair]]]}
 
 
 def beyond_schemas(annotation, value):
-    """Whether only the reader can tell what is wrong: what stands where, and which bytes are a picture."""
+    """
+    Whether only the reader can detect an error: the order of a tuple's items, or invalid bytes of an image.
+    """
     return annotation in IN_PLACES or (annotation is Image and value != "")
 
 
@@ -271,7 +263,7 @@ def lenient(annotation, value):
 
 
 def closed(schema):
-    """A schema that refuses, as the reader does, what its records do not have."""
+    """Return a schema that rejects unknown members of records, as the reader does."""
     if isinstance(schema, list):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):
@@ -282,7 +274,7 @@ def closed(schema):
 
 @cache
 def validator_of(annotation):
-    """What holds values against the schema of a type."""
+    """Return the validator for the schema of a type."""
     checker = jsonschema.FormatChecker(["date", "uuid", "duration"])
     return jsonschema.Draft202012Validator(closed(compiled(annotation).schema), format_checker=checker)
 
@@ -307,9 +299,7 @@ def near(value):
 @settings(max_examples=share(150), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_schema_and_the_reader_agree(annotation, data):
-    """
-    What the one takes the other takes, and what the one refuses the other refuses, but for unknown members.
-    """
+    """The schema and the reader accept the same JSON values, apart from the documented leniency."""
     valid = json.loads(msgspec.json.encode(json_of(data.draw(TYPES[annotation]))))
     value = data.draw(near(valid) | JSON)
     if lenient(annotation, value):

@@ -1,4 +1,4 @@
-"""Runs of pytest as an author has them."""
+"""Pytest runs like an author's."""
 
 import pkgutil
 import sys
@@ -8,16 +8,19 @@ import pytest
 
 import promptkit
 
-#: Plugins that are there for the work on promptkit, and that no test here speaks of. Each takes its time.
+#: Plugins for the development of promptkit, which no test here needs. Loading each takes time.
 OTHERS = ("anyio", "typeguard")
 
-#: As the script starts it, which does not put the current folder on the path.
+#: Start pytest as its script does, without the current folder on the path.
 PYTEST = (sys.executable, "-PE", "-m", "pytest")
 
 
 @pytest.fixture(scope="session")
 def whole_package():
-    """Every module of promptkit: a run in this process forgets what it was the first to import."""
+    """
+    Import every module of promptkit, because a run in this process unloads the modules that it has imported
+    first.
+    """
     for module in pkgutil.walk_packages(promptkit.__path__, "promptkit."):
         if not module.name.endswith("__main__"):
             import_module(module.name)
@@ -25,7 +28,7 @@ def whole_package():
 
 @pytest.fixture
 def words(monkeypatch):
-    """What each run of pytest is told, once what continuous integration changes is undone."""
+    """The arguments of each pytest run, in an environment without CI's variables."""
     for name in ("CI", "BUILD_NUMBER", "PYTHONPATH", "PYTEST_ADDOPTS", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return ["-p", "no:cacheprovider", *(word for name in OTHERS for word in ("-p", f"no:{name}"))]
@@ -33,15 +36,15 @@ def words(monkeypatch):
 
 @pytest.fixture
 def run(pytester, words, whole_package, monkeypatch):
-    """A function that runs pytest, in this process, and returns what it did."""
-    for name in list(sys.modules):  # of other tests' folders
+    """A function that runs pytest in this process, and returns the result."""
+    for name in list(sys.modules):  # from folders of other tests
         if name.partition(".")[0] in ("prompts", "recipes"):
             monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it hides an edit that comes within a second
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # bytecode hides an edit within the same second
     return lambda *options: pytester.runpytest_inprocess(*words, *options)
 
 
 @pytest.fixture
 def run_alone(pytester, words):
-    """The same in a process of its own, which takes several times as long."""
+    """A function that runs pytest in a separate process, which takes several times as long."""
     return lambda *options: pytester.run(*PYTEST, *words, *options)

@@ -14,9 +14,7 @@ CATALOG = compile(load(Path(__file__).parents[2] / "recipes"), lint=True)
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_every_recipe_passes(name, monkeypatch):
-    """
-    Each of the recipes renders for its examples, and for what is made up.
-    """
+    """Each of our recipes renders for its examples and for generated arguments."""
     monkeypatch.setenv("CI", "true")
 
     assert CATALOG.diagnostics == ()
@@ -25,7 +23,7 @@ def test_every_recipe_passes(name, monkeypatch):
 
 
 def failing(error):
-    """A prompt that raises *error* for its example, and for all that is longer than it."""
+    """A prompt that raises *error* for its example, and for any longer text."""
 
     def ask(text: Annotated[str, Arg(examples=["sample"])]):
         if len(text) > 5:
@@ -40,9 +38,7 @@ class TestExamples:
         "error", [ValueError("no"), PromptError("no"), EmptyPromptError("other"), ArgumentsError("other", ())]
     )
     def test_an_example_has_to_render(self, error):
-        """
-        Whatever is raised, an example that people are shown does not work; what was sent is told.
-        """
+        """An example must render: any exception is reported with the arguments, even one for the caller."""
         with pytest.raises(RenderingError) as caught:
             check_examples(failing(error))
 
@@ -50,9 +46,7 @@ class TestExamples:
         assert str(caught.value) == "prompt 'ask' fails for {'text': 'sample'}"
 
     def test_examples_that_are_not_all_that_is_needed(self):
-        """
-        Where an argument is required and has no example, they say nothing by themselves.
-        """
+        """If a required argument has no example, the other examples cannot be rendered by themselves."""
 
         @prompt
         def ask(text: Annotated[str, Arg(examples=["sample"])], other: str):
@@ -62,7 +56,8 @@ class TestExamples:
 
     def test_defaults_may_be_refused(self):
         """
-        Nobody has asked for them. Another exception is a failure.
+        A prompt may reject its defaults with a `PromptError`, since no caller has sent them. Any other
+        exception is a failure.
         """
 
         @prompt
@@ -78,9 +73,7 @@ class TestExamples:
             check_examples(fails.compiled)
 
     def test_each_is_rendered(self):
-        """
-        All examples are tried, asynchronous prompts too.
-        """
+        """All examples are rendered, for asynchronous prompts as well."""
         seen = []
 
         @prompt
@@ -96,15 +89,11 @@ class TestExamples:
 class TestGenerated:
     @pytest.mark.parametrize("error", [PromptError("no"), EmptyPromptError("other")])
     def test_what_people_are_told_is_no_fault(self, error):
-        """
-        A prompt may refuse what it is sent, in words for whoever sent it.
-        """
+        """A prompt may reject generated arguments with an error meant for the caller."""
         assert check_generated(failing(error)) is None
 
     def test_what_renders_for_nothing_says_why(self):
-        """
-        Of what it has told people, the last.
-        """
+        """If no generated arguments render, the last of the prompt's own error messages is returned."""
 
         @prompt
         def ask(text: str):
@@ -114,9 +103,7 @@ class TestGenerated:
 
     @pytest.mark.parametrize("error", [KeyError("no"), ArgumentsError("other", ()), SystemError("no")])
     def test_anything_else_is(self, error):
-        """
-        Any other exception is a fault, told for the simplest arguments that lead to it.
-        """
+        """Any other exception is a failure, reported for the simplest arguments that cause it."""
         with pytest.raises(RenderingError) as caught:
             check_generated(failing(error))
 
@@ -125,9 +112,7 @@ class TestGenerated:
 
     @pytest.mark.parametrize("name", ["review-code", "3d-model", "class", "-"])
     def test_a_prompt_may_have_any_name_that_clients_take(self, name):
-        """
-        It need be no name of Python's.
-        """
+        """The name need not be a Python identifier."""
 
         @prompt(name=name)
         def ask(text: str):
@@ -137,7 +122,7 @@ class TestGenerated:
 
     def test_what_cannot_be_sent_is(self):
         """
-        So is text that no line can hold, which shows only when it is sent.
+        Text that cannot be encoded is a failure too, although it only shows when the text is serialized.
         """
 
         @prompt

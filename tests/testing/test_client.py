@@ -76,9 +76,7 @@ ALL = [review, release, plan, notice, book]
 class TestMethods:
     @EVERY_REVISION
     def test_prompts(self, revision):
-        """
-        A workflow comes back as it was composed, for text and for other values.
-        """
+        """A workflow arrives as it was composed, with arguments as text or as other values."""
         client = Client(ALL, revision=revision)
 
         assert client.get_prompt("review", {"code": "x"}) == user(
@@ -90,9 +88,7 @@ class TestMethods:
 
     @EVERY_REVISION
     def test_lists(self, revision):
-        """
-        Lists come whole, each item as a value whose attributes are what the revision has.
-        """
+        """Lists are complete, and each item has the attributes of the revision."""
         client = Client(ALL, revision=revision)
         titled = revision >= "2025-06-18"
 
@@ -112,9 +108,7 @@ class TestMethods:
         assert bool(client.list_prompts()[0].meta) == titled
 
     def test_a_list_of_many_pages_comes_whole(self):
-        """
-        It asks for page after page.
-        """
+        """The client requests all pages of a list."""
         many = [prompt(name=f"p{number:04}")(lambda: "Hi.") for number in range(1234)]
 
         assert [one.name for one in Client(many).list_prompts()] == [one.options.name for one in many]
@@ -122,7 +116,8 @@ class TestMethods:
     @EVERY_REVISION
     def test_tools(self, revision):
         """
-        With tools, each prompt is listed and called as one; values go out as JSON, content comes back.
+        With `tools=True`, each prompt is listed and called as a tool; values are sent as JSON, and content is
+        returned.
         """
         client = Client(ALL, revision=revision, tools=True, answers={"notes": "long"})
         tools = client.list_tools()
@@ -141,9 +136,7 @@ class TestMethods:
         assert released.text == ("1: long" if can_ask else "prompt 'release': 'notes' is missing")
 
     def test_tools_that_search(self):
-        """
-        It has the two tools of a large catalog, and none unless it is asked to.
-        """
+        """`tools="search"` lists the two tools for large catalogs; by default there are no tools."""
         client = Client(ALL, tools="search")
 
         assert [one.name for one in client.list_tools()] == ["find_prompts", "get_prompt"]
@@ -156,7 +149,8 @@ class TestMethods:
 
     def test_a_capability_that_is_required(self):
         """
-        A prompt may refuse a client that lacks one, which is told so in the protocol's own words.
+        A prompt can require a client capability; a client without it gets the error that the protocol
+        defines.
         """
 
         @prompt
@@ -178,9 +172,7 @@ class TestMethods:
 
     @EVERY_REVISION
     def test_resources(self, revision):
-        """
-        A resource is what it holds, text or bytes.
-        """
+        """A resource has its text or its bytes."""
         client = Client(ALL, revision=revision)
 
         assert client.read_resource("shelf://notice").text == "Closed."
@@ -188,9 +180,7 @@ class TestMethods:
 
     @EVERY_REVISION
     def test_completion(self, revision):
-        """
-        Arguments of prompts and variables of templates are completed.
-        """
+        """Arguments of prompts and variables of templates are completed."""
         client = Client(ALL, revision=revision)
 
         assert client.complete("review", "language", "py").values == ("python",)
@@ -199,9 +189,7 @@ class TestMethods:
 
     @EVERY_REVISION
     def test_a_request_is_answered_as_it_comes(self, revision):
-        """
-        `request` returns what was received, and takes params as they are sent.
-        """
+        """`request` sends params unchanged, and returns the raw result."""
         result = Client(ALL, revision=revision).request(
             "prompts/get", {"name": "review", "arguments": {"code": "x"}}
         )
@@ -210,9 +198,7 @@ class TestMethods:
         assert ("resultType" in result) == (revision == MODERN)
 
     def test_it_says_who_it_is(self):
-        """
-        A prompt sees the client's name, and the revision; the newest unless another is asked for.
-        """
+        """A prompt sees the client's name and revision, by default the newest revision."""
 
         @prompt
         def who(context: Context):
@@ -225,26 +211,20 @@ class TestMethods:
 class TestContent:
     @pytest.mark.parametrize(("revision", "kind"), [("2024-11-05", "EmbeddedResource"), (MODERN, "Audio")])
     def test_an_older_revision_receives_what_it_has(self, revision, kind, wav):
-        """
-        What a revision has no content for arrives as something else, as in a client.
-        """
+        """Content that a revision lacks arrives in another form, as in a real client."""
         play = prompt(name="play")(lambda: Audio(wav))
         (message,) = Client(play, revision=revision).get_prompt("play")
 
         assert type(message.content).__name__ == kind
 
     def test_annotations_arrive(self):
-        """
-        For whom content is, how much it matters and how old it is comes along.
-        """
+        """The annotations audience, priority and last-modified arrive."""
         said = Text("a", audience="user", priority=0.5, last_modified="2026-01-31T12:00:00Z")
 
         assert Client(prompt(name="say")(lambda: said)).get_prompt("say") == user(said)
 
     def test_every_kind_arrives(self):
-        """
-        Content is what the prompt said, kind by kind.
-        """
+        """Content of each kind arrives as the prompt returned it."""
         client, catalog = Client(str(KINDS)), compile(load(KINDS))
 
         for name in ("image", "audio", "embedded_text", "embedded_blob", "link", "turns"):
@@ -254,9 +234,7 @@ class TestContent:
 class TestElicitation:
     @EVERY_REVISION
     def test_answers_are_entered(self, revision):
-        """
-        What a person answers becomes the arguments, in both eras, where the revision has forms.
-        """
+        """The answers become arguments in both eras, if the revision has forms."""
         client = Client(release, revision=revision, answers={"version": "1.0", "notes": "long", "more": 1})
         if revision >= "2025-06-18":
             assert client.get_prompt("release").text == "1.0: long"
@@ -268,9 +246,7 @@ class TestElicitation:
     @pytest.mark.parametrize("revision", REVISIONS[2:])
     @pytest.mark.parametrize("answers", [None, {}, {"version": "1.0"}, {"other": "1.0"}])
     def test_what_is_not_answered_is_missing(self, revision, answers):
-        """
-        Without forms, if the person declines, or leaves something out, the prompt is refused.
-        """
+        """If the client has no forms, or the answers are declined or incomplete, the prompt is rejected."""
         with pytest.raises(ProtocolError, match="'notes' is missing") as caught:
             Client(release, revision=revision, answers=answers).get_prompt("release")
 
@@ -281,7 +257,7 @@ class TestErrors:
     @EVERY_REVISION
     def test_a_refusal_has_code_message_and_data(self, revision):
         """
-        Whatever is refused is a `ProtocolError` with what a client receives.
+        Every error reply raises a `ProtocolError` with the code, message and data that a client receives.
         """
         client = Client(ALL, revision=revision)
 
@@ -300,7 +276,7 @@ class TestErrors:
 
     def test_what_an_author_tells_people_arrives(self, capfd):
         """
-        A `PromptError` is told; the text of any other exception stays on the server, on its standard error.
+        A `PromptError` reaches the client; the text of any other exception only goes to the server's stderr.
         """
 
         @prompt
@@ -322,9 +298,7 @@ class TestErrors:
         assert "ZeroDivisionError: a secret of the server" in capfd.readouterr().err
 
     def test_it_can_be_shown_and_pickled(self):
-        """
-        Its text is the message, and it comes back from another process whole.
-        """
+        """The text of the error is its message, and the error survives pickling."""
         error = ProtocolError(-32602, "no", {"a": 1})
         copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own)
 
@@ -332,9 +306,7 @@ class TestErrors:
         assert (copy.code, copy.message, copy.data) == (-32602, "no", {"a": 1})
 
     def test_a_revision_that_there_is_not(self):
-        """
-        Is refused with those that there are.
-        """
+        """An unknown revision is an error that suggests the nearest one."""
         with pytest.raises(
             ValueError, match=r"no revision '2025-6-18' of the protocol, .*did you mean '2025-06-18'"
         ):
@@ -354,30 +326,22 @@ class TestTargets:
         ids=["folder", "path", "file", "object", "catalog"],
     )
     def test_what_can_be_named(self, target):
-        """
-        A folder, a file, an object in it, and what was compiled.
-        """
+        """A client accepts a folder, a path, a file, an object in it, and a compiled catalog."""
         assert "3 functions in ruby" in Client(target).get_prompt("typed", {"count": 3, "language": "ruby"})
 
     def test_what_a_test_holds(self):
-        """
-        A module, one prompt, and any iterable of prompts and resources.
-        """
+        """A client accepts a module, one prompt or resource, and any iterable of these."""
         for target in (sys.modules[__name__], review, [review], iter(ALL), (review, notice)):
             assert "review" in [one.name for one in Client(target).list_prompts()]
         assert [one.name for one in Client(notice).list_resources()] == ["notice"]
 
     def test_nothing_is_there(self):
-        """
-        What cannot be found is the loader's to say.
-        """
+        """A missing file raises the loader's error."""
         with pytest.raises(LoadError, match="there is no such file or folder"):
             Client("./nowhere/at/all")
 
     def test_a_fault_is_not_passed_over(self):
-        """
-        What cannot be served fails the test, with all that is wrong; a catalog is served as it is.
-        """
+        """A prompt that cannot be compiled is an error; a catalog is served without its invalid prompts."""
 
         @prompt
         def bad(anything):
@@ -390,9 +354,7 @@ class TestTargets:
 
 class TestLoops:
     def test_it_can_be_used_in_asynchronous_tests(self):
-        """
-        On a running event loop everything works, also prompts that run a loop of their own.
-        """
+        """All methods work within a running event loop, also for prompts that run a loop themselves."""
 
         @prompt
         def runs_a_loop():
@@ -413,9 +375,7 @@ class TestLoops:
         asyncio.run(test())
 
     def test_several_threads_may_share_it(self):
-        """
-        Each gets its own reply.
-        """
+        """Several threads can share a client, and each gets its own replies."""
         client, got = Client(review), {}
 
         def ask(code):
@@ -433,9 +393,7 @@ class TestLoops:
 
 class TestClosing:
     def test_with(self):
-        """
-        It is closed at the end of a block, and may be closed again; then it says so.
-        """
+        """A block closes the client; closing it again is harmless, and using it is an error."""
         with Client(ALL) as client:
             client.get_prompt("plan", {"day": "2026-01-31", "hours": "1"})
         client.close()
@@ -443,9 +401,7 @@ class TestClosing:
             client.list_prompts()
 
     def test_nothing_is_left_behind(self):
-        """
-        A client that nobody holds any more is freed, and its threads end.
-        """
+        """A client without references is freed, and its threads end."""
         before = set(threading.enumerate())
         client = Client(ALL)
         client.get_prompt("plan", {"day": "2026-01-31", "hours": "1"})

@@ -1,4 +1,4 @@
-"""`pytest --promptkit`, in runs of pytest as an author has them."""
+"""`pytest --promptkit`, in pytest runs like an author's."""
 
 import json
 import re
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.sampled, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
 
-#: A fault of each kind, planted among prompts that are sound.
+#: A problem of each kind, among valid prompts.
 RECIPES = {
     "sound": '''
         from typing import Annotated, Literal
@@ -114,12 +114,12 @@ def project(pytester):
 
 @pytest.fixture
 def run(run):
-    """A function that runs pytest in the project, and returns what it did with each test."""
+    """A function that runs pytest in the project and returns the result of each test."""
     return lambda *options: run("-rA", "--tb=short", *options)
 
 
 def outcomes(ran):
-    """The tests that have passed, and those that have failed, without the folders that they are in."""
+    """Return the tests that have passed and those that have failed, without their folders."""
     lines = [re.match(r"(PASSED|FAILED) (?:\S*/)?([^/\s]+)", line) for line in ran.outlines]
     found = {"PASSED": set(), "FAILED": set()}
     for line in filter(None, lines):
@@ -129,11 +129,12 @@ def outcomes(ran):
 
 def test_a_planted_fault_of_each_kind_is_found(project, run, monkeypatch):
     """
-    A finding, what cannot be served or imported, an example that is refused, and a generated argument
-    that makes a prompt fail: each is told with its place; all else passes.
+    A diagnostic, a prompt that cannot be served, a file that cannot be imported, an example that is rejected,
+    and a generated argument for which a prompt fails are each reported with their location; all other prompts
+    pass.
     """
     project()
-    monkeypatch.setenv("CI", "true")  # not by chance
+    monkeypatch.setenv("CI", "true")  # the same generated arguments in each run
 
     ran = run("--promptkit", "recipes")
     shown = ran.stdout.str()
@@ -153,7 +154,7 @@ def test_a_planted_fault_of_each_kind_is_found(project, run, monkeypatch):
 
 def test_a_prompt_that_refuses_whatever_is_made_up_is_skipped(project, run):
     """
-    It is not rendered, and the reason is told; that it has nothing to say here and now is no failure.
+    A prompt that rejects all generated arguments is skipped with its reason; it may only lack input here.
     """
     source = """
         from promptkit import PromptError, prompt
@@ -172,7 +173,8 @@ def test_a_prompt_that_refuses_whatever_is_made_up_is_skipped(project, run):
 
 def test_a_prompt_that_is_not_to_be_sampled_is_skipped(project, run):
     """
-    It is not called, neither for examples nor for what is made up, and the reason is told.
+    With `sample=False`, a prompt is called neither for examples nor for generated arguments, and the reason
+    is shown.
     """
     source = """
         from typing import Annotated
@@ -208,7 +210,7 @@ CASES = """
 class TestCases:
     def test_each_is_a_test(self, project, run):
         """
-        Those that are not what their author expects fail, each by a sentence, wherever they were saved.
+        Each case is a test; a case without the expected outcome fails with a one-line message, in any file.
         """
         more = """
             from .review import review
@@ -234,7 +236,8 @@ class TestCases:
 
     def test_snapshots_are_kept_when_they_are_asked_for(self, project, run, pytester):
         """
-        Each is a file beside the prompt, without secrets; what changes is shown, and accepted by an update.
+        Snapshots are checked once `--snapshot-update` has written them. Each is a file next to the prompt,
+        without secrets; a changed text is shown as a diff, and accepted by an update.
         """
         project(review=CASES)
         kept = pytester.path / "recipes/__snapshots__/review/review[short].md"
@@ -261,9 +264,7 @@ class TestCases:
 
 
 def test_several_targets_are_loaded_together(project, run, pytester):
-    """
-    Each prompt is a test, and what is only wrong beside another target is found.
-    """
+    """Each prompt of several targets is a test, and conflicts between the targets are reported."""
     (pytester.path / "pyproject.toml").write_text("[tool.promptkit]\ntarget = ['recipes', 'more/recipes']\n")
     for folder in ("recipes", "more/recipes"):
         name = folder.partition("/")[0]
@@ -277,15 +278,14 @@ def test_several_targets_are_loaded_together(project, run, pytester):
 
 
 def test_without_the_option_a_recipe_is_no_test(project, run):
-    """
-    Recipes are left alone, unless they are asked for.
-    """
+    """Without the option, recipes are not collected."""
     project()
 
     run("recipes").assert_outcomes(passed=1)
 
 
-#: What `check` finds by the catalog as a whole, by the configuration, in a rendering, and outside of prompts.
+#: Problems that `check` finds in the whole catalog, in the configuration, in renderings, and outside of
+#: prompts.
 DELICATE = {
     "twin": """
         from promptkit import prompt
@@ -332,11 +332,11 @@ DELICATE = {
 
 
 class TestBesideCheck:
-    """`pytest --promptkit` beside `promptkit check --render`."""
+    """`pytest --promptkit` compared with `promptkit check --render`."""
 
     @pytest.fixture
     def both(self, run, pytester):
-        """A function that returns what both find, by file, line and code, with their exit codes."""
+        """A function that returns the diagnostics of both, by file, line and code, and the pytest run."""
 
         def both(*target):
             checked = pytester.run(
@@ -355,8 +355,8 @@ class TestBesideCheck:
     @pytest.mark.parametrize("target", [(), ("recipes",)], ids=["configured", "named"])
     def test_they_find_the_same(self, target, project, both, pytester):
         """
-        The same findings, of the catalog, for clients, in renderings and outside of prompts; the same is
-        ignored; and both look into folders below, but for those that are not served.
+        Both report the same diagnostics: for the catalog, for clients, in renderings, and outside of prompts.
+        Both obey the same suppressions, and both search subfolders except those that are not served.
         """
         project("finding", "sound", **DELICATE)
         project("unserved", folder="recipes/ops/deep")
@@ -376,9 +376,7 @@ class TestBesideCheck:
 
     @pytest.mark.parametrize("target", ["recipes/twins.py", "recipes/twins.py:lower"])
     def test_a_file_or_an_object_is_all_that_is_looked_at(self, target, project, both, pytester):
-        """
-        Where the configuration names a file, or one prompt in it, nothing next to it counts.
-        """
+        """If the configuration names a file, or a prompt in it, nothing next to it is checked."""
         project(**DELICATE)
         (pytester.path / "pyproject.toml").write_text(f"[tool.promptkit]\ntarget = '{target}'\n")
 
@@ -389,7 +387,8 @@ class TestBesideCheck:
 
     def test_a_folder_above_leads_to_its_target(self, project, run, pytester):
         """
-        A folder of the project is named: what is served below it is tested, and what has no prompts is not.
+        Given a folder that contains the target, pytest tests the served prompts below it and ignores other
+        files.
         """
         project("sound")
         project("finding", folder="recipes/_drafts")
@@ -412,9 +411,7 @@ class TestBesideCheck:
         ],
     )
     def test_a_setting_that_does_not_exist_is_told_by_both(self, setting, says, project, run, pytester):
-        """
-        Neither passes over a misspelt code or client.
-        """
+        """Both reject a misspelt code or client."""
         project("sound")
         (pytester.path / "pyproject.toml").write_text(f"[tool.promptkit]\n{setting}\n")
 
@@ -429,11 +426,11 @@ class TestBesideCheck:
 
 def test_our_own_recipes_are_clean(run, monkeypatch):
     """
-    ``pytest --promptkit recipes`` in a checkout passes for each of the thirteen and their cases, with no
-    variable set.
+    ``pytest --promptkit recipes`` in a checkout passes for each of the thirteen recipes and their cases, with
+    no environment variable set except ``CI``.
     """
     monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("CI", "true")  # not by chance
+    monkeypatch.setenv("CI", "true")  # the same generated arguments in each run
 
     ran = run("--promptkit", "-n0", "-k", "not test_", "recipes")
 
@@ -447,18 +444,14 @@ def test_our_own_recipes_are_clean(run, monkeypatch):
 
 class TestWhatIsCollected:
     def test_the_folder_recipes(self, project, run):
-        """
-        Where nothing is named the folder `recipes` is taken, and no other.
-        """
+        """Without a target, the folder `recipes` is collected, and no other."""
         project("sound")
         project("finding", folder="elsewhere")
 
         assert outcomes(run("--promptkit")) == (["sound.py::refuse", "sound.py::review"], [])
 
     def test_the_target_of_the_configuration(self, project, run, pytester):
-        """
-        The configuration's target is taken, beside the tests that run anyway; its `ignore` is obeyed.
-        """
+        """The configured target is collected next to the regular tests, and its `ignore` is obeyed."""
         project("finding", "sound", folder="mine")
         project("test_sound", folder="tests", sound=RECIPES["sound"])
         (pytester.path / "pyproject.toml").write_text(
@@ -472,18 +465,14 @@ class TestWhatIsCollected:
         )
 
     def test_a_folder_whose_configuration_names_a_module(self, project, run, pytester):
-        """
-        A folder that is named is looked through, whatever module the configuration serves.
-        """
+        """A folder on the command line is searched even if the configured target is a module."""
         project("sound")
         (pytester.path / "pyproject.toml").write_text("[tool.promptkit]\ntarget = 'recipes.sound'\n")
 
         assert outcomes(run("--promptkit", ".")) == (["sound.py::refuse", "sound.py::review"], [])
 
     def test_one_file_or_one_prompt(self, project, run):
-        """
-        A file, or one of its prompts, is named as any test is.
-        """
+        """A file, or one of its prompts, is selected like any test."""
         project()
 
         assert outcomes(run("--promptkit", "recipes/sound.py::review")) == (["sound.py::review"], [])
@@ -500,9 +489,7 @@ class TestWhatIsCollected:
         ],
     )
     def test_there_is_no_target(self, configuration, says, run, pytester):
-        """
-        What is wrong is said in a sentence, before anything is run.
-        """
+        """A missing or invalid target is reported in one sentence before any test runs."""
         (pytester.path / "pyproject.toml").write_text(configuration)
 
         ran = run("--promptkit")
@@ -512,9 +499,7 @@ class TestWhatIsCollected:
 
 
 def test_fixtures_that_all_tests_use_count(project, run):
-    """
-    What a `conftest.py` sets up for every test is set up for prompts.
-    """
+    """Autouse fixtures of a `conftest.py` also apply to prompts."""
     project(
         "sound",
         reads="""
@@ -539,9 +524,9 @@ def test_fixtures_that_all_tests_use_count(project, run):
 
 def test_continuous_integration_tries_the_same_each_time(project, run_alone, pytester, monkeypatch):
     """
-    Where continuous integration runs, two runs make the same arguments up; elsewhere chance does.
+    In CI, two runs generate the same arguments; elsewhere they are random.
 
-    Hypothesis looks where it runs when it is imported, hence the processes.
+    Hypothesis detects CI when it is imported, so each run needs its own process.
     """
     project(
         "sound",
@@ -570,9 +555,7 @@ def test_continuous_integration_tries_the_same_each_time(project, run_alone, pyt
 
 
 def test_what_is_missing_is_named_with_the_command(project, run_alone):
-    """
-    Without hypothesis a prompt cannot be tried, and the message says how to install it.
-    """
+    """Without hypothesis, each test of a prompt fails with the command that installs it."""
     project("sound", conftest="import sys\nsys.modules['hypothesis'] = None")
 
     ran = run_alone("-rA", "--tb=short", "--promptkit", "recipes", "-p", "no:hypothesispytest")

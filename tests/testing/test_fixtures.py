@@ -1,4 +1,4 @@
-"""The fixtures, in runs of pytest as an author has them."""
+"""The fixtures, in pytest runs like an author's."""
 
 import re
 from textwrap import dedent
@@ -23,7 +23,7 @@ RECIPE = '''
         yield ResourceLink("c:d", name="e")
 '''
 
-#: What the snapshot of it is.
+#: The recipe's snapshot.
 SNAPSHOT = """\
 [user]
 # Start
@@ -63,9 +63,7 @@ def write(pytester, wav):
 
 
 def test_catalog_and_client_are_those_of_the_target(write, run):
-    """
-    The catalog is compiled once, and a client of it is made for each test, plain and asynchronous.
-    """
+    """The catalog is compiled once; each test gets its own client, in synchronous and asynchronous tests."""
     write(
         **{
             "test_it.py": """
@@ -109,7 +107,7 @@ def test_catalog_and_client_are_those_of_the_target(write, run):
 )
 def test_what_is_wrong_with_the_target_is_said(files, says, write, run):
     """
-    A client is not made of half a target: what is wrong fails the test in a sentence.
+    If the target has errors, the test fails with a one-line message instead of using part of the target.
     """
     write(**files, **{"test_it.py": "def test(promptkit_client): pass"})
 
@@ -129,8 +127,8 @@ class TestSnapshot:
 
     def test_it_is_a_readable_file(self, write, run, pytester):
         """
-        A snapshot is one Markdown file a test: what a person reads, media by type, size and digest.
-        A changed word shows its line, as - and +.
+        A snapshot is one readable Markdown file per test, with media as type, size and digest. A changed word
+        is shown with its line, as - and +.
         """
         write(**{"test_it.py": self.TEST, "pyproject.toml": ""})
 
@@ -162,9 +160,7 @@ class TestSnapshot:
         ],
     )
     def test_what_looks_alike_is_told_apart(self, before, after, write, run):
-        """
-        A snapshot that was written is met again, and not by another workflow that looks like it.
-        """
+        """A written snapshot matches its own workflow, but not a different one that looks the same."""
 
         def rendered(workflow):
             write(
@@ -186,9 +182,7 @@ class TestSnapshot:
         run().assert_outcomes(failed=1)
 
     def test_what_it_takes(self, write, run):
-        """
-        Messages, content and text can be kept, too; anything else is refused.
-        """
+        """Messages, content and text can have snapshots; any other type is an error."""
         write(
             **{
                 "pyproject.toml": "",
@@ -214,9 +208,7 @@ class TestSnapshot:
         )
 
     def test_syrupy_is_missing(self, write, run_alone):
-        """
-        Without syrupy the fixture says what to install; nothing else needs it.
-        """
+        """Without syrupy, the fixture's error gives the install command; nothing else needs syrupy."""
         write(
             **{
                 "pyproject.toml": "",

@@ -1,4 +1,4 @@
-"""The modules of recipes in a run of pytest: tests and promptkit have the same."""
+"""Tests and promptkit share the modules of recipes within a pytest run."""
 
 from textwrap import dedent
 
@@ -21,7 +21,7 @@ RECIPE = '''
         return f"Review {{git()}}, {{TONE}}."
 '''
 
-#: Patches the module that it names, before it is imported by anybody or after.
+#: Patches the module, whether it has been imported before or not.
 PATCHES = """
     from promptkit.testing import Client
 
@@ -31,7 +31,7 @@ PATCHES = """
             assert str(client.get_prompt("review_diff")) == "[user]\\nReview a fake, kind."
 """
 
-#: Has a client of the same recipes, and imports from them.
+#: Uses a client of the same recipes, and imports from them.
 HAS_A_CLIENT = """
     import {module} as early
     from promptkit.testing import Client
@@ -51,7 +51,7 @@ HAS_A_CLIENT = """
 
 @pytest.fixture
 def project(pytester):
-    """A function that writes a project with one recipe, which is a module of the given name."""
+    """A function that writes a project with one recipe in a module with the given name."""
 
     def project(module, *files):
         folder = pytester.path.joinpath(*module.split(".")[:-1])
@@ -76,7 +76,8 @@ MODULES = pytest.mark.parametrize("module", ["prompts.review_diff", "prompts.ops
 @pytest.mark.parametrize("options", [(), ("--promptkit",)], ids=["tests", "prompts"])
 def test_what_a_test_patches_is_what_a_client_gets(module, files, options, project, run_alone):
     """
-    Alone or in a suite, in whatever order, beside tests of each prompt: there is one module.
+    A client renders with the test's patch: there is only one module, in any order of tests, with or without
+    `--promptkit`.
     """
     project(module, *files)
 
@@ -86,9 +87,7 @@ def test_what_a_test_patches_is_what_a_client_gets(module, files, options, proje
 
 
 def test_in_a_package(project, run_alone, pytester):
-    """
-    The package itself is not executed anew either.
-    """
+    """The package itself is executed only once, too."""
     project("prompts.review_diff", PATCHES, HAS_A_CLIENT)
     pytester.path.joinpath("prompts", "__init__.py").write_text(
         "import sys\nassert not hasattr(sys, 'once')\nsys.once = True\n"
@@ -99,7 +98,8 @@ def test_in_a_package(project, run_alone, pytester):
 
 def test_prompts_that_no_name_holds(project, run_alone, pytester):
     """
-    They are served, and a second one of a name is found, though a test has imported the module before.
+    Prompts that no variable holds are served, and duplicate names are detected, although a test has imported
+    the module before.
     """
     tests = """
         import prompts.loop, prompts.twice
@@ -125,10 +125,7 @@ def test_prompts_that_no_name_holds(project, run_alone, pytester):
 
 
 def test_an_edit_is_seen(project, run_alone, pytester):
-    """
-    Of a file that has changed since a client imported it, the next client has the new version, and so have
-    those that import from it.
-    """
+    """After an edit, the next client gets the new version of a file, and of all files that import from it."""
     edits = """
         from pathlib import Path
         from promptkit.testing import Client

@@ -1,4 +1,4 @@
-"""`promptkit.testing.Client` beside the official Python client, which talks to a process of its own."""
+"""`promptkit.testing.Client` compared with the official Python client, whose server is a separate process."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.sampled
 EVERY_REVISION = pytest.mark.parametrize("revision", REVISIONS)
 KINDS = Path(__file__).parents[1] / "clients" / "recipes"
 
-#: Prompts that ask people, for text, for a number and for a choice.
+#: A prompt that elicits text, a number and a choice.
 ASKING = """
 from typing import Literal
 from promptkit import prompt
@@ -33,12 +33,12 @@ def release(version: str, copies: int, length: Literal["short", "long"], subject
 
 
 def reference(ref):
-    """What a completion is about, as the official client takes it."""
+    """Return the reference of a completion as the official client's type."""
     kind = types.PromptReference if ref["type"] == "ref/prompt" else types.ResourceTemplateReference
     return kind(**ref)
 
 
-#: How the official client makes each request.
+#: The official client's call for each method.
 METHODS = {
     "prompts/list": lambda client, _: client.list_prompts(),
     "prompts/get": lambda client, params: client.get_prompt(params["name"], params["arguments"]),
@@ -53,9 +53,9 @@ METHODS = {
 
 def received_officially(folder, revision, calls, monkeypatch, people=()):
     """
-    What the official client receives for each call, a result or an error, from a server of *folder*.
+    Return what the official client receives for each call, a result or an error, from a server of *folder*.
 
-    All calls are made for each of *people*, by what they answer; if there is nobody, once, without forms.
+    All calls are made once for each of *people*, with their answers; without any, once, and without forms.
     """
     monkeypatch.setattr(mcp.client.session, "LATEST_HANDSHAKE_VERSION", revision)
     monkeypatch.setenv("PROJECT_ROOT", str(RECIPES))
@@ -94,7 +94,9 @@ def received_officially(folder, revision, calls, monkeypatch, people=()):
 
 
 def outcome(got):
-    """What came of a call, as JSON: whole, with its ``_meta``, or the error with its code and data."""
+    """
+    Return the full outcome of a call as JSON: the result with its ``_meta``, or the error with code and data.
+    """
     if isinstance(got, mcp.MCPError | ProtocolError):
         error = got.error if isinstance(got, mcp.MCPError) else got
         return {"error": (error.code, error.message, error.data)}
@@ -102,7 +104,7 @@ def outcome(got):
 
 
 def asked(client, method, params):
-    """What our client receives."""
+    """Return the result or error that our client receives."""
     try:
         return client.request(method, params)
     except ProtocolError as error:
@@ -110,17 +112,17 @@ def asked(client, method, params):
 
 
 def get(name, arguments=None):
-    """The call that gets a prompt."""
+    """Return the call that gets a prompt."""
     return "prompts/get", {"name": name, "arguments": arguments or {}}
 
 
 def read(uri):
-    """The call that reads a resource."""
+    """Return the call that reads a resource."""
     return "resources/read", {"uri": uri}
 
 
 def complete(name, argument, typed="", **chosen):
-    """The call that completes an argument of a prompt, or a variable of a template."""
+    """Return the call that completes an argument of a prompt, or a variable of a template."""
     ref = {"type": "ref/resource", "uri": name} if ":" in name else {"type": "ref/prompt", "name": name}
     context = {"context": {"arguments": chosen}} if chosen else {}
     return "completion/complete", {"ref": ref, "argument": {"name": argument, "value": typed}, **context}
@@ -168,8 +170,8 @@ CALLS = {
 @EVERY_REVISION
 def test_it_receives_what_the_official_client_does(folder, calls, revision, monkeypatch):
     """
-    For every recipe and every revision: the same lists, messages, documents, completions and errors,
-    with all that they say for clients, ``_meta`` among it.
+    For every recipe and every revision, both clients receive the same lists, messages, resources, completions
+    and errors, including their ``_meta``.
     """
     picture = Image.from_path(RECIPES / "samples/dialog.png")
     monkeypatch.setitem(ARGUMENTS["debug_error"], "screenshot", picture.base64)
@@ -181,13 +183,15 @@ def test_it_receives_what_the_official_client_does(folder, calls, revision, monk
 
 
 def described(one):
-    """An item of a list, ours or the official client's, by the same names; without what is not set."""
+    """
+    Return an item of a list, ours or the official client's, with the same names and without unset values.
+    """
     values = one.model_dump() if hasattr(one, "model_dump") else msgspec.to_builtins(asdict(one))
     return without_nothing(values)
 
 
 def without_nothing(value):
-    """A value without what is None or empty, at any depth."""
+    """Return a value without members that are None or empty, at any depth."""
     if isinstance(value, dict):
         named = {"meta" if key == "_meta" else key: without_nothing(item) for key, item in value.items()}
         return {key: item for key, item in named.items() if item not in (None, [], {})}
@@ -196,9 +200,7 @@ def without_nothing(value):
 
 @EVERY_REVISION
 def test_its_values_are_those_of_the_official_client(revision, monkeypatch):
-    """
-    What methods return says the same as what the official client's methods return, attribute by attribute.
-    """
+    """Our methods return the same values as the official client's, attribute by attribute."""
     names = ["text", "image", "audio", "embedded_text", "embedded_blob", "link", "turns"]
     calls = [*LISTS, read("shelf://notice"), read("shelf://cover"), complete(BOOK, "title", "e")]
     prompts, resources, templates, notice, cover, offered, *got = received_officially(
@@ -223,7 +225,7 @@ def test_its_values_are_those_of_the_official_client(revision, monkeypatch):
         ]
 
 
-#: What a person does with the form of ``release``: all of it, nothing, a part, or wrong values.
+#: A user's answers to the form of ``release``: complete, none, partial, or invalid.
 ANSWERS = {
     "all": {"version": "1.0", "copies": 3, "length": "short"},
     "more than is asked": {"version": "1.0", "copies": 3, "length": "short", "subject": "x", "other": 1},
@@ -237,15 +239,13 @@ ANSWERS = {
 }
 
 
-#: Those that are all that is needed: text may be empty, and a number may be text, as everywhere.
+#: The sufficient answers: text may be empty, and a number may be text, as elsewhere.
 COMPLETE = {"all", "more than is asked", "text for a number", "empty text"}
 
 
 @EVERY_REVISION
 def test_forms_are_answered_as_by_the_official_client(revision, recipes, monkeypatch):
-    """
-    Whatever a person enters, or does not, comes to the same prompt or to the same error.
-    """
+    """Both clients get the same prompt, or the same error, for any answers."""
     folder = recipes(release=ASKING)
     calls = [get("release"), get("release", {"version": "2.0"}), get("release", {"copies": "many"})]
 
@@ -261,9 +261,7 @@ def test_forms_are_answered_as_by_the_official_client(revision, recipes, monkeyp
 
 @EVERY_REVISION
 def test_without_forms_nobody_is_asked(revision, recipes, monkeypatch):
-    """
-    A client that shows no forms is told what is missing, as the official one is.
-    """
+    """Without forms, our client gets the same error for missing arguments as the official one."""
     folder = recipes(release=ASKING)
 
     (expected,) = received_officially(folder, revision, [get("release")], monkeypatch)

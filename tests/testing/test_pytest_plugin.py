@@ -1,4 +1,4 @@
-"""The pytest plugin, in runs of pytest as an author has them."""
+"""The pytest plugin, in pytest runs like an author's."""
 
 import re
 import sys
@@ -19,19 +19,17 @@ pytest_plugins = ["pytester"]
 
 @pytest.fixture
 def run(run):
-    """A function that runs pytest without the plugins of what most tests here do without."""
+    """A function that runs pytest without the plugins that most tests here do not need."""
     return lambda *options: run("-p", "no:hypothesispytest", "-p", "no:syrupy", *options)
 
 
 def explanation(result):
-    """What pytest says of the one comparison that failed."""
+    """Return pytest's explanation of the failed comparison."""
     return [line[1:].strip() for line in result.outlines if re.match(r"E\b", line)]
 
 
 def test_the_entry_point_is_there():
-    """
-    Pytest finds the plugin wherever promptkit is installed.
-    """
+    """Pytest finds the plugin wherever promptkit is installed."""
     (found,) = (point for point in entry_points(group="pytest11") if point.name == "promptkit")
 
     assert found.value == "promptkit.testing.pytest_plugin"
@@ -54,9 +52,7 @@ class TestComparison:
     """
 
     def test_a_changed_word_is_a_line_of_each(self, pytester, run):
-        """
-        Of 22 turns the one line that differs is shown, and the lines around it.
-        """
+        """For conversations of 22 turns, only the changed line and the lines around it are shown."""
         pytester.makepyfile(self.CONVERSATION)
 
         said = explanation(run())
@@ -67,9 +63,7 @@ class TestComparison:
     @pytest.mark.parametrize("changed", [2, 3])
     @pytest.mark.parametrize("around", ["", "x" * 300], ids=["short", "long"])
     def test_several_changed_words_are_all_seen(self, changed, around, pytester, run):
-        """
-        Of 22 turns with several changed words each one is shown as - and +, and pytest cuts nothing.
-        """
+        """Of 22 turns, each changed word is shown with - and +, and pytest truncates nothing."""
         numbers = [3, 12, 20][:changed]
         pytester.makepyfile(
             f"""
@@ -98,9 +92,7 @@ class TestComparison:
         assert "truncated" not in ran.stdout.str()
 
     def test_what_does_not_fit_is_left_to_more_output(self, pytester, run):
-        """
-        Where everything differs, the changes come first, and -vv shows where each one is.
-        """
+        """If everything differs, the changes come first, and -vv shows the location of each."""
         pytester.makepyfile(
             """
             from promptkit import user
@@ -122,9 +114,7 @@ class TestComparison:
         assert "+ 8 left" in long
 
     def test_only_what_is_about_turns_is_explained(self, pytester, run):
-        """
-        Other comparisons are explained as without the plugin.
-        """
+        """Other comparisons are explained as without the plugin."""
         source = """
             import promptkit.language.messages
 
@@ -136,9 +126,7 @@ class TestComparison:
         assert explanation(run()) == explanation(run("-p", "no:promptkit"))
 
     def test_a_word_in_a_long_line_is_seen(self, pytester, run):
-        """
-        A paragraph on one line is cut around what differs; -vv shows all of it.
-        """
+        """A long line is cut around the difference; -vv shows the whole line."""
         pytester.makepyfile(
             """
             from promptkit import user
@@ -217,9 +205,7 @@ class TestExplanation:
         ],
     )
     def test_what_differs(self, left, right, lines):
-        """
-        Each difference is seen, also one that a transcript does not show.
-        """
+        """Each difference is shown, even one that a transcript does not show."""
         head, *found = explain("==", left, right)
 
         assert head.endswith(": the transcripts differ (- right, + left)")
@@ -234,23 +220,17 @@ class TestExplanation:
         ],
     )
     def test_text_that_is_missing_or_should_be(self, operator, text, turns, lines):
-        """
-        The transcript is shown, or the lines that have what they should not.
-        """
+        """For text that is missing, the transcript is shown; for unwanted text, the lines that contain it."""
         assert explain(operator, text, turns) == lines
 
     @pytest.mark.parametrize("right", ["abc", ["a"], {"a": 1}])
     def test_what_is_looked_for_elsewhere(self, right):
-        """
-        Is left to pytest.
-        """
+        """Other containment tests are left to pytest."""
         assert explain("in", "x", right) is None
         assert explain("in", user("a"), right) is None
 
     def test_media_are_told_apart_by_digest_and_size(self, png, wav):
-        """
-        A comparison shows no base64.
-        """
+        """Different media are shown by digest and size, without base64."""
         _, *found = explain("==", user(Image(png), Audio(wav)), user(Image(png + b"\0"), Audio(wav)))
 
         assert found == [
@@ -274,9 +254,7 @@ class TestExplanation:
         ],
     )
     def test_what_is_never_equal(self, left, right, says):
-        """
-        Types that cannot be equal are named, and what to compare instead.
-        """
+        """A comparison of types that are never equal names them, and suggests what to compare instead."""
         head, *_ = explain("==", left, right)
 
         assert head.startswith(
@@ -284,22 +262,18 @@ class TestExplanation:
         )
 
     def test_what_should_have_differed(self):
-        """
-        It is shown once.
-        """
+        """If equal values should have differed, their transcript is shown once."""
         message = Message("user", "a")
 
         assert explain("!=", user("a"), message) == ["Workflow != Message: they are equal", "[user]", "a"]
 
     @pytest.mark.parametrize(("left", "right"), [(1, 2), ("a", "b"), ([], []), ([1], [2]), (None, ["a"])])
     def test_all_else_is_left_alone(self, left, right):
-        """
-        Values without turns get no explanation.
-        """
+        """Values without turns get no explanation."""
         assert explain("==", left, right) is None
 
 
-#: A project with a module that its recipes import by its whole name, and what must not be shadowed.
+#: A project whose recipes import a module by its full name, and a module that must not be shadowed.
 PROJECT = {
     "lib/util.py": "word = 'found'",
     "json.py": "shadowing = True",
@@ -328,7 +302,7 @@ PROJECT = {
 class TestProjectRoot:
     @pytest.fixture
     def project(self, pytester):
-        """That project on disk."""
+        """The project on disk."""
         project = pytester.mkdir("above") / "project"
         for path, source in PROJECT.items():
             (project / path).parent.mkdir(parents=True, exist_ok=True)
@@ -348,7 +322,8 @@ class TestProjectRoot:
     )
     def test_it_can_be_imported(self, place, arguments, project, run_alone, monkeypatch):
         """
-        What commands import, pytest imports, wherever it is started; last, so that nothing is shadowed.
+        Pytest can import what the commands can, wherever it is started. The root is last on the path, so it
+        shadows nothing.
         """
         start, _, mark = place.partition(" with ")
         if mark:
@@ -358,9 +333,7 @@ class TestProjectRoot:
         run_alone(*arguments).assert_outcomes(passed=1)
 
     def test_a_test_in_the_root_does_not_reach_above(self, project, run_alone, monkeypatch):
-        """
-        What lies beside the project is no part of it, also where pytest changes no path itself.
-        """
+        """The project's parent folder is not importable, even if pytest itself does not change the path."""
         (project / "pyproject.toml").write_text("")
         (project / "test_here.py").write_text(
             "import sys\nfrom lib.util import word\n\n"
@@ -371,7 +344,7 @@ class TestProjectRoot:
         run_alone("test_here.py", "--import-mode=importlib").assert_outcomes(passed=1)
 
 
-#: A project NAME with a module of its own, to which its prompts and its tests belong.
+#: The project NAME with a module of its own, which its prompts and tests import.
 NAMED = {
     "pyproject.toml": "",
     "NAME_lib.py": "class Own: pass",
@@ -400,8 +373,8 @@ NAMED = {
 
 def test_two_projects(pytester, run_alone):
     """
-    Tests import from their project, and find what they have imported, also when prompts of another project
-    are loaded: while tests are collected, or by a test.
+    Tests import from their own project, and keep its modules, even when prompts of another project are
+    loaded, whether during collection or by a test.
     """
     for name in ("first", "second"):
         for path, source in NAMED.items():
@@ -412,7 +385,7 @@ def test_two_projects(pytester, run_alone):
     run_alone("--promptkit", "first", "second").assert_outcomes(passed=4)
 
 
-#: What a project is that has nothing to do with promptkit.
+#: A project that has nothing to do with promptkit.
 UNRELATED = {
     "pyproject.toml": "[project]\nname = 'unrelated'\n[tool.promptkit-like]\n",
     "prompts/questions.py": "QUESTIONS = ['Which database?']",
@@ -421,7 +394,7 @@ UNRELATED = {
     "tests/helping.py": "import json",
 }
 
-#: Each makes a project one with prompts.
+#: Files of which each makes this a project with prompts.
 RELATED = {
     "pyproject.toml": "[tool.promptkit]\ntarget = 'src/prompts'\n",
     "prompts/review.py": "from promptkit import prompt\n@prompt\ndef review(): ...\n",
@@ -429,7 +402,7 @@ RELATED = {
     "tests/review.py": "from promptkit import prompt\n@prompt\ndef review(): ...\n",
 }
 
-#: Notes what a run of pytest has imported and changed.
+#: Tests that check what the plugin has imported and changed.
 LOOKS = """
     import sys
 
@@ -452,7 +425,7 @@ LOOKS = """
 class TestProjectsWithoutPrompts:
     @pytest.fixture
     def look(self, pytester, run_alone):
-        """A function that runs tests in a project of some files, which note what has happened."""
+        """A function that runs these checks in a project with the given files."""
 
         def look(files, *, has_prompts):
             for path, source in {**files, "tests/test_it.py": LOOKS}.items():
@@ -466,16 +439,16 @@ class TestProjectsWithoutPrompts:
 
     def test_nothing_is_imported_and_no_path_changed(self, look):
         """
-        A run that has nothing to do with promptkit pays for the plugin's own module, and finds the module
-        path as it was, whatever its folders are called.
+        In a project without prompts, the plugin imports only its own few modules and leaves the module path
+        unchanged, whatever the folders are called.
         """
         look(UNRELATED, has_prompts=False).assert_outcomes(passed=2, failed=1)
 
     @pytest.mark.parametrize("path", RELATED)
     def test_what_makes_it_one_with_prompts(self, path, look):
         """
-        Its configuration, or recipes in one of the folders where they are looked for: then its root can
-        be imported from, and still nothing is imported until it is needed.
+        If a project has a configuration, or recipes in one of the default folders, its root becomes
+        importable; modules are still imported on demand only.
         """
         look({**UNRELATED, path: RELATED[path]}, has_prompts=True).assert_outcomes(passed=2, failed=1)
 
@@ -483,7 +456,7 @@ class TestProjectsWithoutPrompts:
     @pytest.mark.parametrize("place", ["above", "above/project", "above/project/recipes"])
     def test_the_root_is_that_of_the_commands(self, mark, place, tmp_path):
         """
-        A test beside recipes may import what they may, wherever the project is marked.
+        Tests next to recipes have the same project root as the commands, wherever the project's marker is.
         """
         recipes = tmp_path / "above" / "project" / "recipes"
         recipes.mkdir(parents=True)
@@ -495,9 +468,7 @@ class TestProjectsWithoutPrompts:
         assert str(root_of(recipes)) == (str(recipes) if own else project_root(recipes))
 
     def test_a_folder_that_cannot_be_read_has_none(self, tmp_path):
-        """
-        What is no folder, or not there, is no project with prompts, and no error.
-        """
+        """A folder that does not exist is not a project with prompts, and not an error."""
         before = list(sys.path)
 
         make_importable(tmp_path / "nowhere" / "at" / "all")
@@ -538,9 +509,7 @@ class TestTracebacks:
 
     @pytest.mark.parametrize("style", ["long", "short", "native"])
     def test_no_frame_of_promptkit_is_shown(self, style, pytester, run):
-        """
-        A failure shows the test, the prompt, and what was raised, but not what ran the prompt.
-        """
+        """A failure shows the test, the prompt, and the exception, but no frames of promptkit."""
         pytester.makepyfile(self.SOURCE)
 
         shown = run(f"--tb={style}").stdout.str()
@@ -550,17 +519,13 @@ class TestTracebacks:
         assert shown.count("1 / 0") >= 2
 
     def test_all_of_it_can_be_asked_for(self, pytester, run):
-        """
-        ``--full-trace`` is obeyed.
-        """
+        """``--full-trace`` shows the frames of promptkit as well."""
         pytester.makepyfile(self.SOURCE)
 
         assert "prompts.py" in run("--full-trace").stdout.str()
 
     def test_other_failures_are_left_alone(self, pytester, run):
-        """
-        A traceback without promptkit is what it is without the plugin.
-        """
+        """A traceback without frames of promptkit is the same as without the plugin."""
         test = pytester.makepyfile(
             self.SOURCE + "\n        def test_other():\n            with careful(): pass\n"
         )

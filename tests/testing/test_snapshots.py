@@ -1,4 +1,4 @@
-"""Snapshots tell apart whatever is not equal."""
+"""Snapshots are equal only for equal workflows."""
 
 import datetime as dt
 
@@ -21,7 +21,7 @@ from promptkit import (
 )
 from promptkit.testing.transcripts import transcript
 
-#: What could be taken for something else: heads, line ends, the signs that stand for them, brackets.
+#: Text that could be mistaken for other parts of a snapshot: headers, line ends and their symbols, brackets.
 LINES = ("\n", "\n\n", "\r", "\r\n", "\v", "\f", "\x85", "\u2028", "\u2029")
 SIGNS = ("␍", "␋", "␤", "↵", "¶", "\\")
 WORDS = ("[user]", "[assistant]", "[user] Image", "](", ")", "[a:b]", "(a)", ": ", ", ", "1 B", "'", "a", " ")
@@ -43,13 +43,13 @@ ANNOTATIONS = {
 
 
 def annotated(made, *values: SearchStrategy, **named: SearchStrategy) -> SearchStrategy:
-    """A strategy for content with any annotations."""
+    """Return a strategy for content with any annotations."""
     return st.builds(made, *values, **{**ANNOTATIONS, **named})
 
 
 @pytest.fixture(scope="module")
 def workflows(png, wav):
-    """A strategy for workflows of every kind of content, from few pieces, so that some are equal."""
+    """A strategy for workflows with every kind of content, from few pieces, so that some are equal."""
     content = st.one_of(
         annotated(Text, NAMES),
         annotated(Image, st.sampled_from([png, png + b"\0"])),
@@ -70,7 +70,7 @@ def workflows(png, wav):
     return st.lists(message, max_size=3).map(Workflow)
 
 
-#: Pairs that are not equal, and have looked so.
+#: Pairs that are not equal, but used to look the same.
 UNEQUAL = [
     (user("a\n\n[assistant]\nb"), user("a") + assistant("b")),
     (user("a\n\n\\[assistant]\nb"), user("a\n\n[assistant]\nb")),
@@ -91,17 +91,13 @@ UNEQUAL = [
 
 @pytest.mark.parametrize(("one", "other"), UNEQUAL)
 def test_what_differs_has_snapshots_that_differ(one, other):
-    """
-    Text that looks like another turn is not taken for one, and every line end is seen.
-    """
+    """Text that looks like another turn is not mistaken for one, and every line end shows."""
     assert one != other
     assert transcript(one) != transcript(other)
 
 
 def test_what_is_equal_has_equal_snapshots():
-    """
-    However a number or a moment was written.
-    """
+    """Different notations of a number or a time give the same snapshot."""
     one = Text("a", priority=1, last_modified="2026-01-31T12:00:00Z")
     other = Text("a", priority=1.0, last_modified="2026-01-31T13:00:00+01:00")
 
@@ -111,25 +107,21 @@ def test_what_is_equal_has_equal_snapshots():
 
 @given(st.data())
 def test_snapshots_are_equal_where_workflows_are(workflows, data):
-    """
-    For any two workflows, of all kinds of content and with any annotations.
-    """
+    """Two workflows, with any content and annotations, have equal snapshots exactly if they are equal."""
     one, other = data.draw(workflows), data.draw(workflows)
 
     assert (transcript(one) == transcript(other)) == (one == other)
 
 
 def test_the_first_moment_that_there_is_can_be_shown():
-    """
-    Also where it lies before all others in UTC.
-    """
+    """The earliest local time can be shown, although it is out of range in UTC."""
     text = Text("a", last_modified="0001-01-01T00:00:00+01:00")
 
     assert transcript(user(text)) == "[user] last_modified=0001-01-01T00:00:00+01:00\na"
 
 
 def written_otherwise(content, zone):
-    """Equal content, with its number and its moment written in another way."""
+    """Return equal content, with its priority and its time in another notation."""
     priority, moment = content.priority, content.last_modified
     return attrs.evolve(
         content,
@@ -140,9 +132,7 @@ def written_otherwise(content, zone):
 
 @given(st.data(), ZONES)
 def test_equal_workflows_have_equal_snapshots(workflows, data, zone):
-    """
-    However each of their annotations was written.
-    """
+    """Equal workflows have equal snapshots, whatever the notation of their annotations."""
     one = data.draw(workflows)
     other = Workflow(Message(each.role, written_otherwise(each.content, zone)) for each in one)
 
@@ -152,9 +142,7 @@ def test_equal_workflows_have_equal_snapshots(workflows, data, zone):
 
 @given(st.data())
 def test_a_small_change_changes_the_snapshot(workflows, data):
-    """
-    So do two workflows that differ in one turn alone, or in one field of it.
-    """
+    """Workflows that differ in at most one turn have equal snapshots exactly if they are equal."""
     workflow = data.draw(workflows.filter(len))
     place = data.draw(st.integers(0, len(workflow) - 1))
     message = data.draw(workflows.filter(len))[0]
@@ -166,9 +154,7 @@ def test_a_small_change_changes_the_snapshot(workflows, data):
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
 @example("a", "b", "a\n\n[assistant]\nb", "")
 def test_texts_of_any_cut_are_told_apart(first, second, third, fourth):
-    """
-    Two turns are never taken for one, or for two that are cut elsewhere.
-    """
+    """Two turns never have the snapshot of one turn, or of turns that are split elsewhere."""
     one = user(first) + assistant(second)
     other = user(third) + assistant(fourth)
 
@@ -177,9 +163,7 @@ def test_texts_of_any_cut_are_told_apart(first, second, third, fourth):
 
 @given(st.data())
 def test_a_snapshot_survives_a_file(workflows, tmp_path_factory, data):
-    """
-    What is written is what is read again: no line end is changed on the way, on any system.
-    """
+    """A snapshot survives a round trip through a file: no line end changes, on any system."""
     shown = transcript(data.draw(workflows))
     file = tmp_path_factory.getbasetemp() / "snapshot.md"
     file.write_text(shown, encoding="utf-8", newline="\r\n")
@@ -189,9 +173,7 @@ def test_a_snapshot_survives_a_file(workflows, tmp_path_factory, data):
 
 
 def test_a_snapshot_is_made_in_linear_time():
-    """
-    Thousands of backslashes and heads take no longer than as many letters.
-    """
+    """A snapshot takes linear time, even for thousands of backslashes and headers."""
     text = "\\" * 200_000 + "\n" + "[user]\r" * 20_000
 
     assert len(transcript(user(text))) > len(text)

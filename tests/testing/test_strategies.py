@@ -36,7 +36,7 @@ BOUNDED = [
     dict[str, float | None],
 ]
 
-#: Every type that the tables and the laws of types have.
+#: Every type from the type table and the laws of types.
 EVERY = {str(kind): kind for kind in (*(kind for kind, *_ in VALUES), *TYPES, *BOUNDED)}
 ALL = pytest.mark.parametrize("annotation", EVERY.values(), ids=EVERY)
 
@@ -44,7 +44,7 @@ FEW = settings(max_examples=share(8), suppress_health_check=list(HealthCheck), d
 
 
 def prompt_of(annotation):
-    """A prompt with one parameter of a type."""
+    """Return a prompt with one parameter of a type."""
 
     def typed(value) -> str:
         return f"It is {value!r}."
@@ -55,9 +55,7 @@ def prompt_of(annotation):
 
 @ALL
 def test_what_is_sent_is_text_that_every_type_reads(annotation):
-    """
-    For every type of the table, what is made up is text, and the prompt renders for it.
-    """
+    """For every type of the table, the generated arguments are text, and the prompt renders for them."""
     typed = prompt_of(annotation)
 
     @FEW
@@ -73,9 +71,7 @@ def test_what_is_sent_is_text_that_every_type_reads(annotation):
 
 @ALL
 def test_a_call_takes_what_is_made_up_for_it(annotation):
-    """
-    For every type of the table, the values are of that type: a call checks it.
-    """
+    """For every type of the table, the generated values are valid for a call."""
     typed = prompt_of(annotation)
 
     @FEW
@@ -86,12 +82,12 @@ def test_a_call_takes_what_is_made_up_for_it(annotation):
     renders()
 
 
-#: What is sought is found at the same place in each run, and not made simpler.
+#: Searches give the same result in each run, and do not simplify it.
 SOUGHT = settings(max_examples=2000, database=None, derandomize=True, phases=[Phase.generate])
 
 
 def makes(annotation, wanted):
-    """Whether something is made up for a parameter of a type for which *wanted* holds."""
+    """Whether the strategy for a parameter of a type generates a value that satisfies *wanted*."""
     strategy = wire_arguments(prompt_of(annotation)).map(lambda sent: sent["value"])
     try:
         find(strategy, wanted, settings=SOUGHT)
@@ -116,9 +112,7 @@ def makes(annotation, wanted):
     ],
 )
 def test_what_people_send_is_among_it(annotation, text):
-    """
-    Choices, both spellings of yes and no, empty lists, and the author's examples are all tried.
-    """
+    """Choices, both spellings of yes and no, empty lists, and the author's examples are generated."""
     assert makes(annotation, lambda made: made == text)
 
 
@@ -138,16 +132,12 @@ def test_what_people_send_is_among_it(annotation, text):
     ids=shown,
 )
 def test_a_type_is_made_use_of(annotation, wanted):
-    """
-    What is made up reaches all kinds of values that a type has, not the simplest alone.
-    """
+    """Generated values cover all kinds of values of a type, not only the simplest ones."""
     assert makes(annotation, wanted)
 
 
 def test_what_has_a_default_may_be_missing_or_blank():
-    """
-    An optional argument is left out, left blank as in a form, and sent.
-    """
+    """An optional argument is sometimes omitted, sometimes blank as in a form, and sometimes sent."""
 
     @prompt
     def count(name: str, times: int = 1):
@@ -161,25 +151,19 @@ def test_what_has_a_default_may_be_missing_or_blank():
 
 
 def test_a_compiled_prompt_will_do():
-    """
-    What a catalog holds is as good as what an author has decorated.
-    """
+    """The strategies accept a prompt from a catalog as well as a decorated function."""
     sent = find(wire_arguments(prompt_of(bool).compiled), lambda _: True)
 
     assert sent["value"] in ("yes", "no", "true", "false")
 
 
 def test_a_prompt_without_arguments_is_sent_none():
-    """
-    There is nothing to make up for it.
-    """
+    """A prompt without arguments is sent none."""
     assert find(wire_arguments(prompt(name="hello")(lambda: "Hello.")), lambda _: True) == {}
 
 
 def test_a_prompt_that_cannot_be_served_is_refused():
-    """
-    Its own faults are told, and not those of arguments.
-    """
+    """A prompt that cannot be compiled is rejected with its own diagnostics."""
     with pytest.raises(CompileError, match="PK304"):
         wire_arguments(prompt_of(memoryview))
 
@@ -191,7 +175,7 @@ class Colour:
 
 def test_a_type_that_nobody_can_make_values_of_says_so():
     """
-    A registered type of whose values hypothesis knows nothing is named, with the way to teach it.
+    If hypothesis cannot generate a registered type, the error names the type; a registered strategy fixes it.
     """
     register_type(Colour, Colour, expected="a colour", write=lambda colour: colour.shade)
     with pytest.raises(Exception, match="Colour"):

@@ -1,4 +1,4 @@
-"""A workflow with content of all kinds, for tools that have classes for them."""
+"""A workflow with all kinds of content, for tools with a class for each."""
 
 import wave
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""Runs tasks of inspect_ai with its model for tests, one of them with content of all kinds."""
+"""Run inspect_ai tasks with its mock model, one of them with all kinds of content."""
 
 import json
 
@@ -18,10 +18,10 @@ from promptkit.exports import ExportError
 
 
 def run(task: Task, *answers: str) -> list[Sample]:
-    """Have a model give these answers, and return the samples with what came of them."""
+    """Run a task on a model with these answers, and return the scored samples."""
     outputs = [ModelOutput.from_content("mockllm/model", answer) for answer in answers]
     for output in outputs:
-        output.usage = ModelUsage()  # else it downloads what counts tokens
+        output.usage = ModelUsage()  # otherwise it downloads a tokenizer
     model = get_model("mockllm/model", custom_outputs=outputs)
     (log,) = eval(task, model=model, display="none", max_samples=1)
     assert log.status == "success", log.error.message
@@ -29,7 +29,7 @@ def run(task: Task, *answers: str) -> list[Sample]:
 
 
 def faults() -> list[str]:
-    """Return what is said of tables that do not fit."""
+    """Return the errors for invalid tables and messages."""
     said = []
     for rows, options in (
         ([{"ticket": "a"}, {"ticket": 1}], {}),

@@ -1,4 +1,4 @@
-"""Stores prompts by Langfuse's client, whose server is a function here, and fills them by its code."""
+"""Store prompts with Langfuse's client, whose server is a function here, and fill them with its code."""
 
 import json
 
@@ -12,18 +12,18 @@ from promptkit.bridges.langfuse import template
 
 
 def serve(request: httpx.Request) -> httpx.Response:
-    """Answer as the server does: with what was sent, as version 1."""
+    """Answer like the server: with the stored prompt as version 1."""
     sent = {name: value for name, value in json.loads(request.content).items() if value is not None}
     stored = {"type": "text", "version": 1, "config": {}, "tags": [], **sent}
     return httpx.Response(201, json=stored)
 
 
 def main() -> None:
-    """Print what was stored, and what the client makes of it, as JSON."""
+    """Print the stored prompt, and the client's rendering of it, as JSON."""
     http = httpx.Client(transport=httpx.MockTransport(serve))
     client = Langfuse(
         public_key="pk",
-        secret_key="sk",  # noqa: S106 (of nothing)
+        secret_key="sk",  # noqa: S106 (a dummy)
         base_url="http://127.0.0.1:9",
         httpx_client=http,
         tracing_enabled=False,

@@ -1,4 +1,4 @@
-"""Stores a prompt in a registry of MLflow on this machine, loads it again, and fills it by MLflow's code."""
+"""Store a prompt in a local MLflow registry, load it again, and fill it with MLflow's code."""
 
 import json
 
@@ -11,7 +11,7 @@ from promptkit.bridges.mlflow import template
 
 
 def main() -> None:
-    """Print what was stored, and what MLflow makes of it, as JSON."""
+    """Print the stored prompt, and MLflow's rendering of it, as JSON."""
     store()
     stored = mlflow.genai.load_prompt("triage", version=1)
     texts = {"product": "a bank", "ticket": "\\1 {{x}}\nlog in"}

@@ -1,4 +1,4 @@
-"""Sends prompts to the models for tests of LangChain, Pydantic AI and LiteLLM."""
+"""Send prompts to the test models of LangChain, Pydantic AI and LiteLLM."""
 
 import json
 
@@ -16,7 +16,7 @@ TICKET = "Nobody can pay."
 
 
 def answer(asked: list[ModelMessage], told: AgentInfo) -> ModelResponse:
-    """Answer as a model of Pydantic AI, with what it was asked as the reason."""
+    """Answer as a Pydantic AI model, with the received messages as the reason."""
     (request,) = asked
     why = [told.instructions, *(part.content for part in request.parts)]
     (tool,) = told.output_tools
@@ -24,7 +24,7 @@ def answer(asked: list[ModelMessage], told: AgentInfo) -> ModelResponse:
 
 
 def main() -> None:
-    """Print what they have said, and LangChain's classes and blocks, as JSON."""
+    """Print the models' replies, and LangChain's classes and content blocks, as JSON."""
     triaged = ask_pydantic(FunctionModel(answer), TICKET)
     kinds = [[type(one).__name__, one.content, one.content_blocks] for one in messages(SHOWN)]
     found = {

@@ -1,8 +1,8 @@
 """
-Lists and gets prompts with the client of a framework, in an environment of its own.
+List and get prompts with the client of a framework, in a separate environment.
 
-The arguments are the framework and the server's URL. What it got is printed as JSON: the names of
-all prompts, the messages of one, and what is said of a prompt that there is not.
+The arguments are the framework and the server's URL. The result is printed as JSON: the names of all prompts,
+the messages of one, and the error for an unknown prompt.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ MISSING = "txet"
 
 
 async def fastmcp(url: str) -> dict[str, Any]:
-    """Ask with FastMCP."""
+    """List and get prompts with FastMCP."""
     from fastmcp import Client
 
     async with Client(url) as client:
@@ -31,14 +31,14 @@ async def fastmcp(url: str) -> dict[str, Any]:
 
 
 async def langchain(url: str) -> dict[str, Any]:
-    """Ask with LangChain."""
+    """List and get prompts with LangChain."""
     from langchain_mcp_adapters.client import MultiServerMCPClient
     from langchain_mcp_adapters.prompts import load_mcp_prompt
 
     client = MultiServerMCPClient({"prompts": {"url": url, "transport": "streamable_http"}})
     async with client.session("prompts") as session:
         names, cursor = [], None
-        while True:  # the adapters get prompts; sessions list them
+        while True:  # the adapters only get prompts; the session lists them
             page = await session.list_prompts(**({"cursor": cursor} if cursor else {}))
             names += [prompt.name for prompt in page.prompts]
             if not (cursor := page.nextCursor):
@@ -52,7 +52,7 @@ async def langchain(url: str) -> dict[str, Any]:
 
 
 async def pydantic_ai(url: str) -> dict[str, Any]:
-    """Ask with Pydantic AI."""
+    """List and get prompts with Pydantic AI."""
     from pydantic_ai.mcp import MCPToolset
 
     async with MCPToolset(url) as server:
@@ -67,7 +67,7 @@ async def pydantic_ai(url: str) -> dict[str, Any]:
 
 
 async def failure(ask: Callable[..., Awaitable[Any]], *arguments: Any) -> str:
-    """Return what is said when this fails."""
+    """Return the message of the exception that this call raises."""
     try:
         await ask(*arguments)
     except Exception as error:  # noqa: BLE001 (each framework has its own)

@@ -1,9 +1,9 @@
 """
-Has an agent of a framework call a prompt as a tool, in an environment of its own.
+Let an agent of a framework call a prompt as a tool, in a separate environment.
 
-The arguments are the framework and the server's URL. The agent's model is a script: it calls the tool
-first with a wrong argument, and then with a right one, and repeats in its answer what it has read. What
-came of it is printed as JSON: the tools that the model was told of, and the answer.
+The arguments are the framework and the server's URL. The agent's model is scripted: it calls the tool first
+with an invalid argument, then with a valid one, and repeats the results in its answer. The output is JSON:
+the tools that the model was given, and its answer.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ import json
 import sys
 from typing import Any
 
-#: What the model calls, in this order.
+#: The model's calls, in this order.
 CALLS = [("typed", {"count": "three"}), ("typed", {"count": 3, "language": "rust", "model": "ferris"})]
 
 
 async def langchain(url: str) -> dict[str, Any]:
-    """Let an agent of LangChain call tools."""
+    """Run a LangChain agent."""
     from langchain.agents import create_agent
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, ToolMessage
@@ -26,7 +26,7 @@ async def langchain(url: str) -> dict[str, Any]:
     told: list[str] = []
 
     class Scripted(BaseChatModel):
-        """A model that says what stands in the script."""
+        """A model that replies according to the script."""
 
         _llm_type = "scripted"
 
@@ -51,7 +51,7 @@ async def langchain(url: str) -> dict[str, Any]:
 
 
 async def pydantic_ai(url: str) -> dict[str, Any]:
-    """Let an agent of Pydantic AI call tools."""
+    """Run a Pydantic AI agent."""
     from pydantic_ai import Agent
     from pydantic_ai.mcp import MCPToolset
     from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart

@@ -1,9 +1,9 @@
 """
-Converts tools for a model as a framework does, in an environment of its own.
+Convert tools for a model as a framework does, in a separate environment.
 
 The argument is the framework. Standard input holds the tools as JSON: the name and ``inputSchema`` of each,
-and samples of its arguments. What comes of each is printed as JSON: the schema that the model gets, and what
-is sent to the server if the model calls the tool with each of the samples; or the error.
+and sample arguments. The output for each is JSON: the schema for the model, and what the server receives if
+the model calls the tool with each of the samples; or the error.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Any
 
 from mcp.types import CallToolRequestParams, Tool
 
-#: The schema for the model, and what makes of a model's arguments what is sent.
+#: The schema for the model, and a function that converts the model's arguments to those that are sent.
 Converted = tuple[dict[str, Any], Callable[[dict[str, Any]], Any]]
 
 
@@ -49,7 +49,7 @@ def litellm(tool: Tool) -> Converted:
 
 
 def langchain(tool: Tool) -> Converted:
-    """Convert as LangChain does, for any model that takes OpenAI's form."""
+    """Convert as LangChain does, for any model that accepts OpenAI's form."""
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
 
@@ -60,7 +60,9 @@ def langchain(tool: Tool) -> Converted:
 
 
 def autogen(tool: Tool) -> Converted:
-    """Convert as AutoGen does: the model gets the schema of a pydantic class, which checks its arguments."""
+    """
+    Convert as AutoGen does: through a pydantic class, which gives the schema and validates the arguments.
+    """
     from autogen_ext.tools.mcp import StdioMcpToolAdapter, StdioServerParams
 
     made = StdioMcpToolAdapter(StdioServerParams(command="none"), tool)
@@ -72,7 +74,7 @@ def autogen(tool: Tool) -> Converted:
 
 
 def crewai(tool: Tool) -> Converted:
-    """Convert as CrewAI does, likewise. The rest of it, and the databases that it brings, is not needed."""
+    """Convert as CrewAI does, also through a pydantic class, without importing the rest of CrewAI."""
     found = importlib.util.find_spec("crewai")
     path = f"{found.submodule_search_locations[0]}/utilities/pydantic_schema_utils.py"
     spec = importlib.util.spec_from_file_location("pydantic_schema_utils", path)
@@ -108,7 +110,7 @@ def _attempt(work: Callable[..., Any], *arguments: Any) -> Any:
 
 def _converted(convert: Callable[[Tool], Converted], one: dict[str, Any]) -> dict[str, Any]:
     schema, send = convert(Tool(name=one["name"], description="Test.", inputSchema=one["inputSchema"]))
-    json.dumps(schema)  # raises if it holds itself
+    json.dumps(schema)  # raises if it is recursive
 
     def sent(arguments: dict[str, Any]) -> dict[str, Any]:
         params = CallToolRequestParams(name=one["name"], arguments=send(arguments))

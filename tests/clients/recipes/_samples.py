@@ -1,4 +1,4 @@
-"""The smallest picture and the smallest sound."""
+"""A minimal image and a minimal sound."""
 
 from base64 import b64decode
 

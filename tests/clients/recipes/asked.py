@@ -1,4 +1,4 @@
-"""A prompt that asks for missing arguments."""
+"""A prompt that elicits missing arguments."""
 
 from typing import Annotated
 

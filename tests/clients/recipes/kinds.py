@@ -1,4 +1,4 @@
-"""A prompt for every kind of content, and one of several turns."""
+"""A prompt for each kind of content, and one with several turns."""
 
 from promptkit import Audio, Image, assistant, prompt, user
 

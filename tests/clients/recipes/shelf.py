@@ -1,4 +1,4 @@
-"""What clients may read: two documents, and a family of them."""
+"""Two resources and a resource template."""
 
 from typing import Annotated
 

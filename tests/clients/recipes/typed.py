@@ -1,4 +1,4 @@
-"""A prompt whose arguments have types, and values to choose from."""
+"""A prompt with typed arguments and completions."""
 
 from typing import Annotated, Literal
 
@@ -6,7 +6,7 @@ from promptkit import Arg, prompt
 
 
 def models(_, arguments):
-    """Return the models that are good at the language that was chosen."""
+    """Return the models that suit the chosen language."""
     return ["crab", "ferris"] if arguments.get("language") == "rust" else ["guido", "monty"]
 
 

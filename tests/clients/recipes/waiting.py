@@ -1,7 +1,7 @@
 """
-A prompt that is never ready, and prompts that tell how it fares.
+A prompt that never finishes, and two prompts that report its state.
 
-They may be rendered by several servers: what they know of each other lies beside the recipes.
+Different servers may render them, so their shared state is in files next to the recipes.
 """
 
 import asyncio
@@ -44,13 +44,13 @@ async def ended():
 
 
 async def appearing(file):
-    """Wait until there is a file."""
+    """Wait until *file* exists."""
     while not file.exists():  # noqa: ASYNC110 (another process may write it)
         await asyncio.sleep(0.01)
 
 
 def write(file, text):
-    """Write a file that is whole as soon as it is there."""
+    """Write a file atomically."""
     scratch = file.with_suffix(".part")
     scratch.write_text(text, encoding="utf-8")
     scratch.replace(file)
