@@ -50,7 +50,7 @@ class Loud(str):  # noqa: SLOT000 (a class that people derive)
 
 
 #: Few characters, so that many match: both cases, word borders, and letters that casefolding lengthens.
-ALPHABET = "abAB-_ 1ßſİéΣ"  # noqa: RUF001 (a long s folds to a short one)
+ALPHABET = "abAB-_ 1ßſİéΣ"  # noqa: RUF001 (casefolding turns a long s into s)
 TEXTS = st.text(ALPHABET, max_size=7)
 CANDIDATES = st.lists(TEXTS, max_size=12)
 TYPED = st.text(ALPHABET, max_size=3)

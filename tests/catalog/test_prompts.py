@@ -259,7 +259,7 @@ class TestGenerators:
         async def later():
             return inner()
 
-        assert render(lambda: inner()) == user("a") + "b"  # noqa: PLW0108 (a function of its own)
+        assert render(lambda: inner()) == user("a") + "b"  # noqa: PLW0108 (a separate function)
         assert render(later) == user("a") + "b"
 
 
@@ -339,7 +339,7 @@ class TestRefusals:
 
     def test_an_awaited_form_serves_no_more_than_the_server_does(self):
         """A plain function that returns a coroutine fails with `render_async` as it fails in the server."""
-        renderer = FunctionRenderer(lambda: coroutine_of("a")(), "review", HERE)  # noqa: PLW0108 (it is no coroutine function)
+        renderer = FunctionRenderer(lambda: coroutine_of("a")(), "review", HERE)  # noqa: PLW0108 (lambda is not a coroutine function)
 
         with pytest.raises(TypeError, match="await it, in an `async def` prompt"):
             asyncio.run(renderer.render_async())

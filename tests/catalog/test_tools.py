@@ -61,7 +61,7 @@ def test_tags_that_an_author_has_put_into_meta(tags):
 
 
 def test_what_is_expected_of_any_is_the_worst():
-    """The hints of a tool that calls any of several prompts are the worst of theirs."""
+    """A tool that can call any of several prompts has the most pessimistic of their hints."""
     said = [made("a", tool=Tool(idempotent=False)), made("b", tool=Tool(read_only=False)), made("c")]
 
     assert everything_expected(said) == Tool(read_only=False, idempotent=False)

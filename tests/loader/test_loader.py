@@ -464,7 +464,7 @@ class TestFilesThatCannotBeRead:
 
 
 class TestWhatModulesDo:
-    """A recipe is loaded with its siblings whatever it contains, raises or replaces itself with."""
+    """A recipe is loaded with its siblings, whatever it contains, raises or puts in place of its module."""
 
     @pytest.mark.parametrize(
         "line",

@@ -65,7 +65,7 @@ class TestFoldersBelow:
         assert (served(put.folder), load(put.folder).diagnostics) == (["hello"], ())
 
     def test_virtual_environments(self, put):
-        """Nothing inside a virtual environment is imported, even if the target itself is one."""
+        """Virtual environments inside the target are not entered, but the target itself can be one."""
         put("hello.py", "hello")
         put("pyvenv.cfg")
         put("other/pyvenv.cfg")

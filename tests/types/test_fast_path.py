@@ -408,7 +408,7 @@ def test_what_is_read_is_what_structuring_makes(annotation):
         assert outcome(read, json.dumps(value)) == structured
         try:
             made = convert(value)
-        except Exception:  # noqa: BLE001 (structuring has said what is wrong)
+        except Exception:  # noqa: BLE001 (structuring reported the error)
             return
         assert shape(made) == structured
 

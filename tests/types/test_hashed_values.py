@@ -164,7 +164,7 @@ def test_many_values_make_a_real_set_or_dict(annotation, sent, size):
     ids=["set", "frozenset", "set in a list", "dict", "dict in a dict"],
 )
 def test_more_values_are_refused(annotation, sent):
-    """Sets and dicts are limited to 10,000 values, unless their keys are strings."""
+    """Sets, and dicts without string keys, are limited to 10,000 values."""
     with pytest.raises(ConversionError) as refused:
         reader_of(annotation).read(sent)
 

@@ -37,7 +37,7 @@ RECORD = msgspec.structs.replace(
         schema={"type": "string", "format": "ipv4"},
         write=lambda address: address.exploded,
     ),
-    values=("127.0.0.1", "0.0.0.0"),  # noqa: S104 (what completion offers)
+    values=("127.0.0.1", "0.0.0.0"),  # noqa: S104 (offered as a completion)
     example="10.0.0.1",
     shown_in_row=True,
 )

@@ -86,7 +86,7 @@ register_type(
 UserId = NewType("UserId", int)
 Depth = Annotated[int, msgspec.Meta(ge=1, le=9)]
 Slug = Annotated[str, msgspec.Meta(pattern="^[a-z]+$", min_length=2)]
-NOON = dt.datetime(2026, 1, 31, 12)  # noqa: DTZ001 (it is read so)
+NOON = dt.datetime(2026, 1, 31, 12)  # noqa: DTZ001 (parsed without an offset)
 ID = UUID("12345678-1234-5678-1234-567812345678")
 
 #: A type, what a client sends, and what the function receives. The variable DEPTH is 3.
@@ -417,7 +417,7 @@ def test_what_a_client_sends_becomes_a_value(annotation, sent, value, monkeypatc
 
 @pytest.mark.parametrize(("annotation", "sent", "fault"), FAULTS, ids=lambda value: shown(value)[:40])
 def test_what_does_not_fit_is_told(annotation, sent, fault):
-    """One error lists all problems, each with its path, the value and what was expected."""
+    """One error lists all problems, each with its path, the value and the expected type."""
     with pytest.raises(ArgumentsError) as refused:
         taking(annotation).read({"value": sent})
 
