@@ -57,10 +57,7 @@ TYPED = st.text(ALPHABET, max_size=3)
 
 
 def matches(text, typed):
-    """
-    Return whether the characters of *typed* occur in *text* in order (a second implementation to test
-    against).
-    """
+    """Return whether the characters of *typed* occur in *text* in order (an independent check)."""
     characters = iter(text.casefold())
     return all(char in characters for char in typed.casefold())
 
@@ -93,9 +90,7 @@ class TestRanking:
         ["x-ab", "x_ab", "x ab", "x/ab", "x.ab", "éAb", "xAb", "1-ab", "ßAB", "İ.ab", "xbaAb"],
     )
     def test_words_start_at_what_is_no_letter_and_at_capitals(self, candidate):
-        """
-        A match at the start of a word, after a separator or at a capital, comes before one inside a word.
-        """
+        """A match after a separator or at a capital comes before a match inside a word."""
         assert (candidate, "xabx") == rank(["xabx", candidate], "ab")
 
     @pytest.mark.parametrize("candidate", ["xab", "XAB", "1ab", "1Ab", "XAb"])
@@ -302,10 +297,7 @@ class TestFixedValues:
         assert tuple(sorted(BRANCHES)) == values(kind(BRANCHES))
 
     def test_candidates_are_read_once(self):
-        """
-        Candidates are read once: an iterator offers the same values every time, and later changes are
-        ignored.
-        """
+        """Candidates are read once: iterators can be reused, and later changes are ignored."""
         source = ["a"]
         completer = Completer(source)
         once = Completer(iter(source))
@@ -343,10 +335,7 @@ class TestLists:
         ],
     )
     def test_the_last_item_is_completed(self, typed, expected):
-        """
-        The item after a comma or newline is completed; chosen items are not repeated, and JSON is not
-        completed.
-        """
+        """Only the last item is completed, without values already chosen, and never inside JSON."""
         found = Completer(["red", "green", "grey"], is_list=True).complete(typed)
 
         assert (expected, len(expected)) == (found.values, found.total)
@@ -533,10 +522,7 @@ def completed(request):
 class TestFunctions:
     @pytest.mark.parametrize("name", FUNCTIONS)
     def test_a_function_gets_what_it_takes(self, completed, name):
-        """
-        A function receives as many of the typed text and the chosen arguments as it takes; its results are
-        ranked.
-        """
+        """A function receives only the arguments that it takes, and its results are ranked."""
         function, is_async, expected = FUNCTIONS[name]
         cached.cache_clear()
         CALLS.clear()
@@ -609,9 +595,7 @@ class TestMistakes:
 
     @pytest.mark.parametrize("called", [lambda: coroutine("a"), lambda: async_generator("a")])
     def test_a_function_is_named_and_not_called(self, called):
-        """
-        Passing a coroutine or generator instead of the function is rejected, without a warning from Python.
-        """
+        """A coroutine or generator instead of a function is rejected, without a warning from Python."""
         with pytest.raises(TypeError, match=r"name a function without calling it$"):
             Completer(called())
         gc.collect()
@@ -669,9 +653,7 @@ class TestMistakes:
             completed(lambda: [b"main"], "")
 
     def test_a_function_that_hides_a_coroutine_is_refused(self, completed):
-        """
-        A plain function that returns a coroutine is rejected when called, without a warning from Python.
-        """
+        """A function that returns a coroutine is rejected when called, without a warning from Python."""
         with pytest.raises(TypeError, match=f"returned coroutine, not several values: {RETURN}$"):
             completed(lambda: coroutine(""), "")
         with pytest.raises(TypeError, match=f"returned async_generator, not several values: {RETURN}$"):

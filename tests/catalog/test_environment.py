@@ -59,10 +59,7 @@ class TestRequests:
         assert made(Annotated[annotation, Arg(env="VALUE")]).compiled.arguments.read({}) == {"value": value}
 
     def test_what_a_client_sends_comes_first(self, monkeypatch):
-        """
-        A client's argument takes precedence over the environment, which takes precedence over the function's
-        default.
-        """
+        """A client's argument comes first, then the environment, then the function's default."""
         team = made(TEXT, "own")
         monkeypatch.setenv("VALUE", "environment")
         found = [team.render_wire({"value": "sent"}).text, team.render_wire().text]

@@ -97,9 +97,7 @@ def test_an_example_without_text():
 
 
 def test_uris_of_a_template():
-    """
-    Each example URI of a template contains the example values, and reading it passes them to the function.
-    """
+    """A template's example URIs contain the examples, and reading them passes these to the function."""
     given = []
 
     @resource("docs://{page}{?tags*,day}")
@@ -136,9 +134,7 @@ def test_uris_of_a_template():
     ids=str,
 )
 def test_uris_without_examples(template, examples, uris):
-    """
-    A resource without variables has one URI; a template with a required variable has none without examples.
-    """
+    """A resource without variables has one URI; a required variable without examples means none."""
     if examples is None:
         made = resource(template)(lambda: "x")
     else:

@@ -130,10 +130,7 @@ class TestEveryKind:
         ids=shown,
     )
     def test_nothing_is_an_error_that_is_told(self, kind, value):
-        """
-        A prompt without content raises EmptyPromptError, because an empty reply would show nothing and no
-        reason.
-        """
+        """A prompt without content raises EmptyPromptError, because an empty reply explains nothing."""
         renderer = FunctionRenderer(kind(value), "review", HERE)
 
         if "yielding" in kind.__name__:
@@ -328,9 +325,7 @@ class TestRefusals:
         "where", [lambda value: value, lambda value: ["a", value]], ids=["alone", "in a list"]
     )
     def test_a_coroutine_that_nobody_awaited(self, where):
-        """
-        The error for a coroutine says to await it, and the coroutine is closed so that Python does not warn.
-        """
+        """The error for a coroutine says to await it, and Python does not warn about it as well."""
         coroutine = coroutine_of("a")
 
         with pytest.raises(TypeError, match=r"a coroutine \(.*\): await it, in an `async def` prompt$"):
@@ -352,9 +347,7 @@ class TestRefusals:
             renderer.render()
 
     def test_rendering_an_asynchronous_prompt_within_a_loop(self):
-        """
-        The error inside a running loop says to await `render_async`, and no coroutine is left unawaited.
-        """
+        """The error in a running loop says to await `render_async`, and no coroutine stays unawaited."""
 
         async def caller():
             FunctionRenderer(coroutine_of("a"), "review", HERE).render()

@@ -226,10 +226,7 @@ class TestMatch:
 
     @pytest.mark.parametrize(("template", "uri"), NONE, ids=ascii)
     def test_anything_else_does_not_match(self, template, uri):
-        """
-        A URI with other literals, unknown names, too many or conflicting values, or bad escapes does not
-        match.
-        """
+        """Other literals, unknown names, excess or conflicting values and bad escapes do not match."""
         assert URITemplate(template).match(uri) is None
 
     @pytest.mark.parametrize("operator", ["+", "#", ".", "/", ";", "?", "&", ""])

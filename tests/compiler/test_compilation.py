@@ -22,10 +22,7 @@ def test_every_fault_is_found_in_one_pass(recipes, tmp_path, monkeypatch):
 
 
 def test_what_is_sound_is_served(recipes):
-    """
-    Errors in one prompt do not stop others from being served; of two prompts with one name, the first is
-    served.
-    """
+    """Errors in one prompt do not stop others; of two prompts with the same name, the first is served."""
     catalog = compile(load(recipes(**SIX_MISTAKES)))
 
     assert list(catalog) == ["plan"]
@@ -188,10 +185,7 @@ def test_what_cannot_be_completed_is_reported(complete, message, hint):
 
 
 def test_completion_comes_from_the_type_or_from_the_author():
-    """
-    Choices are completed from the type; the author's completer takes precedence and receives the chosen
-    arguments.
-    """
+    """Choices are completed from their type, unless the author gives a completer."""
 
     @prompt
     def review(
@@ -273,9 +267,7 @@ def test_a_diagnostic_is_data_for_machines(recipes):
     ids=["default", "completer", "annotation"],
 )
 def test_what_authors_objects_raise(recipes, source):
-    """
-    Exceptions from authors' defaults, annotations and completers do not stop other prompts from being served.
-    """
+    """An exception from a default, annotation or completer does not stop other prompts."""
     head = "from typing import Annotated\nfrom promptkit import Arg, prompt\n\n"
     folder = recipes(odd=head + source, sound=f"{head}@prompt\ndef plan() -> str:\n    return ''\n")
 

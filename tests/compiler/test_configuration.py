@@ -86,10 +86,7 @@ class TestFinding:
         ],
     )
     def test_targets(self, target, expected, project):
-        """
-        A path is relative to the configuration file; a target that is not a path is a module and stays
-        unchanged.
-        """
+        """A path is relative to the configuration file; a module stays unchanged."""
         folder = project(f"[tool.promptkit]\ntarget = '{target}'", "prompts", "../shared")
         (folder / "prompts" / "review.py").touch()
 
@@ -148,10 +145,7 @@ class TestFaults:
         ],
     )
     def test_what_it_cannot_say(self, configuration, says, project):
-        """
-        Unknown keys are rejected with the nearest key, and invalid values with the valid ones; the file is
-        named.
-        """
+        """Unknown keys and invalid values are rejected, with the file and the valid choices."""
         folder = project(configuration)
 
         with pytest.raises(ConfigurationError) as caught:

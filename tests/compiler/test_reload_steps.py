@@ -153,9 +153,7 @@ def test_a_pipe_in_the_place_of_a_file(author):
 
 
 def test_prompts_belong_to_their_file_whoever_makes_them(author):
-    """
-    A prompt that one file makes from another file's function is removed when the first file stops making it.
-    """
+    """A prompt made from another file's function is removed when the code that makes it is removed."""
     author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
     author.write("b", "from .a import make; x = make('made')")
     author.start()
@@ -168,10 +166,7 @@ def test_prompts_belong_to_their_file_whoever_makes_them(author):
 
 
 def test_prompts_go_with_the_last_import_of_what_makes_them(author):
-    """
-    A prompt that a helper makes from a recipe's function is removed when no recipe imports the helper any
-    more.
-    """
+    """A prompt made by a helper is removed when no recipe imports the helper any more."""
     author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
     author.write("_maker", "from .a import make; x = make('made')")
     author.write("b", "from . import _maker")

@@ -224,9 +224,7 @@ class TestWhatIsPublished:
         assert texts(author.next()) == {"greet": str(len(png) + 1)}
 
     def test_the_neighbours_of_a_file(self, watched):
-        """
-        For a single file as target, the Python files next to it are watched, because it can import them.
-        """
+        """If the target is a file, the Python files next to it are watched, because it can import them."""
         author = watched(
             target="greet.py", greet="from ._text import WORD\n" + greet("one"), _text="WORD = 1"
         )
@@ -418,9 +416,7 @@ class TestEachFileByItself:
         assert len(said) >= 4
 
     def test_a_file_is_kept_whole(self, watched):
-        """
-        One invalid prompt keeps the previous version of the whole file, because its prompts belong together.
-        """
+        """One invalid prompt keeps the whole previous file, because its prompts belong together."""
         author = watched(pair=greet("one") + greet("bye", "part"), other=greet("x", "other"))
         author.write("pair.py", greet("two") + greet("see you", "part") + BAD_PROMPT)
         codes = author.codes()
@@ -481,10 +477,7 @@ class TestEachFileByItself:
         author.wait_for(greet="v", part="v", other="y")
 
     def test_a_prompt_of_a_helper(self, watched):
-        """
-        If two files share a helper's prompt and one of them breaks, the newest version of the prompt is
-        served.
-        """
+        """If one of two files that share a helper's prompt breaks, the newest version is served."""
         author = watched(
             _text=greet("one"), first="from ._text import greet", second="from ._text import greet"
         )
@@ -499,9 +492,7 @@ class TestEachFileByItself:
         author.wait_for(greet="two", third="x")
 
     def test_the_init_of_the_package(self, watched):
-        """
-        While the package's `__init__.py` is broken, every file is kept, and removed files are still removed.
-        """
+        """While the package's `__init__.py` is broken, files are kept, and removed ones are still removed."""
         author = watched(__init__="", greet=greet("one"), part=greet("bye", "part"))
         author.write("__init__.py", BROKEN)
         codes = author.codes()
@@ -539,10 +530,7 @@ class TestEachFileByItself:
         author.wait_for(greet="two", part="bye")
 
     def test_resources_are_kept_like_prompts(self, watched):
-        """
-        Resources of a broken file are kept like prompts, and a folder with only resources is not emptied
-        either.
-        """
+        """Resources are kept like prompts, also in a folder without prompts."""
         author = watched(a=note("one"), b=note("two", "that"))
         author.write("a.py", BROKEN)
         author.codes()
@@ -724,9 +712,7 @@ class TestImportsThatHang:
         "hangs", [SPINS, "sys.release.wait()", "from ._endless import x"], ids=["python", "waiting", "helper"]
     )
     def test_later_edits_are_served(self, watched, capsys, hangs):
-        """
-        A hanging file is reported; edits of other files are served, and so is the file once it is fixed.
-        """
+        """A hanging file is reported; other edits are served, and so is the file once it is fixed."""
         author = watched(greet=greet("one"), part=greet("bye", "part"), zoo=greet("z", "zoo"))
         author.write("_endless.py", "import sys\nwhile not sys.release.wait(0.01): pass\nx = 1")
         author.write("greet.py", f"{RAN}\n{hangs}\n" + greet("two"))
@@ -797,10 +783,7 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
 
     @pytest.mark.parametrize("target", [None, "greet.py", "greet.py:greet"])
     def test_a_package_that_is_fixed(self, watched, target):
-        """
-        While the import of the package itself hangs, everything is kept; once it is fixed, the current files
-        are served.
-        """
+        """A package that hangs is kept as it was; once it is fixed, the current files are served."""
         author = watched(target=target, __init__="", greet=greet("one"))
         author.write("__init__.py", f"{RAN}\n{SPINS}")
         author.wait_for_import()
@@ -959,9 +942,7 @@ class TestLoadingAgain:
         monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
     def test_edits_within_one_second(self, recipes):
-        """
-        Edits of the same length within one second are loaded, although Python's bytecode check misses them.
-        """
+        """Edits of equal length within one second are loaded, although Python's own check misses them."""
         said = []
         for word in ("one", "two", "tri"):
             folder = recipes(greet="from ._text import WORD\n" + greet(word), _text=f"WORD = {word!r}")
@@ -975,9 +956,7 @@ class TestLoadingAgain:
     @pytest.mark.parametrize("kind", ["Image", "EmbeddedResource"])
     @pytest.mark.parametrize("root", ["", ", root='.'"])
     def test_what_was_read(self, recipes, png, root, kind):
-        """
-        The loader reports which files recipes read or looked for: themselves, helpers, media and documents.
-        """
+        """The loader returns the files that recipes read or looked for, including helpers and media."""
         folder = recipes(
             greet=f"""
             from promptkit import {kind}
@@ -1072,10 +1051,7 @@ class TestLoadingAgain:
 
     @pytest.mark.parametrize("next_step", ["idle", "reload"])
     def test_they_are_freed_when_nobody_waits(self, recipes, next_step):
-        """
-        Old versions are freed only when the server is idle or at the next reload, because freeing pauses all
-        threads.
-        """
+        """Freeing old versions pauses all threads, so it waits for an idle server or the next reload."""
         folder = recipes(greet="from promptkit import prompt\n@prompt\ndef greet():\n    return 'hello'\n")
         reloader = Reloader(folder, print)
         catalog = reloader.load()
@@ -1207,9 +1183,7 @@ class TestFindingFiles:
 
     @pytest.mark.parametrize("error", [errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO])
     def test_folders_that_cannot_be_looked_into(self, tmp_path, monkeypatch, error):
-        """
-        Unreadable folders are skipped with a message; folders that just disappeared are skipped without one.
-        """
+        """Unreadable folders are skipped with a message, and folders that have just gone without one."""
         for name in ("locked", "gone", "open"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "a.py").touch()
@@ -1243,10 +1217,7 @@ class TestFindingFiles:
 
 class TestFoldersBelow:
     def test_an_edit_of_one_of_two_files_of_one_name(self, watched):
-        """
-        Two files with the same name in different folders are separate recipes, and their shared helper is
-        watched.
-        """
+        """Files with the same name in two folders are separate recipes, and their imports are watched."""
         author = watched(ship=greet("here"), _tone="TONE = 'kind'")
         below = author.folder / "ops" / "deep"
         below.mkdir(parents=True)
@@ -1274,10 +1245,7 @@ class TestFoldersBelow:
         assert "unchanged until fixed: ops/ship.py" in capsys.readouterr().err
 
     def test_what_a_recipe_imports_through_a_link(self, watched, tmp_path):
-        """
-        A module that is imported through a link is watched, although links out of the folder are not
-        followed.
-        """
+        """A module imported through a link is watched, although the link itself is not followed."""
         (tmp_path / "shared").mkdir()
         (tmp_path / "shared" / "tone.py").write_text("TONE = 'kind'")
         author = watched(ship=greet("here"))
@@ -1292,9 +1260,7 @@ class TestFoldersBelow:
 
 class TestOddEntriesWhileWatching:
     def test_the_others_are_watched(self, author, capsys):
-        """
-        Links, pipes and invalid names among the recipes do not stop the watching, at the start or later.
-        """
+        """Links, pipes and invalid names do not stop the watching, at the start or later."""
         made = author(greet=greet("one"))
         folder = made.folder
 
@@ -1362,9 +1328,7 @@ def test_lints(recipes):
 
 @pytest.mark.parametrize("name", ["promptkit.types.structuring", "promptkit.types.pydantic"])
 def test_a_module_that_another_thread_is_importing(name, monkeypatch):
-    """
-    Clearing caches tolerates a module that another thread is still importing, and that has no cache yet.
-    """
+    """Clearing caches tolerates a module that another thread is still importing."""
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
     forget_parts(all_are_new=True)

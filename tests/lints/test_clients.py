@@ -1,7 +1,4 @@
-"""
-Lints for one client: content that it hides, loses, truncates or does not fill, with positive and negative
-cases.
-"""
+"""Lints for one client: content that it hides, loses, truncates or does not fill in."""
 
 import re
 from pathlib import Path
@@ -54,9 +51,7 @@ def has_weakness(client):
 
 @pytest.fixture
 def told(recipes, tmp_path, monkeypatch):
-    """
-    A function that returns the codes and messages for a prompt on one client, without the prompt's name.
-    """
+    """A function that returns the codes and messages of one client for a prompt."""
     monkeypatch.chdir(tmp_path)
 
     def told(client, parameters="text: str", body="return text", options=""):
@@ -409,9 +404,7 @@ class TestClients:
             lint_client("qqqqqqqq", compile(Recipes()))
 
     def test_a_prompt_that_all_show(self, told):
-        """
-        A prompt with one text argument and one text message is only reported for clients without prompts.
-        """
+        """One text argument and one text message work in every client that shows prompts."""
         silent = [client for client in CLIENTS if told(client) == []]
 
         assert set(CLIENTS) - set(silent) == {"codex", "copilot-cli", "lm-studio"}
@@ -548,11 +541,7 @@ def test_a_fault_that_is_planted_in_a_page_is_noticed(page, findings):
     _, planted = findings([*BLOCKS[page], PLANTED], page)
     faulty, _ = findings([*BLOCKS[page], FAULTY], page)
 
-    once = {
-        "codex",
-        "copilot-cli",
-        "lm-studio",
-    }  # these are reported for the first prompt only
+    once = {"codex", "copilot-cli", "lm-studio"}  # these are reported for the first prompt only
     weak = {name for name, client in CLIENTS.items() if has_weakness(client)} - once
     assert {client for client in CLIENTS if planted.get(client) != found.get(client)} == weak
     assert [one.rule for one in faulty] == [*(one.rule for one in lints), Rule.FORGOTTEN_F]

@@ -90,10 +90,7 @@ class TestFirstMessage:
         ],
     )
     def test_what_is_no_text_of_the_user(self, body, fault, faults):
-        """
-        A first message that is not the user's text is reported on any path through the function; loops are
-        assumed to run.
-        """
+        """A first message that is not text of the user is reported on any path through the function."""
         assert faults(body) == [(Rule.FIRST_MESSAGE, fault)]
 
     @pytest.mark.parametrize(
@@ -219,9 +216,7 @@ class TestFiles:
 
 class TestNames:
     def test_prompts_that_differ_in_case_alone(self, found):
-        """
-        Names that differ only in case are reported at the second prompt, with the location of the first.
-        """
+        """Names that differ only in case are reported at the second one, with the first's location."""
         made = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
 
         (diagnostic,) = found(first=made.format("Review"), second=made.format("review"))

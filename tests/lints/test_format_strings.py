@@ -113,9 +113,7 @@ PERCENTS = "double the percent signs that are part of the text: %%"
     ],
 )
 def test_a_text_that_never_can_be_filled_in(body, fault, hint, faults):
-    """
-    A text that fails for all values is reported: Python formats it with values that have every attribute.
-    """
+    """A text that fails for all values is reported: Python formats it with permissive values."""
     ((rule, said, told),) = faults(body)
 
     assert (rule, said[: len(fault)], told) == (Rule.UNFILLABLE_TEXT, fault, hint)

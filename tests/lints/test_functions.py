@@ -373,10 +373,7 @@ class TestBlocks:
         ids=range(9),
     )
     def test_a_block_on_its_own_lines_is_fine(self, body, rules):
-        """
-        Not reported: a block on separate lines, next to a value that may end with a newline, or joined by a
-        blank line.
-        """
+        """Not reported: blocks on separate lines, next to a possible newline or joined by blank lines."""
         assert rules(body) == []
 
     def test_what_is_a_block(self):
@@ -462,9 +459,7 @@ class TestObjects:
         ],
     )
     def test_what_is_no_container(self, annotation, body, found):
-        """
-        Not reported: values with an explicit repr, values already converted, and values that may be text.
-        """
+        """Not reported: values with an explicit repr, already converted, or possibly text."""
         body = body.replace("\n", "\n    ")
 
         prompted = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
@@ -670,10 +665,7 @@ class TestImports:
         ],
     )
     def test_what_would_not(self, body, rules, recipes):
-        """
-        Available modules, including those next to the recipe and in its project, and optional imports are not
-        reported.
-        """
+        """Available modules and optional imports are not reported."""
         recipes(beside="x = 1")
         recipes(folder="lib", util="x = 1")
 

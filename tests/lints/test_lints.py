@@ -161,9 +161,7 @@ class TestExamples:
         ],
     )
     def test_what_the_parameter_would_refuse(self, annotation, options, refused, found):
-        """
-        Examples and completions that the parameter would reject are reported, without repeating secrets.
-        """
+        """Invalid examples and completions are reported, without repeating secrets."""
         recipe = f"""
             from datetime import UTC, datetime
             from typing import Annotated, Literal

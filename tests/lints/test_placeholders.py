@@ -131,9 +131,7 @@ def test_the_line_of_the_file(recipes):
 class TestShiftedLines:
     @pytest.mark.parametrize("value", ["code", "note", "code_block(code)", "note or code"])
     def test_values_of_several_lines(self, value, found):
-        """
-        A value that may have several lines is reported inside `dedent`, because its lines would be shifted.
-        """
+        """A value that may have several lines is reported in `dedent`, because its lines would shift."""
         rules = [rule for rule, *_ in found(f'return dedent(f"""\n    Look:\n\n    {{{value}}}\n""")')]
 
         assert set(rules) == {Rule.SHIFTED_LINES}

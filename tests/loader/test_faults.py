@@ -180,10 +180,7 @@ class TestModules:
         ],
     )
     def test_a_missing_one(self, source, hint, broken, tmp_path):
-        """
-        The hint gives the location of a missing module that exists elsewhere, or lists the folders that were
-        searched.
-        """
+        """The hint gives the location of a missing module that exists elsewhere, or the searched folders."""
         assert broken(source).hint == hint.replace("ROOT", str(tmp_path / "project"))
 
     @pytest.mark.parametrize("name", ["library", "utils", "helpers2", "requets", "mine_and_mine_alone"])
@@ -203,9 +200,7 @@ class TestModules:
         ],
     )
     def test_a_package_that_promptkit_knows(self, module, package, broken, monkeypatch):
-        """
-        The install command names the package if it differs from the module or promptkit itself depends on it.
-        """
+        """The install command names packages that differ from their module or that promptkit uses."""
         pytest.importorskip("pip")
         monkeypatch.setitem(sys.modules, module, None)
 
@@ -222,9 +217,7 @@ class TestModules:
         ids=["required", "optional", "in a group", "by poetry"],
     )
     def test_a_package_that_the_project_declares(self, declared, broken, tmp_path):
-        """
-        The install command spells the package as the project does; names are compared in normalized form.
-        """
+        """The install command spells the package as the project does; the comparison normalizes names."""
         pytest.importorskip("pip")
         broken("x = 1\n1 / 0")
         (tmp_path / "project" / "pyproject.toml").write_text(declared, encoding="utf-8")
@@ -302,10 +295,7 @@ class TestFiles:
         ["open({!r})", "from pathlib import Path\nPath({!r}).read_text()", "import os\nos.listdir({!r})"],
     )
     def test_a_relative_one(self, source, broken, tmp_path):
-        """
-        The hint for a relative path names the searched folder and shows how to open a file next to the
-        recipe.
-        """
+        """The hint for a relative path names the searched folder and shows a path from the recipe."""
         looked, write = f"it was looked for in {tmp_path}", "write Path(__file__).parent"
         beside = f"if it belongs next to the recipe, in {tmp_path / 'project/recipes'}"
 
@@ -332,10 +322,7 @@ class TestOptions:
         ],
     )
     def test_an_unknown_one(self, call, hint, broken):
-        """
-        The hint for another framework's option names promptkit's; for any other it suggests the nearest
-        option.
-        """
+        """The hint names what to use instead of another framework's option, or the nearest option."""
         source = "from promptkit import *\nfrom promptkit.fragments import *\n"
 
         found = broken(f"{source}\n{call}")
@@ -436,9 +423,7 @@ class TestPlace:
         ids=["promptkit", "decorator", "attrs", "json", "importlib", "typeguard"],
     )
     def test_internals_are_not_pointed_at(self, source, line, broken):
-        """
-        The location is the author's line, not a line in promptkit, its dependencies or the standard library.
-        """
+        """The location is the author's line, not one in promptkit, its dependencies or Python."""
         found = broken(source)
 
         assert (Path(found.location.file).name, found.location.line) == ("broken.py", line)

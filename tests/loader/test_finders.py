@@ -1,6 +1,4 @@
-"""
-The finder that imports recipes, and makes their project's modules importable only while they are loaded.
-"""
+"""The finder that imports recipes, and that makes modules of their project importable meanwhile."""
 
 import importlib.util
 import os
@@ -85,10 +83,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("when", ["before", "between", "after"])
 def test_what_others_can_import_stays(project, unrelated, name, way, when):
-    """
-    A module that is importable without its recipes stays in `sys.modules`, whenever and however it became
-    importable.
-    """
+    """A module that is importable without its recipes stays, however it became importable."""
     own = project("own", name)
     make_importable = WAYS[way]
     if when == "before":
@@ -140,9 +135,7 @@ def test_what_only_recipes_can_import_goes(project, unrelated, name):
 
 @ALL
 def test_a_module_of_the_same_name_elsewhere_keeps_nothing(project, name):
-    """
-    A module is imported from its own project even if another folder on `sys.path` has one of the same name.
-    """
+    """A module comes from its own project, even if another folder on `sys.path` has it too."""
     first, second = project("first", name, "one"), project("second", name, "two")
     first.load()
     sys.path.insert(0, str(second.root))

@@ -405,9 +405,7 @@ class TestFilesThatCannotBeRead:
 
     @pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
     def test_what_is_no_regular_file(self, folder, kind, monkeypatch):
-        """
-        A pipe, socket or device is reported without being opened, because opening a pipe could block forever.
-        """
+        """A pipe, socket or device is reported but not opened, because a pipe could block forever."""
         monkeypatch.chdir(folder)
         if kind == "pipe":
             os.mkfifo("odd.py")

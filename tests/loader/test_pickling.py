@@ -141,7 +141,7 @@ class TestInOneProcess:
         assert back(OWN[kind], protocol) is OWN[kind]
 
     def test_what_a_folder_declares_is_itself_again(self, folder):
-        """The same holds in a subfolder, in a helper, in a class, under a reused name and under no name."""
+        """A declaration of a subfolder, helper or class unpickles as the same object, even without a name."""
         found = declarations(load(str(folder)))
 
         assert set(found) == {
@@ -218,9 +218,7 @@ class TestRefusals:
         )
 
     def test_a_second_one_of_its_name(self, recipes, tmp_path, monkeypatch):
-        """
-        Of two prompts with the same name, the second cannot be pickled, because the name refers to the first.
-        """
+        """The second of two prompts with the same name cannot be pickled by that name."""
         monkeypatch.chdir(tmp_path)
         same = "from promptkit import prompt\n\n@prompt\ndef same() -> str:\n    return 'x'\n"
         first, second = load(str(recipes("shelf", twice=same + same[30:]))).prompts
@@ -248,7 +246,7 @@ class TestNothingThere:
         )
 
     def test_no_file(self, folder):
-        """The folder exists, but the file is missing."""
+        """The error for a missing file names its folder and its module."""
         assert self.failure(str(folder), "shelf", ".gone", "greet") == (
             f"cannot load {str(folder)!r}: there is no module 'shelf.gone' here, of which prompt 'greet' was "
             f"pickled: {self.REMEDY}"
@@ -262,7 +260,7 @@ class TestNothingThere:
         )
 
     def test_no_prompt(self, folder):
-        """The module exists, but no longer has the prompt."""
+        """The error for a missing prompt names its module."""
         assert self.failure(str(folder), "shelf", ".greet", "greets") == (
             f"cannot load {str(folder)!r}: module 'shelf.greet' has no prompt 'greets', which was pickled: "
             f"{self.REMEDY}"
@@ -364,9 +362,7 @@ def run_python(*arguments, cwd, site=""):
 
 class TestSpawn:
     def test_prompts_render_in_another_process(self, spawned):
-        """
-        Prompts of the program, of a module and of a folder render in a process with another current folder.
-        """
+        """Prompts of a program, a module and a folder render in a process with another current folder."""
         assert spawned["rendered"] == {
             "main": ["/", "The program greets Ada."],
             "borrowed": ["/", "The library greets Ada."],
@@ -526,10 +522,7 @@ def fields(value):
 class TestValues:
     @given(CONTENT | MESSAGES | WORKFLOWS | ICONS)
     def test_they_come_back_equal(self, value):
-        """
-        Values come back equal from every pickle protocol and every copy, including attributes that are not
-        compared.
-        """
+        """Values survive every pickle protocol and every copy, even in attributes that are not compared."""
         copies = [back(value, protocol) for protocol in PROTOCOLS]
 
         for made in (*copies, copy.copy(value), copy.deepcopy(value)):

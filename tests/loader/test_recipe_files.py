@@ -31,9 +31,7 @@ def put(recipes):
 
 class TestFoldersBelow:
     def test_their_recipes_are_served(self, put):
-        """
-        Files with the same name in two folders are two recipes, and can import from the folders above them.
-        """
+        """Files with the same name in two folders are two recipes, and can import from folders above."""
         put("_tone.py", text="TONE = 'kind'")
         put("ops/_own.py", text="from .._tone import TONE")
         put("ops/deploy.py", text="from ._own import TONE\n" + PROMPT.format("one"))
@@ -83,10 +81,7 @@ class TestFoldersBelow:
         assert (served(put.folder), load(put.folder).diagnostics) == (["hello"] if skill else [], ())
 
     def test_links(self, put, tmp_path):
-        """
-        Links are followed only within the target, and no folder is entered twice, even through a link to the
-        root.
-        """
+        """Links are followed only within the target, and no folder is entered twice."""
         put(".data/ops/deploy.py", "deploy")
         put("real/hello.py", "hello")
         (tmp_path / "outside").mkdir()
@@ -156,9 +151,7 @@ class TestFoldersBelow:
         assert found.hint.startswith(f"name the folder {put.folder} instead of a folder below it")
 
     def test_a_package_below_that_fails(self, put):
-        """
-        An error in a subpackage's `__init__.py` is reported once, at its line; other recipes are served.
-        """
+        """An error in a subpackage's `__init__.py` is reported once; other recipes are served."""
         put("ops/__init__.py", text="\n1 / 0\n")
         put("ops/deploy.py", "deploy")
         put("hello.py", "hello")
@@ -209,10 +202,7 @@ class TestPromptsThatAreNotServed:
         ],
     )
     def test_their_file_is_named_with_the_hint(self, put, file, function, rename):
-        """
-        A prompt in a file that is not served is a warning that names the file to move it to, even when
-        serving.
-        """
+        """A prompt in a file that is not served is a warning with a hint to move it."""
         put("review.py", "review")
         put("ops/other.py", "other")
         place = put(file, function)

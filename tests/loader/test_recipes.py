@@ -121,9 +121,7 @@ def test_the_younger_of_two_that_were_kept(folder):
 
 
 def test_one_definition_that_two_files_hold(folder):
-    """
-    One definition in two files is not a duplicate, even while one file is kept with an older version of it.
-    """
+    """One definition in two files is not a duplicate, even while one file keeps an older version."""
     first, second = say("x", "1"), say("x", "2")
     folder.load(declares("a", first), declares("b", first))
 
@@ -134,10 +132,7 @@ def test_one_definition_that_two_files_hold(folder):
 
 @pytest.mark.parametrize("newcomer", ["a", "z"])
 def test_what_a_file_serves_is_not_taken_from_it(folder, newcomer):
-    """
-    A file that newly declares a name that another file serves is reported and kept, whichever file sorts
-    first.
-    """
+    """A file cannot take a name that another file serves, whichever file sorts first."""
     owner = declares("m", say("x", "owner"))
     folder.load(declares(newcomer, say("y", "1")), owner)
 

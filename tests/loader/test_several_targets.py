@@ -25,9 +25,7 @@ def says(name, text="'x'", line=""):
 
 
 def texts(targets):
-    """
-    Return the text of each prompt of some targets by name, after checking that there are no diagnostics.
-    """
+    """Return the text of each prompt of valid targets, by name."""
     catalog = compile(targets)
     assert catalog.diagnostics == ()
     return {name: prompt.render().messages[0].content.text for name, prompt in catalog.items()}
@@ -88,9 +86,7 @@ class TestWhatIsServed:
         assert texts([folder / "a.py", folder / "b.py"]) == {"a": "x", "b": "x"}
 
     def test_two_prompts_of_one_name_are_a_fault_wherever_they_are(self, recipes):
-        """
-        The second of two prompts with the same name is not served, even if they are in different targets.
-        """
+        """Of two prompts with the same name in different targets, the second is not served."""
         found = compile(load([recipes("one", a=says("plan")), recipes("two", b=says("plan"))]))
 
         assert ([*found], [one.rule.value for one in found.diagnostics]) == (["plan"], ["PK202"])
@@ -197,9 +193,7 @@ class TestModulesAsTargets:
         ids=["imported", "listed", "in a tuple"],
     )
     def test_one_that_lists_prompts_serves_them(self, source, target, library, recipes):
-        """
-        A module named as target serves the prompts that it imports or lists, even if its name is private.
-        """
+        """A module named as target serves the prompts that it imports or lists, even if it is private."""
         recipes(".", **{target.removesuffix(".py"): source})
 
         assert {prompt.options.name for prompt in load(target).prompts} == {"plan", "review"}

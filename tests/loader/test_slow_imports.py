@@ -50,10 +50,7 @@ def reported(lines, folder):
 
 @pytest.fixture
 def ran(recipes, tmp_path):
-    """
-    A function that writes recipes, runs a command on them, and returns its output and the lines on standard
-    error.
-    """
+    """A function that runs a command on recipes, and returns its output and its lines on stderr."""
 
     def run(*argv, sent=b"", **files):
         recipes(**files)

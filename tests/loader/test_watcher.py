@@ -46,10 +46,7 @@ def test_a_change_is_told_and_so_is_none(changes, tmp_path):
 
 
 def test_what_is_written_again_and_again_is_told_once_it_rests(tmp_path):
-    """
-    A file that is being written is reported only after it stays unchanged, so that no partial content is
-    read.
-    """
+    """A file is reported only once it stays unchanged, so that no partial content is read."""
     stop, file = Event(), tmp_path / "a.py"
     written = []
 
@@ -114,9 +111,7 @@ def test_a_folder_that_does_not_exist(tmp_path):
 @pytest.mark.parametrize("told", [None, "", "true", "1", "false", "Disable", "disabled"])
 @pytest.mark.parametrize("release", ["6.1.0", "5.15.0-Microsoft-Standard-WSL2"])
 def test_files_are_polled_where_watchfiles_would(told, release, monkeypatch):
-    """
-    Polling is used where watchfiles would use it: shared folders, as in Docker on macOS, send no events.
-    """
+    """Polling is used where watchfiles would use it, because shared folders send no events."""
     known = main.platform if hasattr(main, "platform") else platform
     monkeypatch.setattr(known, "uname", lambda: known.uname_result("Linux", "", release, "", ""))
     monkeypatch.delenv("WATCHFILES_FORCE_POLLING", raising=False)

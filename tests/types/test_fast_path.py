@@ -538,9 +538,7 @@ def test_an_enumeration_is_one_inside_of_a_list_too(kind, value):
 
 
 def test_the_class_itself_is_called():
-    """
-    The fast path calls `__init__`, with converters and validators; attributes keep the order of the class.
-    """
+    """The fast path calls `__init__`, with converters and validators, and keeps attributes in order."""
     read = fast_path(Strict)
 
     assert read({"_n": 1, "words": ["a"]}) == Strict(1, ("a",))

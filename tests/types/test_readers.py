@@ -181,9 +181,7 @@ class TestScalars:
         ids=shown,
     )
     def test_whole_numbers_are_read_as_people_write_them(self, text, value):
-        """
-        Integers can have spaces around them, a sign and leading zeros; JSON numbers can have a zero fraction.
-        """
+        """Integers can have surrounding spaces, a sign and leading zeros; JSON numbers a zero fraction."""
         assert read(int, text) == value
         assert type(read(int, text)) is int
 

@@ -96,9 +96,7 @@ EVERY = pytest.mark.parametrize(
 class TestEveryType:
     @EVERY
     def test_it_has_none_of_the_words_that_clients_trip_over(self, annotation):
-        """
-        Types are single strings, arrays have `items`, objects are not closed, and `prefixItems` is not used.
-        """
+        """Types are single strings, arrays have `items`, and objects are not closed."""
         whole = compiled(annotation).schema
 
         for part in parts(whole):
@@ -401,10 +399,7 @@ class TestPatterns:
 
     @pytest.mark.parametrize("pattern", ["(?!a)b", "(?<=a)b", "(?P<n>a)", r"(a)\1", r"\Aa\Z"])
     def test_one_that_only_python_reads_is_in_words(self, pattern):
-        """
-        A pattern in Python-only syntax is in the description only: some clients reject all tools because of
-        one.
-        """
+        """A pattern that only Python reads is in the description: some clients reject all tools for it."""
         annotation = Annotated[str, Meta(pattern=pattern)]
 
         assert schema(annotation) == {"type": "string"}
