@@ -46,7 +46,7 @@ class Access(enum.Flag):
 
 
 def build(*parameters):
-    """The arguments for parameters that have to be sound."""
+    """Return the arguments for valid parameters."""
     report = Report("prompt 'review'", HERE)
     arguments = compile_arguments("review", Signature(parameters), report)
     assert report.found == []
@@ -54,7 +54,7 @@ def build(*parameters):
 
 
 def argument(annotation, default=NO_DEFAULT, arg=Arg()) -> Argument:  # noqa: B008 (Arg is frozen)
-    """One argument of that type."""
+    """Return one argument of the given type."""
     return build(Parameter("a", annotation, default, arg)).ordered[0]
 
 
@@ -72,17 +72,13 @@ SEVERITIES = build(Parameter("severity", Literal["sev1", "sev2", "sev3", "sev4"]
 
 class TestRead:
     def test_text_becomes_values(self):
-        """
-        What a client sends as strings arrives as the parameters' types.
-        """
+        """Strings from a client are converted to the parameters' types."""
         given = {"diff": "+a", "language": "Rust", "depth": "3", "strict": "yes"}
 
         assert REVIEW.read(given) == {"diff": "+a", "language": "rust", "depth": 3, "strict": True}
 
     def test_json_values_are_taken_where_they_fit(self):
-        """
-        A client that sends numbers and booleans is understood.
-        """
+        """Numbers and booleans from a client are accepted."""
         assert REVIEW.read({"diff": "", "depth": 3, "strict": True}) == {
             "diff": "",
             "depth": 3,
@@ -90,16 +86,12 @@ class TestRead:
         }
 
     def test_what_is_left_out_is_the_functions_own_default(self):
-        """
-        Defaults are not passed, so that the function's signature keeps deciding.
-        """
+        """Defaults are not passed, so that the function's own signature applies them."""
         assert REVIEW.read({"diff": "+a"}) == {"diff": "+a"}
 
     @pytest.mark.parametrize("nothing", [None, {}], ids=["null", "empty"])
     def test_no_arguments_are_none(self, nothing):
-        """
-        AbsentError, null and empty are alike.
-        """
+        """Absent, null and empty arguments are equivalent."""
         assert build(Parameter("depth", int, 1)).read(nothing) == {}
         with pytest.raises(ArgumentsError, match=r"^prompt 'review': 'diff' is missing$"):
             REVIEW.read(nothing)
@@ -107,15 +99,11 @@ class TestRead:
     @pytest.mark.parametrize("empty", ["", None], ids=["empty", "null"])
     @pytest.mark.parametrize("name", ["language", "depth", "strict", "pin"])
     def test_an_empty_field_is_not_given(self, name, empty):
-        """
-        Forms send empty text for a field that was left empty: the default is used.
-        """
+        """An empty string for an optional field means the default, because forms send empty fields."""
         assert REVIEW.read({"diff": "+a", name: empty}) == {"diff": "+a"}
 
     def test_an_empty_field_that_is_required_is_missing(self):
-        """
-        It is reported as missing, not as a value that does not fit.
-        """
+        """An empty required field is reported as missing, not as invalid."""
         arguments = build(Parameter("depth", int), Parameter("language", Literal["python", "rust"]))
 
         with pytest.raises(ArgumentsError) as caught:
@@ -127,16 +115,12 @@ class TestRead:
         )
 
     def test_empty_text_is_text(self):
-        """
-        For a parameter that is a string, the empty string is a value.
-        """
+        """For a string parameter, the empty string is a value."""
         assert REVIEW.read({"diff": ""}) == {"diff": ""}
         assert REVIEW.read({"diff": "  "}) == {"diff": "  "}
 
     def test_null_is_not_given_even_for_text(self):
-        """
-        Only a string is text.
-        """
+        """Null is not a value, even for a string parameter."""
         with pytest.raises(ArgumentsError, match="'diff' is missing"):
             REVIEW.read({"diff": None})
 
@@ -198,9 +182,7 @@ class TestRead:
         ],
     )
     def test_a_fault_says_what_would_fit(self, given, fault, says):
-        """
-        For people one sentence, for programs what was expected and what is nearest.
-        """
+        """An error has a sentence for people, and the expected and nearest value for programs."""
         with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"diff": "+a", **given})
 
@@ -209,9 +191,7 @@ class TestRead:
         assert str(caught.value) == f"prompt 'review': {says or str(fault)}"
 
     def test_a_fault_says_what_was_got_and_what_is_allowed(self):
-        """
-        For programs, apart from the sentence: what was given, shortened, and the choices.
-        """
+        """An error has the received value, shortened, and the allowed choices, but no secret value."""
         with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"diff": "+a", "language": "pyhton", "depth": "9" * 99 + "x", "pin": "hunter2"})
 
@@ -221,9 +201,7 @@ class TestRead:
         assert pin.got is None
 
     def test_a_prompt_without_arguments_says_so(self):
-        """
-        There is no list of nothing to choose from.
-        """
+        """For a prompt without arguments, the error does not list any."""
         with pytest.raises(ArgumentsError) as caught:
             build().read({"x": "1"})
 
@@ -232,18 +210,14 @@ class TestRead:
         )
 
     def test_a_long_value_is_shown_in_short(self):
-        """
-        A whole file in the wrong field does not come back in the error.
-        """
+        """A long invalid value is shortened in the error."""
         with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"diff": "", "depth": "x" * 100_000})
 
         assert len(str(caught.value)) < 150
 
     def test_a_secret_is_nowhere_in_the_error(self):
-        """
-        Neither message, fields, cause nor context repeat what was sent for a secret.
-        """
+        """The message, fields, cause and context of an error do not contain the value of a secret."""
         secret = build(Parameter("key", Literal["hunter2", "hunter3"], arg=Arg(secret=True)))
 
         for arguments, sent in [(REVIEW, {"pin": "swordfish", "diff": ""}), (secret, {"key": "hunter22"})]:
@@ -259,7 +233,7 @@ class TestRead:
             assert caught.value.__context__ is None
 
 
-#: How one argument of each name may be sent, and whether that is a fault.
+#: How an argument can be sent, by name: its value, and whether that is an error.
 STATES = {
     "absent": (None, False),
     "good": ("3", False),
@@ -277,9 +251,7 @@ class TestEveryFault:
         unknown=st.sets(st.text(max_size=4).map(lambda name: f"x{name}"), max_size=4),
     )
     def test_all_are_reported_at_once(self, required, optional, unknown):
-        """
-        Whatever is wrong in combination, each fault is reported once, and nothing that is right.
-        """
+        """Every error in any combination is reported exactly once, and valid arguments are not."""
         states = {f"r{i}": state for i, state in enumerate(required)}
         states |= {f"o{i}": state for i, state in enumerate(optional)}
         arguments = build(*(Parameter(n, int, NO_DEFAULT if n[0] == "r" else 0) for n in states))
@@ -301,9 +273,7 @@ class TestEveryFault:
         assert {f.argument for f in caught.value.errors if f.reason == "is missing"} == missing
 
     def test_they_are_told_in_one_sentence(self):
-        """
-        First what was sent and does not fit, in its order, then what is missing.
-        """
+        """The message lists invalid arguments first, in the order sent, and then the missing ones."""
         with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"depth": "x", "tokn": "hunter2", "language": "c"})
 
@@ -327,9 +297,7 @@ class TestEveryFault:
         )
     )
     def test_any_arguments_are_values_or_faults(self, sent):
-        """
-        Nothing that JSON can say raises anything but ArgumentsError.
-        """
+        """No JSON arguments raise anything other than ArgumentsError."""
         try:
             values = REVIEW.read(sent)
         except ArgumentsError as errors:
@@ -339,9 +307,7 @@ class TestEveryFault:
 
 
 def test_no_choice_is_suggested_where_all_are_as_near():
-    """
-    They are listed: any of them may be meant.
-    """
+    """If all choices are equally near, none is suggested."""
     with pytest.raises(ArgumentsError) as refused:
         SEVERITIES.read({"severity": "sev9"})
 
@@ -379,9 +345,7 @@ class TestDescription:
         ids=str,
     )
     def test_it_is_the_authors_words_and_one_clause(self, annotation, default, arg, description):
-        """
-        What the type implies follows in brackets, in words and never as JSON.
-        """
+        """The constraints of the type follow the author's description in brackets, in words, not as JSON."""
         assert argument(annotation, default, arg).description == description
 
     @pytest.mark.parametrize(
@@ -422,45 +386,35 @@ class TestDescription:
         ids=str,
     )
     def test_the_default_is_shown_as_it_would_be_entered(self, annotation, default):
-        """
-        A client that sends the text in the description gets the default.
-        """
+        """A client that sends the default as shown in the description gets the default."""
         shown = argument(annotation, default).description.rpartition("default ")[2]
 
         assert reader_of(annotation).read(shown) == default
 
     @pytest.mark.parametrize("annotation", [str, Literal["hunter2", "swordfish"]], ids=["text", "choice"])
     def test_a_secrets_default_is_not_shown(self, annotation):
-        """
-        The default of a secret is in no description that clients receive.
-        """
+        """The default of a secret is not in the description."""
         description = argument(annotation, "hunter2", Arg("The key", secret=True)).description
 
         assert "default hunter2" not in description
 
     @pytest.mark.parametrize("default", ["x" * 5000, "one\n\n    two\n"], ids=["long", "lines"])
     def test_a_default_is_shown_in_short(self, default):
-        """
-        The clause stays a short one, on one line, whatever the default holds.
-        """
+        """A long or multi-line default is shortened to one line."""
         description = argument(str, default, Arg("The template")).description
 
         assert len(description) < 200
         assert "\n" not in description
 
     def test_a_title_is_kept(self):
-        """
-        It is what the author gave, and none is made up.
-        """
+        """The title is the author's, or None."""
         assert argument(str, arg=Arg(title="The code")).title == "The code"
         assert argument(str).title is None
 
 
 class TestCompile:
     def test_arguments_keep_the_order_of_the_signature(self):
-        """
-        Required ones are not moved to the front.
-        """
+        """Arguments keep the order of the signature: required ones are not moved to the front."""
         arguments = build(Parameter("b", str, ""), Parameter("a", str), Parameter("c", int, 1))
 
         assert [a.name for a in arguments.ordered] == ["b", "a", "c"]
@@ -478,9 +432,7 @@ class TestCompile:
         ids=str,
     )
     def test_a_type_that_no_client_can_fill_is_reported(self, annotation, name, hint):
-        """
-        With the type as the author wrote it.
-        """
+        """A type that no client can fill is reported as the author wrote it."""
         report = Report("prompt 'review'", HERE)
 
         arguments = compile_arguments("review", Signature((Parameter("a", annotation),)), report)
@@ -527,9 +479,7 @@ class TestCompile:
         ids=["int", "None", "Literal", "Enum", "optional", "list", "tuple", "sequence", "Arg"],
     )
     def test_a_default_that_does_not_fit_is_reported(self, annotation, default, message, hint):
-        """
-        A wrong default would reach the function only when nobody gives a value.
-        """
+        """An invalid default is reported, because it would only fail when the argument is omitted."""
         report = Report("prompt 'review'", HERE)
 
         compile_arguments("review", Signature((Parameter("a", annotation, default),)), report)
@@ -540,9 +490,7 @@ class TestCompile:
         assert found.hint == hint
 
     def test_a_secrets_wrong_default_is_not_repeated(self):
-        """
-        Diagnostics are logged, and a secret stays out of logs.
-        """
+        """A secret's invalid default is not in the diagnostic, because diagnostics are logged."""
         report = Report("prompt 'review'", HERE)
 
         compile_arguments("review", Signature((Parameter("a", int, "hunter2", Arg(secret=True)),)), report)
@@ -563,9 +511,7 @@ class TestCompile:
         ids=["description", "title", "example", "default", "default in a list", "choice"],
     )
     def test_text_that_cannot_be_sent_is_reported(self, annotation, default, arg):
-        """
-        It would break the whole list of prompts.
-        """
+        """Text that cannot be encoded is reported, because it would break the whole list of prompts."""
         report = Report("prompt 'review'", HERE)
 
         compile_arguments("review", Signature((Parameter("a", annotation, default, arg),)), report)
@@ -586,17 +532,13 @@ class TestCompile:
         ids=["example", "default", "behind what is shown"],
     )
     def test_what_no_client_could_send_is_left_out_of_the_schema(self, annotation, default, arg):
-        """
-        One wrong example would break the whole list of prompts.
-        """
+        """A default or example that JSON cannot represent is omitted from the schema."""
         (found,) = schema_of(build(Parameter("a", annotation, default, arg)).ordered)["properties"].values()
 
         assert {"examples", "default"}.isdisjoint(found)
 
     def test_every_parameter_is_judged(self):
-        """
-        One fault does not hide the next.
-        """
+        """One invalid parameter does not hide another."""
         report = Report("prompt 'review'", HERE)
         parameters = Parameter("a", object), Parameter("b", int, "x"), Parameter("c", Any)
 
@@ -609,9 +551,7 @@ class TestCompile:
         ]
 
     def test_they_are_a_value(self):
-        """
-        Equal parameters make equal arguments.
-        """
+        """Equal parameters produce equal arguments."""
         assert build(Parameter("a", int, 1)) == build(Parameter("a", int, 1))
         assert isinstance(REVIEW, Arguments)
 
@@ -639,9 +579,7 @@ class TestFits:
         ids=shown,
     )
     def test_a_value_of_the_type_fits(self, value, annotation):
-        """
-        As type checkers see it: an int is a float too.
-        """
+        """A value is accepted where type checkers accept it: an int is also a float."""
         assert fits(value, annotation)
 
     @pytest.mark.parametrize(
@@ -668,9 +606,7 @@ class TestFits:
         ids=lambda value: str(value)[-40:],
     )
     def test_a_value_of_another_type_does_not(self, value, annotation):
-        """
-        Every item of a collection is looked at.
-        """
+        """A value of another type is rejected, even if it is only one item of a collection."""
         assert not fits(value, annotation)
 
 
@@ -688,7 +624,5 @@ class TestFits:
     ids=str,
 )
 def test_a_type_is_named_as_the_author_would_write_it(annotation, name):
-    """
-    Without the module that it comes from.
-    """
+    """A type's name does not include its module."""
     assert type_name(annotation) == name

@@ -53,15 +53,13 @@ WARNING = Diagnostic(Rule.FORGOTTEN_F, "it is sent", "write f", Location("b.py")
 
 
 def called(name):
-    """A compiled prompt of that name."""
+    """Return a compiled prompt with the given name."""
     return structs.replace(review.compiled, name=name)
 
 
 class TestCatalog:
     def test_it_is_a_mapping_from_names_to_prompts(self):
-        """
-        Everything that a mapping does, by name.
-        """
+        """A catalog is a mapping from names to prompts."""
         assert isinstance(CATALOG, Mapping)
         assert CATALOG["review"] is review.compiled
         assert len(CATALOG) == 3
@@ -71,27 +69,21 @@ class TestCatalog:
         assert dict(CATALOG.items())["ask"] is ask.compiled
 
     def test_it_is_sorted(self):
-        """
-        Every client sees the prompts in one order, however they were found.
-        """
+        """Prompts are sorted by name."""
         assert list(CATALOG) == ["ask", "plan", "review"]
         assert [compiled.name for compiled in CATALOG.prompts] == ["ask", "plan", "review"]
         assert list(CATALOG.values()) == list(CATALOG.prompts)
 
     @given(st.permutations(["a", "b", "B", "a-b", "_", "a1", "a10", "a2"]))
     def test_the_order_does_not_depend_on_the_input(self, names):
-        """
-        Any order of the same prompts makes an equal catalog.
-        """
+        """The same prompts in any order produce an equal catalog."""
         made = Catalog(map(called, names))
 
         assert list(made) == sorted(names)
         assert made.prompts == Catalog(map(called, sorted(names))).prompts
 
     def test_it_is_immutable(self):
-        """
-        Neither its prompts nor theirs can be replaced while it is served.
-        """
+        """A catalog and its prompts are immutable."""
         with pytest.raises(AttributeError):
             CATALOG.prompts = ()
         with pytest.raises(AttributeError):
@@ -100,18 +92,14 @@ class TestCatalog:
             CATALOG["other"] = review.compiled
 
     def test_nothing_below_it_can_be_changed_either(self):
-        """
-        What every listing sends is no dictionary that could be changed.
-        """
+        """The metadata of a prompt is immutable as well."""
         made = Catalog((prompt(tags=["work"])(review.__wrapped__).compiled,))
 
         with pytest.raises(TypeError):
             made["review"].meta["promptkit/tags"] = []
 
     def test_an_empty_one_has_nothing(self):
-        """
-        No prompts are a catalog too.
-        """
+        """A catalog can be empty."""
         assert (len(Catalog()), list(Catalog()), Catalog().healthy) == (0, [], True)
         with pytest.raises(UnknownPromptError, match=r"^unknown prompt 'review'$"):
             Catalog()["review"]
@@ -122,9 +110,7 @@ class TestCatalog:
         ids=["typo", "case", "strange", "empty"],
     )
     def test_an_unknown_name_finds_its_neighbour(self, name, nearest):
-        """
-        Asking for what there is not says what was probably meant, as KeyError and as our own.
-        """
+        """An unknown name raises UnknownPromptError, which is a KeyError, with the nearest name."""
         with pytest.raises(UnknownPromptError) as caught:
             CATALOG[name]
 
@@ -140,25 +126,19 @@ class TestCatalog:
         ids=["none", "warning", "error", "both"],
     )
     def test_only_errors_make_it_ill(self, diagnostics, healthy):
-        """
-        A warning keeps nothing from being served.
-        """
+        """Warnings do not make a catalog unhealthy."""
         assert Catalog((), diagnostics).healthy is healthy
 
 
 class TestRender:
     def test_it_renders_for_what_a_client_sends(self):
-        """
-        By name, with arguments as text.
-        """
+        """A prompt is rendered by name, with arguments as strings."""
         assert CATALOG.render("review", {"diff": "+a", "depth": "3"}) == user("Review to depth 3: +a")
         assert CATALOG.render("plan", {"goal": "rest"}) == user("someone wants rest")
         assert CATALOG.render("ask") == user("What now?") + assistant("Wait.")
 
     def test_it_reports_what_is_wrong(self):
-        """
-        An unknown prompt, and arguments that do not fit.
-        """
+        """An unknown prompt and invalid arguments raise errors."""
         with pytest.raises(UnknownPromptError, match=r"did you mean 'ask'\?$"):
             CATALOG.render("aks")
         with pytest.raises(ArgumentsError, match="'depth' is 'x', not a whole number; 'diff' is missing"):
@@ -167,9 +147,7 @@ class TestRender:
 
 class TestCompiledPrompt:
     def test_it_holds_what_is_served(self):
-        """
-        All that listing and rendering need, and nothing of the wire.
-        """
+        """A compiled prompt has everything that listing and rendering need."""
         made = plan.compiled
 
         assert isinstance(made, CompiledPrompt)
@@ -180,9 +158,7 @@ class TestCompiledPrompt:
         assert made.location == plan.location
 
     def test_binding_reads_and_adds_the_context(self):
-        """
-        What a client sent becomes the function's keyword arguments.
-        """
+        """Arguments from a client become the function's keyword arguments, with the context added."""
         zed = Context("Zed")
 
         assert review.compiled.bind({"diff": "+a", "depth": "3"}) == {"diff": "+a", "depth": 3}
@@ -191,9 +167,7 @@ class TestCompiledPrompt:
         assert review.compiled.bind({"diff": "+a"}, zed) == {"diff": "+a"}
 
     def test_it_renders_with_and_without_await(self):
-        """
-        Both forms take arguments and context, for every kind of function.
-        """
+        """Both `render` and `render_async` take arguments and a context, for every kind of function."""
         zed = Context("Zed")
 
         async def awaited():
@@ -206,9 +180,7 @@ class TestCompiledPrompt:
         assert plan.compiled.render({"goal": "rest"}, zed) == user("Zed wants rest")
 
     def test_it_is_a_value(self):
-        """
-        Equal prompts compile to equal values.
-        """
+        """Equal prompts compile to equal values."""
         assert prompt(review.__wrapped__).compiled == review.compiled
         assert called("other") != review.compiled
 
@@ -247,9 +219,7 @@ DOCUMENTS = Catalog((), (), COMPILED)
 
 class TestResources:
     def test_they_come_last(self):
-        """
-        A catalog without resources is made as before; one with them keeps them sorted.
-        """
+        """Resources are sorted by URI template, and default to none."""
         assert Catalog().resources == CATALOG.resources == ()
         assert [made.uri_template for made in DOCUMENTS.resources] == [
             "logs://recent{?level,service,lines}",
@@ -259,15 +229,11 @@ class TestResources:
 
     @given(st.permutations(COMPILED))
     def test_the_order_does_not_depend_on_the_input(self, resources):
-        """
-        Any order of the same resources makes an equal catalog.
-        """
+        """The same resources in any order produce an equal catalog."""
         assert Catalog(resources=resources) == DOCUMENTS
 
     def test_they_are_no_prompts(self):
-        """
-        The mapping is that of the prompts.
-        """
+        """Resources are not part of the mapping."""
         assert (list(DOCUMENTS), len(DOCUMENTS), "notes" in DOCUMENTS) == ([], 0, False)
 
     @pytest.mark.parametrize(
@@ -281,17 +247,13 @@ class TestResources:
         ],
     )
     def test_a_uri_finds_its_resource(self, uri, name, variables):
-        """
-        A document of that very URI before any template, and the variables as they are spelt.
-        """
+        """An exact URI takes precedence over templates; variables are returned as strings."""
         found, spelt = DOCUMENTS.resource(uri)
 
         assert (found.name, spelt) == (name, variables)
 
     def test_of_several_templates_the_first_counts(self):
-        """
-        In the order in which they are listed.
-        """
+        """If several templates match, the first one in the listing is used."""
         both = Catalog(resources=(notes.compile()[0], files.compile()[0]))
 
         assert both.resource("notes://a")[0].name == "files"
@@ -309,9 +271,7 @@ class TestResources:
         ids=["as near to two", "typo", "the template itself", "empty", "no text"],
     )
     def test_an_unknown_uri_finds_its_neighbour(self, uri, nearest):
-        """
-        Asking for what there is not says what was probably meant, as KeyError and as our own.
-        """
+        """An unknown URI raises UnknownResourceError, which is a KeyError, with the nearest URI."""
         with pytest.raises(UnknownResourceError) as caught:
             DOCUMENTS.resource(uri)
 
@@ -327,35 +287,27 @@ class TestResources:
         ],
     )
     def test_the_error_says_one_thing(self, error, says):
-        """
-        One sentence, that survives being copied and pickled.
-        """
+        """The error's message and attributes survive copying and pickling."""
         back = pickle.loads(pickle.dumps(copy.copy(error)))  # noqa: S301 (our own pickle)
 
         assert str(error) == str(back) == says
         assert (back.uri, back.nearest) == (error.uri, error.nearest)
 
     def test_it_reads_what_a_client_asks_for(self):
-        """
-        By URI, with the variables as their types have them.
-        """
+        """A resource is read by URI, with the variables converted to their types."""
         assert DOCUMENTS.read("notes://today") == today.embed()
         assert DOCUMENTS.read("notes://monday") == notes.embed("monday")
         assert DOCUMENTS.read("logs://recent?lines=5&level=ERROR").text == "5 lines, error"
 
     def test_it_reports_what_is_wrong(self):
-        """
-        An unknown URI, and variables that do not fit.
-        """
+        """An unknown URI and invalid variables raise errors."""
         with pytest.raises(UnknownResourceError):
             DOCUMENTS.read("other://today")
         with pytest.raises(ArgumentsError, match="'lines' is 'x', not a whole number"):
             DOCUMENTS.read("logs://recent?lines=x")
 
     def test_a_template_is_found_by_itself(self):
-        """
-        As it was declared, and not by a URI that it matches.
-        """
+        """A template is found by its exact text, not by a URI that it matches."""
         assert DOCUMENTS.template("notes://{day}").name == "notes"
         assert DOCUMENTS.template("notes://today").name == "today"
         with pytest.raises(UnknownResourceError, match=r"did you mean 'notes://today'\?$"):
@@ -371,17 +323,13 @@ class TestResources:
         ],
     )
     def test_variables_are_completed(self, variable, typed, chosen, values):
-        """
-        As a prompt's arguments are.
-        """
+        """A resource's variables are completed like a prompt's arguments."""
         template = logs.uri_template
 
         assert DOCUMENTS.complete(template, variable, typed, chosen).values == values
 
     def test_a_single_document_offers_nothing(self):
-        """
-        It has no variables; and what there is not is an error.
-        """
+        """A resource without variables offers no completions; unknown variables and templates are errors."""
         assert DOCUMENTS.complete("notes://today", "day", "").values == ()
         with pytest.raises(ArgumentsError, match="did you mean 'day'"):
             DOCUMENTS.complete("notes://{day}", "dya", "")
@@ -390,9 +338,7 @@ class TestResources:
 
 
 def test_faults_are_in_the_order_of_the_signature():
-    """
-    Whatever the order in which a client sends the arguments, and in every process.
-    """
+    """Errors follow the order of the signature, not the order in which the client sends the arguments."""
 
     @prompt
     def many(*, a: list[int], b: list[int], c: list[int], d: list[int], e: list[int], f: list[int]) -> str:

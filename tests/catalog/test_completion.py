@@ -49,21 +49,21 @@ class Loud(str):  # noqa: SLOT000 (a class that people derive)
         return self.upper()
 
 
-#: Few letters, so that much matches: both cases, borders, and what casefolding lengthens.
-ALPHABET = "abAB-_ 1ßſİéΣ"  # noqa: RUF001 (a long s folds to a short one)
+#: Few characters, so that many match: both cases, word borders, and letters that casefolding lengthens.
+ALPHABET = "abAB-_ 1ßſİéΣ"  # noqa: RUF001 (casefolding turns a long s into s)
 TEXTS = st.text(ALPHABET, max_size=7)
 CANDIDATES = st.lists(TEXTS, max_size=12)
 TYPED = st.text(ALPHABET, max_size=3)
 
 
 def matches(text, typed):
-    """Whether the characters of *typed* occur in *text* in this order, found in another way."""
+    """Return whether the characters of *typed* occur in *text* in order (an independent check)."""
     characters = iter(text.casefold())
     return all(char in characters for char in typed.casefold())
 
 
 def span(text, typed):
-    """The shortest stretch of *text* with *typed* in order, by trying all of them."""
+    """Return the length of the shortest part of *text* that has *typed* in order, by brute force."""
     text, typed = text.casefold(), typed.casefold()
     stretches = [text[a:b] for a, b in combinations(range(len(text) + 1), 2)]
     return min(len(stretch) for stretch in stretches if matches(stretch, typed))
@@ -79,9 +79,7 @@ def is_inside(text, typed):
 
 class TestRanking:
     def test_the_classes_in_order(self):
-        """
-        Exact, prefix, word start, fuzzy.
-        """
+        """Exact matches come first, then prefixes, word starts and other matches."""
         candidates = ["no-tests", "release_notes", "Notebook", "footnote", "NOTE", "zebra", "my note"]
 
         expected = ("NOTE", "Notebook", "release_notes", "my note", "footnote", "no-tests")
@@ -92,44 +90,32 @@ class TestRanking:
         ["x-ab", "x_ab", "x ab", "x/ab", "x.ab", "éAb", "xAb", "1-ab", "ßAB", "İ.ab", "xbaAb"],
     )
     def test_words_start_at_what_is_no_letter_and_at_capitals(self, candidate):
-        """
-        Such a word comes before the same letters inside of a word.
-        """
+        """A match after a separator or at a capital comes before a match inside a word."""
         assert (candidate, "xabx") == rank(["xabx", candidate], "ab")
 
     @pytest.mark.parametrize("candidate", ["xab", "XAB", "1ab", "1Ab", "XAb"])
     def test_words_start_nowhere_else(self, candidate):
-        """
-        Neither within capitals nor behind a digit.
-        """
+        """No word starts within a run of capitals or after a digit."""
         assert ("x-ab", candidate) == rank([candidate, "x-ab"], "ab")
 
     @pytest.mark.parametrize("typed", ["notes", "notes-v", "NOTES-V2", "n"])
     def test_what_was_typed_may_go_on_over_the_next_word(self, typed):
-        """
-        It has to start with a word, not to end with it.
-        """
+        """A match must begin at the start of a word, but can extend into the next word."""
         assert rank(["xnotes-v2v", "release-notes-v2"], typed) == ("release-notes-v2", "xnotes-v2v")
 
     def test_the_tightest_match_comes_first(self):
-        """
-        Of several stretches in one candidate the shortest counts, wherever it is.
-        """
+        """The shortest matching part of each candidate determines its rank."""
         candidates = ["a--b", "-a---b", "a---b-a-b-b", "xab", "ba", "1a--b---a----b"]
 
         expected = ("xab", "a---b-a-b-b", "a--b", "1a--b---a----b", "-a---b")
         assert expected == rank(candidates, "ab")
 
     def test_what_is_no_letter_starts_no_word(self):
-        """
-        Wherever it stands, it is matched like what is inside of a word.
-        """
+        """A match that starts with a separator does not count as the start of a word."""
         assert rank(["x-a", "x--a"], "-a") == ("x-a", "x--a")
 
     def test_case_is_that_of_all_scripts(self):
-        """
-        Casefolding knows more than lower case.
-        """
+        """Matching uses casefolding, so that it works in every script."""
         assert rank(["Straßen", "STRASSE", "straße"], "strasse") == ("STRASSE", "straße", "Straßen")
         assert rank(["xssx", "x-ßx"], "SS") == ("x-ßx", "xssx")
 
@@ -138,28 +124,20 @@ class TestRanking:
         [([], ""), ([], "a"), (["b"], "a"), ([""], "a"), (["ab"], "ba"), (["a"], "aa"), (["ab"], "a b")],
     )
     def test_what_does_not_match_is_left_out(self, candidates, typed):
-        """
-        Nothing is offered for the sake of offering something.
-        """
+        """Candidates that do not match are omitted."""
         assert rank(candidates, typed) == ()
 
     def test_duplicates_differ_in_nothing(self):
-        """
-        Two spellings are two values.
-        """
+        """Duplicates are removed, but values that differ in case are kept."""
         assert rank(["b", "a", "A", "b", "a"], "") == ("b", "a", "A")
 
     def test_candidates_may_come_from_anywhere(self):
-        """
-        They are read once.
-        """
+        """Candidates can be any iterable, which is read once."""
         assert rank(iter(["ab", "a", "ab"]), "") == ("ab", "a")
         assert rank(iter(["ab", "a", "ab"]), "a") == ("a", "ab")
 
     def test_long_values_are_no_trouble(self):
-        """
-        Whatever was typed, ranking ends soon.
-        """
+        """Ranking long values takes little time."""
         text = "ab" * 400
 
         assert (text,) == rank([text], "a" * 200)
@@ -169,9 +147,7 @@ class TestRanking:
 class TestLawsOfRanking:
     @given(CANDIDATES, TYPED)
     def test_what_matches_is_kept_and_nothing_else(self, candidates, typed):
-        """
-        The ranking is a permutation of the candidates that match, each once.
-        """
+        """The ranking is a permutation of the matching candidates without duplicates."""
         expected = {text for text in candidates if matches(text, typed)}
         ranked = rank(candidates, typed)
 
@@ -179,25 +155,19 @@ class TestLawsOfRanking:
 
     @given(CANDIDATES)
     def test_nothing_typed_matches_all(self, candidates):
-        """
-        In the order that the author gave.
-        """
+        """If nothing is typed, all candidates match, in the author's order."""
         assert tuple(dict.fromkeys(candidates)) == rank(candidates, "")
 
     @given(CANDIDATES, TYPED)
     def test_ranking_twice_is_ranking_once(self, candidates, typed):
-        """
-        It is idempotent, and so stable.
-        """
+        """Ranking is idempotent."""
         once = rank(candidates, typed)
 
         assert once == rank(once, typed)
 
     @given(CANDIDATES, TYPED, st.data())
     def test_others_do_not_change_the_order_of_two(self, candidates, typed, data):
-        """
-        The order of two candidates is theirs alone, so that leaving some out changes nothing else.
-        """
+        """Removing candidates does not change the order of the others."""
         kept = data.draw(st.sets(st.sampled_from(candidates))) if candidates else set()
 
         expected = tuple(text for text in rank(candidates, typed) if text in kept)
@@ -205,9 +175,7 @@ class TestLawsOfRanking:
 
     @given(CANDIDATES, TYPED.filter(bool))
     def test_equal_matches_keep_their_order(self, candidates, typed):
-        """
-        It is stable: what is exact, and what is a prefix, stands as the author gave it.
-        """
+        """Ranking is stable for exact matches and prefixes."""
         unique = list(dict.fromkeys(candidates))
         exact = [text for text in unique if text.casefold() == typed.casefold()]
         prefixed = [text for text in unique if is_prefix(text, typed) and text not in exact]
@@ -219,9 +187,7 @@ class TestLawsOfRanking:
         st.text("ab", min_size=2, max_size=3),
     )
     def test_the_loosest_matches_come_last(self, candidates, typed):
-        """
-        Matches with gaps come after all others, the tighter ones first, and equals in order.
-        """
+        """Matches with gaps come last, tighter ones first, and equally tight ones in the author's order."""
         gaps = [t for t in dict.fromkeys(candidates) if matches(t, typed) and not is_inside(t, typed)]
         expected = sorted(gaps, key=lambda text: span(text, typed))
 
@@ -229,32 +195,24 @@ class TestLawsOfRanking:
 
     @given(CANDIDATES, TYPED.filter(bool))
     def test_every_prefix_comes_before_all_that_is_none(self, candidates, typed):
-        """
-        Before word starts, too.
-        """
+        """Every prefix match comes before all other matches."""
         prefixes = [is_prefix(text, typed) for text in rank(candidates, typed)]
 
         assert sorted(prefixes, reverse=True) == prefixes
 
     @given(CANDIDATES, TYPED)
     def test_case_does_not_matter(self, candidates, typed):
-        """
-        However it was typed, the same is offered.
-        """
+        """The case of the typed text does not matter."""
         assert rank(candidates, typed) == rank(candidates, typed.casefold())
 
     @given(st.lists(st.text("abAB-", max_size=7), max_size=12), st.text("abAB-", max_size=3))
     def test_capitals_do_not_matter(self, candidates, typed):
-        """
-        What was typed is the same in capitals.
-        """
+        """Swapping the case of the typed text does not change the result."""
         assert rank(candidates, typed) == rank(candidates, typed.swapcase())
 
     @given(st.text(max_size=8), st.text(max_size=3), st.text(max_size=8))
     def test_every_word_is_found(self, before, typed, after):
-        """
-        In any script, a word that begins with what was typed matches.
-        """
+        """In any script, a candidate with a word that starts with the typed text matches."""
         text = f"{before}-{typed}{after}"
 
         assert (text,) == rank([text], typed)
@@ -263,9 +221,7 @@ class TestLawsOfRanking:
 class TestCompletion:
     @given(st.integers(0, 3 * MAX_VALUES), st.sampled_from(["", "1", "12", "x"]))
     def test_the_limit_is_kept(self, count, typed):
-        """
-        At most `MAX_VALUES` values, with the number of all, and whether there are more.
-        """
+        """At most `MAX_VALUES` values are returned, with the total and whether there are more."""
         candidates = [str(number) for number in range(count)]
         ranked = rank(candidates, typed)
 
@@ -274,24 +230,18 @@ class TestCompletion:
         assert Completion(ranked[:MAX_VALUES], len(ranked), len(ranked) > MAX_VALUES) == completion
 
     def test_the_best_matches_are_kept(self):
-        """
-        The limit is applied to what is ranked.
-        """
+        """The limit is applied after ranking."""
         others = [f"x{number}" for number in range(MAX_VALUES)]
 
         assert Completion(("x", *others[:-1]), MAX_VALUES + 1, has_more=True) == complete([*others, "x"], "x")
 
     def test_exactly_the_limit_is_all(self):
-        """
-        Then there are no more.
-        """
+        """Exactly `MAX_VALUES` candidates are all of them; one more sets `has_more`."""
         assert not complete(map(str, range(MAX_VALUES)), "").has_more
         assert complete(map(str, range(MAX_VALUES + 1)), "").has_more
 
     def test_by_default_there_is_nothing(self):
-        """
-        The answer for an argument that has no completer.
-        """
+        """An argument without a completer has an empty completion."""
         assert complete([], "x") == Completion() == Completion(values=(), total=0, has_more=False)
 
 
@@ -310,9 +260,7 @@ class TestFixedValues:
         ids=["Literal", "Enum", "bool"],
     )
     def test_types_have_values(self, annotation, expected):
-        """
-        What a type's reader knows is what is offered.
-        """
+        """The values that a type's reader accepts are offered."""
         assert expected == values(reader_of(annotation).values)
 
     @pytest.mark.parametrize(
@@ -335,29 +283,21 @@ class TestFixedValues:
         ids=shown,
     )
     def test_each_value_is_shown(self, source, expected):
-        """
-        With `str`, and members of an enumeration as its reader takes them.
-        """
+        """Values are shown with `str`, and members of an enumeration as its reader accepts them."""
         assert expected == values(source)
 
     def test_an_enumeration_reads_what_is_offered(self):
-        """
-        Whatever its values are.
-        """
+        """The values that are offered for an enumeration can be read back."""
         for kind in (Tone, Level, Word, Pair):
             assert list(kind) == [reader_of(kind).read(text) for text in values(kind)]
 
     @pytest.mark.parametrize("kind", [set, frozenset])
     def test_a_set_is_sorted(self, kind):
-        """
-        Its own order would differ from one start to the next.
-        """
+        """Sets are sorted, because their order differs between processes."""
         assert tuple(sorted(BRANCHES)) == values(kind(BRANCHES))
 
     def test_candidates_are_read_once(self):
-        """
-        So that an iterator offers the same every time, and a list what it held.
-        """
+        """Candidates are read once: iterators can be reused, and later changes are ignored."""
         source = ["a"]
         completer = Completer(source)
         once = Completer(iter(source))
@@ -366,21 +306,17 @@ class TestFixedValues:
         assert [c.complete("").values for c in (completer, once, once)] == [("a",)] * 3
 
     def test_they_are_ranked(self):
-        """
-        As `rank` does.
-        """
+        """Fixed values are ranked as by `complete`."""
         assert complete(BRANCHES, "note") == Completer(BRANCHES).complete("note", {"x": "y"})
 
     def test_equal_candidates_are_equal_completers(self):
-        """
-        Completers are values.
-        """
+        """Completers with equal candidates are equal."""
         assert Completer(["a"]) == Completer(("a",)) != Completer(["b"])
         assert hash(Completer(["a"])) == hash(Completer(("a",)))
 
 
 class TestLists:
-    """Of a list, the last item is completed, and each suggestion is the whole text."""
+    """In a list, the last item is completed, and each suggestion is the whole text."""
 
     @pytest.mark.parametrize(
         ("typed", "expected"),
@@ -399,17 +335,13 @@ class TestLists:
         ],
     )
     def test_the_last_item_is_completed(self, typed, expected):
-        """
-        Behind a comma, or on a line; what is chosen already is not offered again, and no part of JSON.
-        """
+        """Only the last item is completed, without values already chosen, and never inside JSON."""
         found = Completer(["red", "green", "grey"], is_list=True).complete(typed)
 
         assert (expected, len(expected)) == (found.values, found.total)
 
     def test_a_value_that_would_be_two_is_not_offered(self):
-        """
-        Unless items stand on lines.
-        """
+        """A value with a comma is offered only if items are separated by newlines."""
         completer = Completer(["a, b", "c"], is_list=True)
 
         assert completer.complete("").values == ("c",)
@@ -417,9 +349,7 @@ class TestLists:
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
     def test_a_function_gets_the_item(self, is_async):
-        """
-        So that one function completes an argument and a list of them.
-        """
+        """A function receives only the last item, so that it works for single values and lists."""
 
         def find(typed):
             return [f"{typed}1", f"{typed}2"]
@@ -433,9 +363,7 @@ class TestLists:
 
     @given(st.lists(st.sampled_from(["red", "green"]), max_size=3), st.sampled_from([", ", ",", "\n"]))
     def test_what_is_offered_is_read(self, items, separator):
-        """
-        As the items that were typed, and one more.
-        """
+        """A suggestion parses as the items that were typed plus one."""
         typed = separator.join([*items, ""])
         read = reader_of(list[Literal["red", "green", "grey"]]).read
 
@@ -458,9 +386,7 @@ class TestLists:
     ids=shown,
 )
 def test_a_parameter_that_is_a_list_is_completed(annotation, typed, expected):
-    """
-    From its type, and from what its author gives.
-    """
+    """A list parameter is completed from its type or from the author's completer."""
 
     def ask(colors) -> str:
         return ""
@@ -554,7 +480,7 @@ class AsyncRepository:
 
 TYPED_ALONE, BOTH = ("note",), ("note", {"repo": "x"})
 
-#: Functions of every kind, whether they are asynchronous, and what they are given.
+#: By kind: a function, whether it is asynchronous, and the arguments that it receives.
 FUNCTIONS = {
     "()": (nothing, False, ()),
     "(typed)": (of_typed, False, TYPED_ALONE),
@@ -582,7 +508,7 @@ FUNCTIONS = {
 
 @pytest.fixture(params=["sync", "async"])
 def completed(request):
-    """Both ways to complete."""
+    """Complete with `complete` or with `complete_async`."""
 
     def complete(source, typed, arguments=None):
         completer = Completer(source)
@@ -596,9 +522,7 @@ def completed(request):
 class TestFunctions:
     @pytest.mark.parametrize("name", FUNCTIONS)
     def test_a_function_gets_what_it_takes(self, completed, name):
-        """
-        Nothing, what was typed, or also the arguments that were chosen; results are ranked.
-        """
+        """A function receives only the arguments that it takes, and its results are ranked."""
         function, is_async, expected = FUNCTIONS[name]
         cached.cache_clear()
         CALLS.clear()
@@ -608,21 +532,15 @@ class TestFunctions:
         assert is_async == Completer(function).is_async
 
     def test_values_are_not_asynchronous(self):
-        """
-        They can be offered at once.
-        """
+        """Fixed values are not asynchronous."""
         assert not Completer(["a"]).is_async
 
     def test_without_arguments_a_function_gets_an_empty_mapping(self, completed):
-        """
-        It need not ask whether there are any.
-        """
+        """Without chosen arguments, a function receives an empty mapping."""
         assert completed(lambda _, arguments: [arguments.get("repo", "none")], "").values == ("none",)
 
     def test_what_was_chosen_decides(self, completed):
-        """
-        The branches of the repository that was chosen.
-        """
+        """A function can base its results on the chosen arguments."""
         branches = {"a": ["main"], "b": ["trunk"]}
 
         completion = completed(lambda _, arguments: branches[arguments["repo"]], "", {"repo": "b"})
@@ -630,21 +548,15 @@ class TestFunctions:
         assert Completion(("trunk",), 1) == completion
 
     def test_a_function_may_have_filtered_already(self, completed):
-        """
-        Ranking again changes nothing.
-        """
+        """A function can filter its results itself."""
         assert Completion(("main",), 1) == completed(lambda t: [b for b in ["main", "x"] if t in b], "ma")
 
     def test_a_result_that_does_not_match_is_dropped(self, completed):
-        """
-        Whatever the source: a client filters in the same way.
-        """
+        """Results of a function that do not match are dropped, because clients filter the same way."""
         assert Completion(("Robert",), 1) == completed(lambda _: ["Robert", "Bob"], "rob")
 
     def test_a_function_is_asked_every_time(self, completed):
-        """
-        What it offers may change.
-        """
+        """A function is called every time, because its results can change."""
         offers = [["a"], ["b"]]
 
         assert [completed(offers.pop, "").values for _ in range(2)] == [("b",), ("a",)]
@@ -663,9 +575,7 @@ class TestFunctions:
         ids=shown,
     )
     def test_results_are_shown_as_fixed_values_are(self, result, expected):
-        """
-        And None is nothing to offer.
-        """
+        """Results are converted like fixed values, and None means no values."""
         assert expected == values(lambda: result)
 
 
@@ -675,9 +585,7 @@ RETURN = r"return \['a', 'b'\]; one that awaits is `async def`"
 class TestMistakes:
     @pytest.mark.parametrize("source", ["main", b"main", bytearray(b"main"), 5, None, object()], ids=shown)
     def test_what_holds_no_values_is_refused(self, source):
-        """
-        A string would be taken for its letters.
-        """
+        """A source that is not a collection of values is rejected; a string would be read as its letters."""
         message = (
             rf"^complete= is given {type(source).__name__}, not several values: "
             r"write \['a', 'b'\], or name a function without calling it$"
@@ -687,9 +595,7 @@ class TestMistakes:
 
     @pytest.mark.parametrize("called", [lambda: coroutine("a"), lambda: async_generator("a")])
     def test_a_function_is_named_and_not_called(self, called):
-        """
-        Python does not warn about a coroutine that was never awaited.
-        """
+        """A coroutine or generator instead of a function is rejected, without a warning from Python."""
         with pytest.raises(TypeError, match=r"name a function without calling it$"):
             Completer(called())
         gc.collect()
@@ -707,9 +613,7 @@ class TestMistakes:
         ids=["three", "by keyword", "*args", "more", "partial", "in C"],
     )
     def test_a_function_that_takes_something_else_is_refused(self, function):
-        """
-        When the completer is made, not when someone types.
-        """
+        """A function with an unsupported signature is rejected when the completer is created."""
         message = (
             r"^complete function '.+' does not take \(\), \(typed\) or \(typed, arguments\): "
             r"give defaults to its other parameters, or wrap it in a lambda$"
@@ -718,9 +622,7 @@ class TestMistakes:
             Completer(function)
 
     def test_a_function_is_named(self):
-        """
-        So that its author finds it.
-        """
+        """The error names the function."""
 
         def branches(repository, remote, typed):
             return []
@@ -732,9 +634,7 @@ class TestMistakes:
 
     @pytest.mark.parametrize("result", ["main", "", b"main", 5, True, object()], ids=shown)
     def test_results_that_hold_no_values_are_refused(self, completed, result):
-        """
-        The error says what came, and what should.
-        """
+        """The error names the returned type and shows what to return."""
 
         def branches(typed):
             return result
@@ -745,9 +645,7 @@ class TestMistakes:
             completed(branches, "")
 
     def test_bytes_among_values_are_refused(self, completed):
-        """
-        They would be offered as ``b'main'``.
-        """
+        """Values that are bytes are rejected, because they would be shown as `b'main'`."""
         said = r"values that are bytes: decode them, with \.decode\(\)$"
         with pytest.raises(TypeError, match=f"^complete= is given {said}"):
             Completer([b"main"])
@@ -755,9 +653,7 @@ class TestMistakes:
             completed(lambda: [b"main"], "")
 
     def test_a_function_that_hides_a_coroutine_is_refused(self, completed):
-        """
-        It is found only when called; Python does not warn about a coroutine that was never awaited.
-        """
+        """A function that returns a coroutine is rejected when called, without a warning from Python."""
         with pytest.raises(TypeError, match=f"returned coroutine, not several values: {RETURN}$"):
             completed(lambda: coroutine(""), "")
         with pytest.raises(TypeError, match=f"returned async_generator, not several values: {RETURN}$"):
@@ -768,9 +664,7 @@ class TestMistakes:
         "error", [KeyError("repo"), OSError("no network"), KeyboardInterrupt()], ids=shown
     )
     def test_what_a_function_raises_is_raised(self, completed, error):
-        """
-        The server decides what to make of it.
-        """
+        """Exceptions from a function are propagated."""
 
         def branches(typed):
             raise error
@@ -785,9 +679,7 @@ class TestMistakes:
             assert error is caught.value
 
     def test_what_an_asynchronous_function_raises_is_raised(self, completed):
-        """
-        Before and after its first value.
-        """
+        """Exceptions from an asynchronous function are propagated, before and after its first value."""
 
         async def branches(typed):
             raise KeyError(typed)
@@ -801,9 +693,7 @@ class TestMistakes:
                 completed(function, "x")
 
     def test_a_running_loop_is_not_run_again(self):
-        """
-        The error says what to await.
-        """
+        """Inside a running event loop, the error says to await `complete_async`."""
 
         async def main():
             Completer(coroutine).complete("a")
@@ -816,9 +706,7 @@ class TestMistakes:
             asyncio.run(main())
 
     def test_a_plain_function_does_not_mind_a_running_loop(self):
-        """
-        It is called where it is.
-        """
+        """A plain function can be called inside a running event loop."""
 
         async def main():
             return Completer(nothing).complete("main")
@@ -827,9 +715,7 @@ class TestMistakes:
 
 
 def test_annotations_are_not_evaluated():
-    """
-    What they name may exist for type checkers alone.
-    """
+    """Annotations are not evaluated, because their names can exist for type checkers only."""
 
     def branches(typed: "Nowhere", arguments: "Nothing") -> "Never":  # noqa: F821 (that is the point)
         return [typed, *arguments]
@@ -838,9 +724,7 @@ def test_annotations_are_not_evaluated():
 
 
 def test_completing_imports_no_event_loop():
-    """
-    Not before an asynchronous function is asked.
-    """
+    """The first call of an asynchronous function imports asyncio, and nothing before it does."""
     script = """
     import sys
     from promptkit.catalog.completion import Completer

@@ -1,4 +1,4 @@
-"""Defaults that stand in the environment of the server."""
+"""Arguments whose default comes from an environment variable of the server."""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Point:
 
 
 def made(annotation, *default):
-    """A prompt of one parameter, whose default stands in the environment."""
+    """Build a prompt with one parameter, optionally with a default in the function."""
 
     def env(value=None) -> str:
         return repr(value)
@@ -53,17 +53,13 @@ class TestRequests:
         ids=str,
     )
     def test_it_is_read_as_what_a_client_sends(self, annotation, variable, value, monkeypatch):
-        """
-        The same text gives the same value to every sender.
-        """
+        """A variable's text is converted like an argument from a client."""
         monkeypatch.setenv("VALUE", variable)
 
         assert made(Annotated[annotation, Arg(env="VALUE")]).compiled.arguments.read({}) == {"value": value}
 
     def test_what_a_client_sends_comes_first(self, monkeypatch):
-        """
-        Then the environment, then the function's own default.
-        """
+        """A client's argument comes first, then the environment, then the function's default."""
         team = made(TEXT, "own")
         monkeypatch.setenv("VALUE", "environment")
         found = [team.render_wire({"value": "sent"}).text, team.render_wire().text]
@@ -73,9 +69,7 @@ class TestRequests:
         assert found == ["'sent'", "'environment'", "'own'"]
 
     def test_it_is_looked_up_for_each_request(self, monkeypatch):
-        """
-        A variable that changes while the server runs counts from the next request on.
-        """
+        """The variable is read for each request."""
         team = made(TEXT)
         compiled = team.compiled
         monkeypatch.setenv("VALUE", "one")
@@ -86,9 +80,7 @@ class TestRequests:
 
     @pytest.mark.parametrize("empty", [None, ""], ids=["unset", "empty"])
     def test_what_is_nowhere_is_missing(self, empty, monkeypatch):
-        """
-        The fault names the variable. Of anything but text, an empty one is none.
-        """
+        """If there is no value, the error names the variable; an empty variable counts only for text."""
         monkeypatch.delenv("VALUE", raising=False)
         if empty is not None:
             monkeypatch.setenv("VALUE", empty)
@@ -123,9 +115,7 @@ class TestRequests:
         ids=["number", "record", "secret"],
     )
     def test_what_does_not_fit_names_the_variable(self, annotation, arg, variable, fault, monkeypatch):
-        """
-        Operators find what to correct.
-        """
+        """An error in a variable's value names the variable."""
         monkeypatch.setenv("VALUE", variable)
 
         with pytest.raises(ArgumentsError) as refused:
@@ -134,9 +124,7 @@ class TestRequests:
         assert str(refused.value) == f"prompt 'env': {fault}"
 
     def test_one_fault_is_told_of_one_argument(self, monkeypatch):
-        """
-        What a client sends and does not fit is the fault, whatever the environment holds.
-        """
+        """If the client sends an invalid value, the error is about that value, not about the environment."""
         monkeypatch.setenv("VALUE", "many")
 
         with pytest.raises(ArgumentsError) as refused:
@@ -145,9 +133,7 @@ class TestRequests:
         assert str(refused.value) == "prompt 'env': 'value' is 'few', not a whole number"
 
     def test_a_person_is_asked_for_it(self, monkeypatch):
-        """
-        A prompt that asks for what is missing asks for what is nowhere, and not for what does not fit.
-        """
+        """Elicitation asks for an argument without a value, but not for one with an invalid variable."""
 
         @prompt(elicit=True)
         def asks(value: NUMBER) -> str:
@@ -171,9 +157,7 @@ class TestDirectCalls:
         ids=["call", "render", "render_wire"],
     )
     def test_they_do_the_same(self, call, monkeypatch):
-        """
-        A test of a prompt sees what a client would see.
-        """
+        """Direct calls and `render` use the variable like a request from a client."""
         monkeypatch.setenv("VALUE", "5")
 
         assert call(made(NUMBER)) == "5"
@@ -184,9 +168,7 @@ class TestDirectCalls:
             call(made(NUMBER))
 
     def test_what_is_given_comes_first(self, monkeypatch):
-        """
-        By position or by name, a given value needs no environment.
-        """
+        """A given value, positional or by name, needs no variable."""
         monkeypatch.delenv("VALUE", raising=False)
 
         assert (made(NUMBER)(1), made(NUMBER).render(value=2).text) == ("1", "2")
@@ -204,9 +186,7 @@ class TestListing:
         ids=str,
     )
     def test_it_names_the_variable_and_never_its_value(self, annotation, default, description, monkeypatch):
-        """
-        The argument is optional, and the list is the same whatever the environment holds.
-        """
+        """The argument is listed as optional with the variable's name, whatever the variable's value."""
         catalog = compile(Recipes(prompts=(made(annotation, *default),)))
         lists = []
         for value in ("7", "8"):
@@ -227,9 +207,7 @@ class TestListing:
         ids=["variable", "own", "secret"],
     )
     def test_the_command(self, declared, need, recipes, capsys, monkeypatch):
-        """
-        `promptkit list` names the variable, too.
-        """
+        """`promptkit list` names the variable."""
         monkeypatch.setenv("TEAM", "swordfish")
         head = "from typing import Annotated\nfrom promptkit import Arg, prompt\n@prompt\n"
         folder = recipes(greet=f"{head}def greet(team: {declared}): return team\n")
@@ -242,9 +220,7 @@ class TestListing:
         assert ("core" in shown) == need.endswith("core")
 
     def test_its_schema(self):
-        """
-        Forms must not send the function's own default: the environment would never count.
-        """
+        """The schema has no default: a form that sent it would override the environment."""
         schema = made(TEXT, "core").compiled.schema
 
         assert "required" not in schema
@@ -254,9 +230,7 @@ class TestListing:
         }
 
     def test_the_schema_of_a_time_zone(self):
-        """
-        It says where a time is that has no offset.
-        """
+        """The description of a datetime with a timezone says where a time without an offset is."""
         from datetime import datetime
 
         schema = made(Annotated[datetime, Arg("When", timezone="Europe/Berlin")]).compiled.schema
@@ -269,9 +243,7 @@ class TestListing:
 class TestSecrets:
     @pytest.mark.parametrize("annotation", [str, str | None, list[str]], ids=str)
     def test_the_variables_value_is_hidden(self, annotation, monkeypatch):
-        """
-        In what is printed and in what is answered, whether or not a client sends another value.
-        """
+        """The value of a secret's variable is redacted, whether or not a client sends another value."""
         monkeypatch.setenv("VALUE", "swordfish")
         arguments = made(Annotated[annotation, Arg(env="VALUE", secret=True)]).compiled.arguments
 
@@ -280,9 +252,7 @@ class TestSecrets:
                 assert redactor.redacted("a swordfish") == f"a {HIDDEN}"
 
     def test_an_error_does_not_hold_it(self, monkeypatch):
-        """
-        The author's own exception may quote it; the client receives it hidden.
-        """
+        """The value of a secret's variable is redacted when an author's exception quotes it."""
         monkeypatch.setenv("VALUE", "swordfish")
 
         @prompt
@@ -297,18 +267,14 @@ class TestSecrets:
 class TestRefused:
     @pytest.mark.parametrize("name", ["", "TEAM=core", "$TEAM", "A\0B"], ids=repr)
     def test_what_no_variable_is_called(self, name):
-        """
-        A prompt that could never find its default is not served.
-        """
+        """A prompt with an invalid variable name is not served."""
         (diagnostic,) = made(Annotated[str, Arg(env=name)]).compile()[1]
 
         assert diagnostic.rule.value == "PK321"
         assert diagnostic.hint == "give its name alone, without $ and value, as in env='TEAM'"
 
     def test_a_variable_of_a_uri(self):
-        """
-        A URI names one document, whatever the environment holds.
-        """
+        """A URI's variable cannot come from the environment, because a URI identifies one document."""
 
         @resource("logs://recent{?team}")
         def logs(team: Annotated[str, Arg(env="TEAM")] = "core") -> str:
@@ -322,8 +288,6 @@ class TestRefused:
         )
 
     def test_a_name_is_text(self):
-        """
-        Anything else fails where it is written.
-        """
+        """A name that is not a string raises TypeError."""
         with pytest.raises(TypeError):
             Arg(env=3)

@@ -8,14 +8,14 @@ from promptkit.types.unstructuring import text_of
 
 
 def examples_of(function):
-    """What a client sends for the examples of a prompt."""
+    """Return the arguments that a client sends for each example of a prompt."""
     return list(prompt(function).compiled.arguments.example_texts)
 
 
 def test_they_are_sent_together():
     """
-    What is required comes first, alone. Then the first examples go together, then the second ones; an
-    argument with fewer has its first again.
+    The required arguments are sent alone first. Then the first examples are sent together, then the second
+    ones; an argument with fewer examples repeats its first.
     """
 
     def ask(
@@ -33,9 +33,7 @@ def test_they_are_sent_together():
 
 
 def test_a_required_argument_has_none():
-    """
-    Then the examples do not say what to send.
-    """
+    """A prompt has no examples if a required argument has none."""
 
     def ask(name: str, town: Annotated[str, Arg(examples=["Oslo"])]):
         return name
@@ -44,9 +42,7 @@ def test_a_required_argument_has_none():
 
 
 def test_nothing_is_required():
-    """
-    Sending nothing is an example, too, and the first.
-    """
+    """If no argument is required, sending none is the first example."""
 
     def ask(town: Annotated[str, Arg(examples=["Oslo"])] = "Rome"):
         return town
@@ -59,9 +55,7 @@ def test_nothing_is_required():
 
 
 def test_they_are_text_as_a_client_sends_it():
-    """
-    Whatever the type, the text is one that the parameter reads as that value.
-    """
+    """Each example is the text that a client sends, and parses as the example's value."""
 
     def ask(
         numbers: Annotated[list[int], Arg(examples=[[1, 2], "3, 4"])],
@@ -75,9 +69,7 @@ def test_they_are_text_as_a_client_sends_it():
 
 
 def test_an_example_without_text():
-    """
-    It is left out, as if it were not given: the others are sent, and so are defaults.
-    """
+    """An example that cannot be written as text is skipped; other examples and defaults are still used."""
     wrong = object()
 
     def required(price: Annotated[int, Arg(examples=[wrong])]):
@@ -105,9 +97,7 @@ def test_an_example_without_text():
 
 
 def test_uris_of_a_template():
-    """
-    The variables of each are the examples: reading it calls the function with these values.
-    """
+    """A template's example URIs contain the examples, and reading them passes these to the function."""
     given = []
 
     @resource("docs://{page}{?tags*,day}")
@@ -144,9 +134,7 @@ def test_uris_of_a_template():
     ids=str,
 )
 def test_uris_without_examples(template, examples, uris):
-    """
-    A resource without variables has one URI; a template that requires one has none without examples.
-    """
+    """A resource without variables has one URI; a required variable without examples means none."""
     if examples is None:
         made = resource(template)(lambda: "x")
     else:

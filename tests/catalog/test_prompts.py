@@ -32,7 +32,7 @@ def returning(value):
 
 
 def coroutine_of(value):
-    """The same, asynchronous."""
+    """An asynchronous prompt that returns *value*."""
 
     async def review():
         return value
@@ -41,7 +41,7 @@ def coroutine_of(value):
 
 
 def yielding(value):
-    """A prompt that yields *value* after something else."""
+    """A prompt that yields *value* after another item."""
 
     def review():
         yield "first"
@@ -51,7 +51,7 @@ def yielding(value):
 
 
 def asynchronously_yielding(value):
-    """The same, asynchronous."""
+    """An asynchronous prompt that yields *value* after another item."""
 
     async def review():
         yield "first"
@@ -71,13 +71,13 @@ KINDS = {
 
 @pytest.fixture(params=KINDS)
 def kind(request):
-    """A function that makes a prompt of each kind, from the value that it says last."""
+    """A function that builds a prompt of each kind from its last value."""
     return KINDS[request.param]
 
 
 @pytest.fixture(params=["sync", "async"])
 def render(request):
-    """Both ways to render."""
+    """Render with `render` or with `render_async`."""
 
     def rendered(function, *args, **kwargs):
         renderer = FunctionRenderer(function, "review", HERE)
@@ -89,7 +89,7 @@ def render(request):
 
 
 def first(kind):
-    """What a prompt of that kind says before the value."""
+    """Return what a prompt of the given kind renders before its value."""
     return user("first") if "yielding" in kind.__name__ else user()
 
 
@@ -107,9 +107,7 @@ class TestEveryKind:
         ids=["str", "Text", "link", "Message", "Workflow", "nested"],
     )
     def test_what_a_function_says_is_a_workflow(self, kind, value, expected):
-        """
-        Each kind of function may say each kind of thing.
-        """
+        """Every kind of function can return or yield every kind of content."""
         renderer = FunctionRenderer(kind(value), "review", HERE)
 
         assert renderer.render() == first(kind) + expected
@@ -132,9 +130,7 @@ class TestEveryKind:
         ids=shown,
     )
     def test_nothing_is_an_error_that_is_told(self, kind, value):
-        """
-        No client is sent an empty list of messages: it would show nothing, and not why.
-        """
+        """A prompt without content raises EmptyPromptError, because an empty reply explains nothing."""
         renderer = FunctionRenderer(kind(value), "review", HERE)
 
         if "yielding" in kind.__name__:
@@ -148,9 +144,7 @@ class TestEveryKind:
                 asyncio.run(renderer.render_async())
 
     def test_a_generator_that_yields_nothing(self):
-        """
-        Neither of its kinds says anything: no item, None alone, or turns of nothing.
-        """
+        """A generator that yields no items, None or empty messages has no content."""
 
         def none():
             yield from ()
@@ -168,25 +162,19 @@ class TestEveryKind:
                 FunctionRenderer(function, "review", HERE).render()
 
     def test_nothing_is_fine_as_a_part(self, kind):
-        """
-        What is left out where there is more to say stays out.
-        """
+        """Empty parts are omitted if there is other content."""
         renderer = FunctionRenderer(kind([user(None), user("a", None), ""]), "review", HERE)
 
         assert renderer.render() == first(kind) + user("a")
 
     def test_both_ways_to_render_agree(self, kind):
-        """
-        With and without await the same comes out.
-        """
+        """`render` and `render_async` return the same workflow."""
         renderer = FunctionRenderer(kind(["a", assistant("b")]), "review", HERE)
 
         assert asyncio.run(renderer.render_async()) == renderer.render()
 
     def test_it_is_known_whether_a_loop_is_needed(self):
-        """
-        Only asynchronous functions need one, also behind a decorator.
-        """
+        """Only asynchronous functions need an event loop, even if a decorator wraps them."""
 
         def logged(function):
             @functools.wraps(function)
@@ -202,24 +190,18 @@ class TestEveryKind:
         assert FunctionRenderer(logged(coroutine_of("a")), "review", HERE).render() == user("a")
 
     def test_arguments_are_passed_on(self, render):
-        """
-        By position and by name, as they are.
-        """
+        """Positional and keyword arguments are passed unchanged."""
         assert render(lambda a, *, b: f"{a} {b}", "x", b="y") == user("x y")
 
     def test_each_rendering_is_a_new_one(self, kind):
-        """
-        A generator is started again each time.
-        """
+        """Each rendering calls the function again."""
         renderer = FunctionRenderer(kind("a"), "review", HERE)
 
         assert renderer.render() == renderer.render()
 
     @given(st.lists(st.text() | st.none() | st.just(LINK), max_size=5))
     def test_yielding_and_returning_a_list_are_the_same(self, parts):
-        """
-        A generator says what a list of its items would.
-        """
+        """A generator renders like a list of its items."""
 
         def generator():
             yield from parts
@@ -235,9 +217,7 @@ class TestEveryKind:
 
 class TestGenerators:
     def test_what_a_generator_returns_is_said_last(self, render):
-        """
-        A return after yields is not lost.
-        """
+        """The return value of a generator comes last."""
 
         def generator():
             yield "a"
@@ -246,9 +226,7 @@ class TestGenerators:
         assert render(generator) == user("a") + assistant("b")
 
     def test_generators_nest(self, render):
-        """
-        `yield from` brings the turns of another, and its return value to the author.
-        """
+        """A generator can delegate to another with `yield from`, and receives its return value."""
 
         def inner():
             yield "a"
@@ -261,21 +239,15 @@ class TestGenerators:
         assert render(outer) == user("a") + assistant("b")
 
     def test_an_iterator_is_said_as_a_generator_is(self, render):
-        """
-        Whatever yields, yields turns.
-        """
+        """An iterator renders like a generator."""
         assert render(lambda: iter(["a", LINK])) == user("a") + LINK
 
     def test_a_generator_in_a_list_is_said_in_its_place(self, render):
-        """
-        A generator in a list yields its messages where it stands.
-        """
+        """A generator inside a list is rendered at its position."""
         assert render(lambda: ["a", (text for text in "bc"), "d"]) == user("a") + "b" + "c" + "d"
 
     def test_a_generator_may_be_delegated_to_without_yield_from(self, render):
-        """
-        Returning another prompt's generator says what it yields, and what it returns.
-        """
+        """A function can return another prompt's generator; its return value is included."""
 
         def inner():
             yield "a"
@@ -284,7 +256,7 @@ class TestGenerators:
         async def later():
             return inner()
 
-        assert render(lambda: inner()) == user("a") + "b"  # noqa: PLW0108 (a function of its own)
+        assert render(lambda: inner()) == user("a") + "b"  # noqa: PLW0108 (a separate function)
         assert render(later) == user("a") + "b"
 
 
@@ -301,9 +273,7 @@ class TestRefusals:
         ids=["int", "bool", "dict", "bytes", "function"],
     )
     def test_anything_else_is_refused_with_its_fix(self, kind, value, says):
-        """
-        Whatever no message can hold is a TypeError that says what to write, and never its str().
-        """
+        """A value that is not content raises a TypeError with the fix."""
         with pytest.raises(TypeError) as caught:
             FunctionRenderer(kind(value), "review", HERE).render()
 
@@ -320,9 +290,7 @@ class TestRefusals:
         ids=["alone", "in a list", "nested"],
     )
     def test_it_names_the_prompt_and_the_place(self, value, place):
-        """
-        The error is a sentence: prompt, file and line, where in the result, what it is, the fix.
-        """
+        """The error names the prompt, its location, the position in the result, the value and the fix."""
         with pytest.raises(TypeError) as caught:
             FunctionRenderer(returning(value), "review", HERE).render()
 
@@ -332,9 +300,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("make", [yielding, asynchronously_yielding])
     def test_the_yield_is_counted(self, make):
-        """
-        Of a generator, the position tells which yield it was.
-        """
+        """For a generator, the error gives the number of the yield."""
         with pytest.raises(TypeError) as caught:
             FunctionRenderer(make(3), "review", HERE).render()
 
@@ -344,9 +310,7 @@ class TestRefusals:
         )
 
     def test_what_a_generator_returns_was_not_yielded(self, render):
-        """
-        The error names the return, and no yield.
-        """
+        """An invalid return value of a generator is reported as returned, not as yielded."""
 
         def generator():
             yield "a"
@@ -361,9 +325,7 @@ class TestRefusals:
         "where", [lambda value: value, lambda value: ["a", value]], ids=["alone", "in a list"]
     )
     def test_a_coroutine_that_nobody_awaited(self, where):
-        """
-        It is closed, so that nothing else complains, and the error says to await it.
-        """
+        """The error for a coroutine says to await it, and Python does not warn about it as well."""
         coroutine = coroutine_of("a")
 
         with pytest.raises(TypeError, match=r"a coroutine \(.*\): await it, in an `async def` prompt$"):
@@ -371,27 +333,21 @@ class TestRefusals:
         gc.collect()  # an unawaited coroutine would warn here
 
     def test_an_awaited_form_serves_no_more_than_the_server_does(self):
-        """
-        A plain function that forgot to await fails in its tests as it fails when served.
-        """
-        renderer = FunctionRenderer(lambda: coroutine_of("a")(), "review", HERE)  # noqa: PLW0108 (it is no coroutine function)
+        """A plain function that returns a coroutine fails with `render_async` as it fails in the server."""
+        renderer = FunctionRenderer(lambda: coroutine_of("a")(), "review", HERE)  # noqa: PLW0108 (lambda is not a coroutine function)
 
         with pytest.raises(TypeError, match="await it, in an `async def` prompt"):
             asyncio.run(renderer.render_async())
 
     def test_an_asynchronous_generator_in_a_plain_function(self):
-        """
-        It cannot be drained there, and the error says where it can.
-        """
+        """The error for an asynchronous generator in a plain function says how to iterate over it."""
         renderer = FunctionRenderer(lambda: asynchronously_yielding("a")(), "review", HERE)  # noqa: PLW0108
 
         with pytest.raises(TypeError, match="iterate over it with `async for`, in an `async def` prompt"):
             renderer.render()
 
     def test_rendering_an_asynchronous_prompt_within_a_loop(self):
-        """
-        The error says what to await, and leaves no coroutine behind.
-        """
+        """The error in a running loop says to await `render_async`, and no coroutine stays unawaited."""
 
         async def caller():
             FunctionRenderer(coroutine_of("a"), "review", HERE).render()
@@ -405,9 +361,7 @@ class TestRefusals:
         )
 
     def test_a_plain_prompt_renders_within_a_loop(self):
-        """
-        It needs none of its own.
-        """
+        """A plain prompt renders inside a running event loop."""
 
         async def caller():
             return FunctionRenderer(returning("a"), "review", HERE).render()
@@ -420,7 +374,7 @@ class TestWhatIsTooLong:
 
     @staticmethod
     def render(function, most=1000):
-        """As a server renders it, which may send so many bytes."""
+        """Render like a server whose replies are limited to *most* bytes."""
         renderer = FunctionRenderer(function, "review", HERE)
         if renderer.is_async:
             return asyncio.run(renderer.render_awaited({}, most=most))
@@ -428,9 +382,7 @@ class TestWhatIsTooLong:
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
     def test_a_generator_without_an_end_is_stopped(self, is_async):
-        """
-        Soon after it has yielded as much as a reply may have; it cleans up, and the error says what to do.
-        """
+        """An infinite generator is closed soon after it exceeds the limit, and the error says what to do."""
         yielded, ended = [], []
 
         def generator():
@@ -472,18 +424,14 @@ class TestWhatIsTooLong:
         ids=["iterator", "iterator in a list", "list", "workflow", "coroutine", "coroutine of an iterator"],
     )
     def test_whatever_says_it(self, function, verb):
-        """
-        An iterator, or one message many times, is no longer than a generator may be.
-        """
+        """Iterators, lists, workflows and coroutines have the same limit as generators."""
         with pytest.raises(TypeError) as caught:
             self.render(function)
 
         assert str(caught.value).startswith(self.SAID.format(verb, 7))
 
     def test_what_it_returns_counts_with_what_it_yields(self):
-        """
-        Together they are one reply.
-        """
+        """The limit applies to yielded and returned content together."""
 
         def generator():
             for _ in range(5):
@@ -494,15 +442,11 @@ class TestWhatIsTooLong:
             self.render(generator)
 
     def test_what_a_server_may_send_is_said(self):
-        """
-        A higher limit lets it through.
-        """
+        """A higher limit accepts the content."""
         assert len(self.render(lambda: iter(["x" * 100] * 10), 2000)) == 10
 
     def test_a_value_that_cannot_be_sent_stops_a_generator(self, render):
-        """
-        What comes after it is not run, but for what cleans up.
-        """
+        """A value that cannot be sent stops the generator, which only runs its cleanup."""
         went, ended = [], []
 
         def generator():
@@ -518,9 +462,7 @@ class TestWhatIsTooLong:
         assert (went, ended) == ([], [True])
 
     def test_nothing_yielded_for_ever_is_nothing(self):
-        """
-        What says nothing is not kept, so that it fills no memory: a time limit stops it.
-        """
+        """Empty items are dropped, so that a generator that yields only those does not fill the memory."""
 
         def generator():
             for _ in range(100_000):
@@ -537,9 +479,7 @@ class TestExceptions:
         "error", [PromptError("no logs yet"), ValueError("bug"), KeyError("bug")], ids=shown
     )
     def test_what_a_function_raises_is_raised(self, kind, error):
-        """
-        The author's exception arrives unchanged, whenever it is raised.
-        """
+        """An exception from the function is propagated unchanged."""
 
         def fail():
             raise error
@@ -551,9 +491,7 @@ class TestExceptions:
         assert caught.value is error
 
     def test_finally_blocks_run(self, render):
-        """
-        A generator is always run to its end, or to what it raises.
-        """
+        """The `finally` blocks of a generator run when it raises."""
         ended = []
 
         def generator():

@@ -12,16 +12,14 @@ from promptkit.files.scratch import SpooledBytes, keep
 
 @pytest.fixture
 def room(monkeypatch):
-    """As much memory as a test says."""
+    """A function that sets how much memory is available for spooled bytes."""
     gc.collect()
     return lambda size: monkeypatch.setattr(scratch, "MOST_IN_MEMORY", SpooledBytes.in_memory + size)
 
 
 @given(st.lists(st.binary(max_size=50)))
 def test_what_is_kept_is_what_was_given(given):
-    """
-    Each with its digest and its size.
-    """
+    """Spooled bytes can be read back, and have the right digest and size."""
     kept = [keep(data) for data in given]
 
     assert [one.data for one in kept] == given
@@ -30,9 +28,7 @@ def test_what_is_kept_is_what_was_given(given):
 
 
 def test_what_does_not_fit_into_memory_is_on_disk(room):
-    """
-    In any order, and what fits afterwards is in memory again.
-    """
+    """Bytes that exceed the memory limit are on disk; later ones that fit are in memory."""
     room(10)
     given = [b"first 8 b", b"does not fit", b"x", b"nor does this one"]
     kept = [keep(data) for data in given]
@@ -43,9 +39,7 @@ def test_what_does_not_fit_into_memory_is_on_disk(room):
 
 
 def test_equal_bytes_are_kept_once(room):
-    """
-    So that a catalog that replaces another needs no more memory.
-    """
+    """Equal bytes are stored once, so that replacing a catalog needs no extra memory."""
     room(1000)
     before = SpooledBytes.in_memory
     kept = [keep(b"the same bytes") for _ in range(10)]
@@ -55,9 +49,7 @@ def test_equal_bytes_are_kept_once(room):
 
 
 def test_nothing_is_kept_of_what_nobody_holds(room):
-    """
-    The room is free again.
-    """
+    """The memory is released when the last reference is gone."""
     room(1000)
     before = SpooledBytes.in_memory
     kept = [keep(bytes([i]) * 20) for i in range(10)]
@@ -70,9 +62,7 @@ def test_nothing_is_kept_of_what_nobody_holds(room):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 def test_a_fork_reads_and_keeps_its_own(room):
-    """
-    A worker shares the file of the process that it was forked from: neither disturbs the other.
-    """
+    """A forked worker and its parent share a file without overwriting each other's bytes."""
     room(0)
     before = [keep(bytes([i]) * 5000) for i in range(50)]
     if not (child := os.fork()):

@@ -9,7 +9,7 @@ from promptkit.errors import UnknownToolError
 
 
 def made(name, description="", **options):
-    """A compiled prompt."""
+    """Return a compiled prompt."""
     return prompt(name=name, description=description or None, **options)(lambda: "x").compiled
 
 
@@ -44,17 +44,15 @@ PROMPTS = [
 )
 def test_what_is_found(query, names):
     """
-    Most words first, then the better match; what is equal keeps its order. Only names, titles and tags match
-    with gaps.
+    Results are sorted by the number of matching words, then by the quality of the match, then in their
+    original order. Only names, titles and tags match with gaps.
     """
     assert [one.name for one in find(PROMPTS, query)] == names
 
 
 @pytest.mark.parametrize("tags", ["git", 5, None, {"a": 1}], ids=str)
 def test_tags_that_an_author_has_put_into_meta(tags):
-    """
-    What is no list has no tags in it, and hinders nobody from searching.
-    """
+    """Tags in `meta` that are not a list are ignored, and the search still works."""
     odd = made("odd", meta={"promptkit/tags": tags})
     plain = made("plain", meta={"promptkit/tags": ["git", 5]})
 
@@ -63,9 +61,7 @@ def test_tags_that_an_author_has_put_into_meta(tags):
 
 
 def test_what_is_expected_of_any_is_the_worst():
-    """
-    Who may call any of several prompts sees all that any of them may do.
-    """
+    """A tool that can call any of several prompts has the most pessimistic of their hints."""
     said = [made("a", tool=Tool(idempotent=False)), made("b", tool=Tool(read_only=False)), made("c")]
 
     assert everything_expected(said) == Tool(read_only=False, idempotent=False)
@@ -73,9 +69,7 @@ def test_what_is_expected_of_any_is_the_worst():
 
 
 def test_a_prompt_that_is_no_tool_is_in_neither_list():
-    """
-    It is not listed, found or called, and not named as what was meant.
-    """
+    """A prompt with `tool=False` is not listed, found, called or suggested as a tool."""
     catalog = Catalog((*PROMPTS, made("traveller", tool=False)))
 
     assert "traveller" not in [one.name for one in callable_prompts(catalog)]
@@ -86,9 +80,7 @@ def test_a_prompt_that_is_no_tool_is_in_neither_list():
 
 
 def test_a_tool_is_made_once():
-    """
-    Its arguments are compiled when it is called first, and kept with the catalog.
-    """
+    """A tool is compiled once, on first use."""
     tools = Tools(Catalog(PROMPTS))
 
     assert tools["travel"] is tools["travel"]

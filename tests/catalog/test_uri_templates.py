@@ -17,7 +17,8 @@ KEYS = {"semi": ";", "dot": ".", "comma": ","}
 FLAT = ["semi", ";", "dot", ".", "comma", ","]
 COLOURS = ["red", "green", "blue"]
 
-#: RFC 6570, sections 3.2.1 to 3.2.9: a template, its expansion there, and what that says of the variables.
+#: From RFC 6570, sections 3.2.1 to 3.2.9: a template, its expansion, and the variables that the expansion
+#: shows.
 EXPANSIONS = [
     ("{count}", "one,two,three", {"count": ["one", "two", "three"]}),
     ("{count*}", "one,two,three", {"count": ["one", "two", "three"]}),
@@ -122,7 +123,7 @@ EXPANSIONS = [
     ("{&keys*}", "&semi=%3B&dot=.&comma=%2C", {"keys": KEYS}),
 ]
 
-#: What no expansion looks like, and still means one thing.
+#: URIs that are not exact expansions but have one clear meaning.
 LENIENT = [
     ("x:{a}", "x:b c", {"a": "b c"}),
     ("x:{a}", "x:é", {"a": "é"}),
@@ -142,7 +143,7 @@ LENIENT = [
     ("x{;a,b}", "x;b=2;a=1", {"a": "1", "b": "2"}),
 ]
 
-#: Where several expressions could share a text.
+#: Adjacent expressions that compete for the same text.
 NEIGHBOURS = [
     ("x:{+path}", "x:a/b?c#d", {"path": "a/b?c#d"}),
     ("x:{+path}{?lines}", "x:a/b?lines=3", {"path": "a/b", "lines": "3"}),
@@ -201,7 +202,7 @@ NONE = [
 
 
 def matching(cases):
-    """A parametrization by template, URI and variables."""
+    """Parametrize a test by template, URI and variables."""
     return pytest.mark.parametrize(
         ("template", "uri", "variables"), cases, ids=[f"{template} {uri!a}" for template, uri, _ in cases]
     )
@@ -210,37 +211,27 @@ def matching(cases):
 class TestMatch:
     @matching(EXPANSIONS)
     def test_an_expansion_of_rfc_6570_is_read_back(self, template, uri, variables):
-        """
-        The RFC's own expansions say what they were made from, as far as they can.
-        """
+        """Matching recovers the variables from the RFC's own expansions, as far as they contain them."""
         assert URITemplate(template).match(uri) == variables
 
     @matching(LENIENT)
     def test_what_is_not_escaped_counts_as_it_stands(self, template, uri, variables):
-        """
-        Clients escape less than they should, and order pairs as they like.
-        """
+        """Unescaped characters and pairs in any order are accepted, because clients send them."""
         assert URITemplate(template).match(uri) == variables
 
     @matching(NEIGHBOURS)
     def test_neighbours_share_a_text(self, template, uri, variables):
-        """
-        An expression leaves what follows its part.
-        """
+        """An expression leaves text that the next one needs."""
         assert URITemplate(template).match(uri) == variables
 
     @pytest.mark.parametrize(("template", "uri"), NONE, ids=ascii)
     def test_anything_else_does_not_match(self, template, uri):
-        """
-        Another literal, an unknown name, too many values, two values for one variable, bad escapes.
-        """
+        """Other literals, unknown names, excess or conflicting values and bad escapes do not match."""
         assert URITemplate(template).match(uri) is None
 
     @pytest.mark.parametrize("operator", ["+", "#", ".", "/", ";", "?", "&", ""])
     def test_everything_may_be_absent(self, operator):
-        """
-        Without values every expression is nothing.
-        """
+        """Every expression can be empty."""
         assert URITemplate(f"x:a{{{operator}b,c}}").match("x:a") == {}
 
     @pytest.mark.parametrize(
@@ -248,9 +239,7 @@ class TestMatch:
         [("x:{a}/{b}{?c}", "/b"), ("x:{+path}{?lines}", "?lines=1"), ("x:{+a}/!{?b,c}/!{d}{e}", "/!/!d")],
     )
     def test_how_long_a_uri_may_be(self, template, end):
-        """
-        As long as any, whatever the template.
-        """
+        """The maximum length of a URI is the same for every template."""
         uri = f"x:{'a' * (MAX_URI_LENGTH - len(end) - 2)}{end}"
 
         assert URITemplate(template).match(uri) is not None
@@ -259,9 +248,7 @@ class TestMatch:
     @given(st.text(st.sampled_from("x:ab?&=/#;.,%é2") | st.characters(), max_size=30))
     @example("x:%")
     def test_any_text_matches_or_not(self, uri):
-        """
-        No URI raises, and what is found is text and lists of it.
-        """
+        """Any text either matches or does not, without an exception."""
         found = URITemplate("x:{a}{.b*}{/c*}{;d}{?e,f*}{#g}").match(f"x:{uri}")
 
         assert found is None or all(isinstance(value, str | list | dict) for value in found.values())
@@ -281,9 +268,7 @@ class TestMatch:
     )
     @pytest.mark.parametrize("part", ["a", "a.", "/a", "?b=", "&b=1", "#"])
     def test_a_hostile_uri_takes_no_longer_than_it_is_long(self, template, part):
-        """
-        However many places there are where an expression may end.
-        """
+        """A hostile URI is rejected quickly, however many ways there are to split it."""
         matched = URITemplate(template)
         uri = ("x:" + part * MAX_URI_LENGTH)[: MAX_URI_LENGTH - 1] + "\n"
 
@@ -294,7 +279,7 @@ class TestMatch:
         assert time.process_time() - before < 2
 
 
-# Between expressions stands what no text that is drawn can bring: "!" is escaped, or not drawn.
+# "!" separates expressions, because drawn text never contains it unescaped.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
 FREE = st.text(st.sampled_from("aé /?#:@&=;._~-"), min_size=1, max_size=6)
 SEGMENT = TEXT.filter(lambda text: "." not in text)
@@ -312,10 +297,10 @@ OPERATORS = {
 
 @st.composite
 def expressions(draw, number):
-    """An expression whose names begin with a letter of its own, and values for its variables."""
+    """Draw an expression whose variable names start with the letter of its *number*, and values for them."""
     operator = draw(st.sampled_from(list(OPERATORS)))
     texts = OPERATORS[operator]
-    # What is free to hold "=" could not be told from a pair.
+    # A value with "=" could not be distinguished from a pair in these expressions.
     items = texts.filter(lambda text: "=" not in text) if operator in ("+", "#") else texts
     letter = "abcd"[number]
     names = [f"{letter}{i}" for i in range(draw(st.integers(1, 3)))]
@@ -337,7 +322,7 @@ def expressions(draw, number):
 
 @st.composite
 def templates(draw):
-    """A template, and values for all of its variables."""
+    """Draw a template and values for all its variables."""
     template, values = "x:", {}
     for number in range(draw(st.integers(1, 4))):
         expression, found = draw(expressions(number))
@@ -350,9 +335,7 @@ class TestLaw:
     @settings(deadline=None, max_examples=400)
     @given(templates())
     def test_matching_undoes_expansion(self, drawn):
-        """
-        Whatever is put into a template is what its URI is read as.
-        """
+        """Matching an expansion returns the values that were expanded."""
         template, values = drawn
 
         assert URITemplate(template).match(expand(template, values)) == values
@@ -360,9 +343,7 @@ class TestLaw:
     @settings(deadline=None)
     @given(st.dictionaries(st.sampled_from("abc"), TEXT))
     def test_what_is_left_out_of_pairs_stays_out(self, values):
-        """
-        Pairs have names, so any of them can be missing.
-        """
+        """Any pair can be missing, because pairs have names."""
         template = "x:d{?a,b,c}"
 
         assert URITemplate(template).match(expand(template, values)) == values
@@ -370,9 +351,7 @@ class TestLaw:
     @settings(deadline=None)
     @given(TEXT, TEXT)
     def test_the_order_of_pairs_says_nothing(self, a, b):
-        """
-        The other order gives the same.
-        """
+        """The order of pairs does not matter."""
         uri = f"x?b={quote(b, '')}&a={quote(a, '')}"
 
         assert URITemplate("x{?a,b}").match(uri) == {"a": a, "b": b}
@@ -380,9 +359,7 @@ class TestLaw:
 
 class TestTemplate:
     def test_it_is_a_value(self):
-        """
-        Equal templates are equal, and none can be changed.
-        """
+        """Templates are immutable values."""
         assert URITemplate("x:{a}") == URITemplate("x:{a}") != URITemplate("x:{b}")
         assert len({URITemplate("x:{a}"), URITemplate("x:{a}")}) == 1
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
@@ -394,18 +371,14 @@ class TestTemplate:
         ids=["none", "several", "twice"],
     )
     def test_it_names_its_variables(self, template, names):
-        """
-        In the order in which they stand, each once.
-        """
+        """Variables are listed once each, in order of appearance."""
         assert URITemplate(template).names == names
 
     @pytest.mark.parametrize(
         "text", ["", "x:{", "x:{}", "x:}", "x:{a b}", "x:{!a}", "x:{a:0}", "x:{a=1}", "a b"]
     )
     def test_what_is_no_template_is_refused(self, text):
-        """
-        Text that is no template by the RFC is refused.
-        """
+        """Text that is not a template by RFC 6570 is rejected."""
         assert not is_template(text)
         with pytest.raises(
             ValueError, match=r"is not a URI template: write the characters of a URI, and variables in"
@@ -413,9 +386,7 @@ class TestTemplate:
             URITemplate(text)
 
     def test_the_library_is_loaded_by_the_first_template(self):
-        """
-        Who has no resources does not wait for it.
-        """
+        """The uritemplate package is not imported before the first template is created."""
         modules = "promptkit.catalog.catalog, promptkit.declarations.resources"
         script = f"import sys, {modules}\nprint('uritemplate' in sys.modules)"
 

@@ -12,9 +12,7 @@ from tests.mistakes import FOUND, SIX_MISTAKES
 
 
 def test_every_fault_is_found_in_one_pass(recipes, tmp_path, monkeypatch):
-    """
-    Six mistakes in three files are six diagnostics, each with file, line and hint.
-    """
+    """Six mistakes in three files are six diagnostics, each with file, line and hint."""
     folder = recipes(**SIX_MISTAKES)
     monkeypatch.chdir(tmp_path)
 
@@ -24,9 +22,7 @@ def test_every_fault_is_found_in_one_pass(recipes, tmp_path, monkeypatch):
 
 
 def test_what_is_sound_is_served(recipes):
-    """
-    The faults of one prompt do not keep another from being served; of two of one name the first is.
-    """
+    """Errors in one prompt do not stop others; of two prompts with the same name, the first is served."""
     catalog = compile(load(recipes(**SIX_MISTAKES)))
 
     assert list(catalog) == ["plan"]
@@ -35,9 +31,7 @@ def test_what_is_sound_is_served(recipes):
 
 
 def test_equal_input_gives_an_equal_catalog(recipes):
-    """
-    Compiling twice finds the same, in the same order.
-    """
+    """Compiling twice gives the same diagnostics and prompts in the same order."""
     folder = recipes(**SIX_MISTAKES)
 
     first, second = compile(load(folder)), compile(load(folder))
@@ -47,9 +41,7 @@ def test_equal_input_gives_an_equal_catalog(recipes):
 
 
 def test_two_files_may_not_share_a_name(recipes, tmp_path, monkeypatch):
-    """
-    An equal name in another file is an error at the later place that names the earlier one.
-    """
+    """A duplicate name in another file is an error at the second definition that names the first."""
     source = "from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return ''\n"
     folder = recipes(a=source, b=source)
     monkeypatch.chdir(tmp_path)
@@ -63,9 +55,7 @@ def test_two_files_may_not_share_a_name(recipes, tmp_path, monkeypatch):
 
 
 def test_a_name_is_taken_also_by_a_prompt_at_fault(recipes):
-    """
-    Else mending the first of two would bring up another fault.
-    """
+    """An invalid prompt reserves its name, so that fixing it does not produce a new error."""
     folder = recipes(
         a="from promptkit import prompt\n\n@prompt\ndef plan(a) -> str:\n    return a\n",
         b="from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return ''\n",
@@ -79,9 +69,7 @@ def test_a_name_is_taken_also_by_a_prompt_at_fault(recipes):
 
 
 def test_no_prompts_is_an_error(recipes):
-    """
-    Nobody means to serve nothing.
-    """
+    """A catalog without prompts is an error."""
     catalog = compile(load(recipes(nothing="")))
 
     assert [diagnostic.rule for diagnostic in catalog.diagnostics] == [Rule.NO_PROMPTS]
@@ -112,9 +100,7 @@ def test_no_prompts_is_an_error(recipes):
     ],
 )
 def test_a_parameter_at_fault(recipes, future, parameters, rule, message):
-    """
-    Each fault of a signature has its own code, with string annotations and without.
-    """
+    """Each kind of invalid parameter has its own code, with string annotations and without."""
     folder = recipes(
         at_fault=f"{future}from typing import Literal\nfrom promptkit import prompt\n\n"
         f"@prompt\ndef p({parameters}) -> str:\n    return ''\n",
@@ -123,7 +109,7 @@ def test_a_parameter_at_fault(recipes, future, parameters, rule, message):
     (found,) = compile(load(folder)).diagnostics
 
     assert (rule, f"prompt 'p': {message}") == (found.rule, found.message)
-    assert found.location.line in (4 + bool(future), 5 + bool(future))  # from the decorator on
+    assert found.location.line in (4 + bool(future), 5 + bool(future))  # the decorator's line or the next one
 
 
 @pytest.mark.parametrize(
@@ -137,9 +123,7 @@ def test_a_parameter_at_fault(recipes, future, parameters, rule, message):
     ],
 )
 def test_a_bad_name_comes_with_a_good_one(name, suggested):
-    """
-    A name that some client cannot show is refused with one that all can.
-    """
+    """A name that some clients cannot show is rejected, with one that all clients can show as the hint."""
 
     @prompt(name=name)
     def review() -> str:
@@ -156,9 +140,7 @@ def test_a_bad_name_comes_with_a_good_one(name, suggested):
     ids=["object", "description", "title"],
 )
 def test_what_could_not_be_listed_is_reported(options):
-    """
-    One prompt that could not be sent does not take the list of all prompts with it.
-    """
+    """A prompt that cannot be encoded is reported and does not break the list of prompts."""
 
     @prompt(**options)
     def review() -> str:
@@ -189,9 +171,7 @@ class Failing:
     ids=["number", "function of three", "values that fail"],
 )
 def test_what_cannot_be_completed_is_reported(complete, message, hint):
-    """
-    A source of completions that could not be asked is found before anybody types.
-    """
+    """An invalid source of completions is reported when compiling."""
 
     @prompt
     def review(diff: Annotated[str, Arg(complete=complete)]) -> str:
@@ -205,9 +185,7 @@ def test_what_cannot_be_completed_is_reported(complete, message, hint):
 
 
 def test_completion_comes_from_the_type_or_from_the_author():
-    """
-    Choices complete themselves; what the author says counts first, and sees what was chosen.
-    """
+    """Choices are completed from their type, unless the author gives a completer."""
 
     @prompt
     def review(
@@ -232,9 +210,7 @@ def test_completion_comes_from_the_type_or_from_the_author():
 
 
 def test_resources_are_checked_too(recipes):
-    """
-    A resource whose template and parameters disagree is reported with the prompts' faults.
-    """
+    """A resource whose template does not match its parameters is reported."""
     folder = recipes(
         logs="""
             from promptkit import resource
@@ -254,9 +230,7 @@ def test_resources_are_checked_too(recipes):
 
 
 def test_a_diagnostic_is_data_for_machines(recipes):
-    """
-    Everything that the text says is a member of its own.
-    """
+    """A diagnostic serializes to JSON with a separate field for each part."""
     folder = recipes(bare="from promptkit import prompt\n\n@prompt\ndef p(a) -> str:\n    return a\n")
 
     (found,) = compile(load(folder)).diagnostics
@@ -293,9 +267,7 @@ def test_a_diagnostic_is_data_for_machines(recipes):
     ids=["default", "completer", "annotation"],
 )
 def test_what_authors_objects_raise(recipes, source):
-    """
-    Defaults, annotations and completers may raise anything: the others are served.
-    """
+    """An exception from a default, annotation or completer does not stop other prompts."""
     head = "from typing import Annotated\nfrom promptkit import Arg, prompt\n\n"
     folder = recipes(odd=head + source, sound=f"{head}@prompt\ndef plan() -> str:\n    return ''\n")
 

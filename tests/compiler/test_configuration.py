@@ -15,7 +15,7 @@ from promptkit.errors import ConfigurationError, LoadError, PromptkitError
 
 @pytest.fixture
 def project(tmp_path):
-    """A function that writes a project's ``pyproject.toml`` and folders, and returns its folder."""
+    """A function that writes a project's `pyproject.toml` and folders, and returns the project's folder."""
 
     def write(configuration="", *folders, below="project"):
         folder = tmp_path / below
@@ -46,9 +46,7 @@ WHOLE = """
 class TestFinding:
     @pytest.mark.parametrize("start", ["", "src", "src/prompts"])
     def test_it_is_found_from_any_folder_below(self, start, project):
-        """
-        Everything that the table says is read; the target is where the file says, whoever looks.
-        """
+        """The configuration is found from any folder of the project; the target is relative to the file."""
         folder = project(WHOLE, "src/prompts")
 
         assert find_configuration(folder / start) == Configuration(
@@ -60,24 +58,18 @@ class TestFinding:
         )
 
     def test_a_file_without_the_table_ends_the_search(self, project):
-        """
-        A project is its own: what a file above it says is not read.
-        """
+        """A nested project without the table does not use the configuration of the outer project."""
         project("[tool.promptkit]\nignore = ['PK207']", "inner")
         inner = project("[project]\nname = 'promptkit-things'", below="project/inner")
 
         assert find_configuration(inner).file == ""
 
     def test_there_is_none(self, tmp_path):
-        """
-        Then nothing is said, and nothing fails.
-        """
+        """Without a configuration, the default is returned."""
         assert find_configuration(tmp_path) == Configuration()
 
     def test_the_current_folder_counts_if_none_is_named(self, project, monkeypatch):
-        """
-        Commands look from where they are.
-        """
+        """The search starts in the current folder by default."""
         monkeypatch.chdir(project("[tool.promptkit]\nclients = ['zed']", "below") / "below")
 
         assert find_configuration().clients == ("zed",)
@@ -94,18 +86,14 @@ class TestFinding:
         ],
     )
     def test_targets(self, target, expected, project):
-        """
-        A path is seen from the file; what is no path is a module, which stays what it is.
-        """
+        """A path is relative to the configuration file; a module stays unchanged."""
         folder = project(f"[tool.promptkit]\ntarget = '{target}'", "prompts", "../shared")
         (folder / "prompts" / "review.py").touch()
 
         assert find_configuration(folder).targets == (expected.format(folder=folder),)
 
     def test_several_targets(self, project):
-        """
-        Each is found as one alone is.
-        """
+        """Each of several targets is resolved like a single one."""
         folder = project(
             "[tool.promptkit]\ntarget = ['prompts', '../shared', 'package.module']", "prompts", "../shared"
         )
@@ -157,9 +145,7 @@ class TestFaults:
         ],
     )
     def test_what_it_cannot_say(self, configuration, says, project):
-        """
-        An unknown key is refused with the nearest one, a wrong value with what is taken; the file is named.
-        """
+        """Unknown keys and invalid values are rejected, with the file and the valid choices."""
         folder = project(configuration)
 
         with pytest.raises(ConfigurationError) as caught:
@@ -169,9 +155,7 @@ class TestFaults:
 
     @pytest.mark.parametrize("text", [b"[tool.promptkit\n", b"[tool.promptkit]\ntarget = '\xff'\n"])
     def test_what_is_no_toml(self, text, project):
-        """
-        The fault is told with its place; a file that does not speak of promptkit is not looked at.
-        """
+        """Invalid TOML is an error with its location, unless the file does not mention promptkit."""
         folder = project()
         (folder / "pyproject.toml").write_bytes(text)
         with pytest.raises(ConfigurationError, match="it is not TOML: "):
@@ -182,9 +166,7 @@ class TestFaults:
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
     def test_what_cannot_be_read(self, project):
-        """
-        A file that is locked is told, and not passed over.
-        """
+        """A file that cannot be read is an error."""
         folder = project()
         (folder / "pyproject.toml").chmod(0)
 
@@ -192,9 +174,7 @@ class TestFaults:
             find_configuration(folder)
 
     def test_the_options_of_serve_are_checked_by_who_knows_them(self):
-        """
-        `check_keys` says the same of any table.
-        """
+        """`check_keys` rejects unknown keys of any table with the nearest key."""
         with pytest.raises(
             PromptkitError, match=r"^f: \[tool\.promptkit\.serve\] has no .* did you mean 'grace'\?$"
         ):
@@ -204,9 +184,7 @@ class TestFaults:
 
 class TestTarget:
     def test_what_is_configured_comes_first(self, project):
-        """
-        Then the folder `recipes`, then the folder `prompts`.
-        """
+        """The configured target takes precedence, then the folder `recipes`, then the folder `prompts`."""
         folder = project("", "prompts")
         assert find_targets(folder) == (str(folder / "prompts"),)
         (folder / "recipes").mkdir()
@@ -215,9 +193,7 @@ class TestTarget:
         assert find_targets(folder) == (str(folder / "prompts"),)
 
     def test_there_is_nothing(self, tmp_path, monkeypatch):
-        """
-        It is said what to do.
-        """
+        """Without any target, the error says what to do."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "recipes").touch()
 
@@ -227,9 +203,7 @@ class TestTarget:
             find_targets()
 
     def test_it_is_a_path_as_one_types_it(self, project, monkeypatch):
-        """
-        In the current folder the path is relative.
-        """
+        """A target in the current folder is returned as a relative path."""
         monkeypatch.chdir(project("", "recipes"))
 
         assert [*map(Path, find_targets())] == [Path("recipes")]

@@ -1,6 +1,4 @@
-"""
-Claims about single reloads, without a thread that watches.
-"""
+"""Single reloads, without a thread that watches."""
 
 import os
 import sys
@@ -25,9 +23,7 @@ def {name}() -> str:
 
 
 class Author:
-    """
-    Edits recipes, and reloads them without a thread that watches.
-    """
+    """Edits recipes, and reloads them without a thread that watches."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -36,12 +32,12 @@ class Author:
         self.catalog = Catalog()
 
     def write(self, name, imports="", says="old"):
-        """Write a module, as if some time ago."""
+        """Write a module, with a modification time in the past."""
         source = RECIPE.format(name=name.strip("_").replace("/", "_"), imports=imports, says=says)
         self.write_bytes(f"{name}.py", source.encode())
 
     def write_bytes(self, name, content):
-        """Write any file, as if some time ago."""
+        """Write a file, with a modification time in the past."""
         path = self.folder / name
         path.write_bytes(content)
         moment = next(self._seconds)
@@ -58,7 +54,7 @@ class Author:
         self.catalog = catalog
 
     def reload(self):
-        """Reload; return the modules that were executed, sorted."""
+        """Reload, and return the names of the executed modules, sorted."""
         sys.executed.clear()
         self._reloader._reload()
         return sorted(sys.executed)
@@ -69,21 +65,19 @@ class Author:
         return self._reloader._is_settled
 
     def texts(self):
-        """The text of each prompt."""
+        """Return the text of each prompt."""
         return {name: one.render().messages[0].content.text for name, one in self.catalog.items()}
 
 
 @pytest.fixture
 def author(recipes, monkeypatch):
-    """An author of recipes that note when they are executed."""
+    """An author of recipes that record when they are executed."""
     monkeypatch.setattr(sys, "executed", [], raising=False)
     return Author(recipes("shelf"))
 
 
 def test_every_module_is_executed_once(author):
-    """
-    A reload imports all recipes, and the helpers that they import, whichever file was saved.
-    """
+    """A reload imports all recipes and the helpers that they import once, whichever file was saved."""
     author.write("a", "from . import _h, c")
     author.write("b", "import _h")
     author.write("c", "from shelf._h import prompt")
@@ -98,9 +92,7 @@ def test_every_module_is_executed_once(author):
 
 
 def test_a_file_that_is_saved_while_it_is_imported(author):
-    """
-    The newest version wins: the imported version is not served, and the file is imported again.
-    """
+    """A version that changes during its import is not served; the file is imported again."""
     author.write("a")
     author.start()
     catalog, module = author.catalog, sys.modules["shelf.a"]
@@ -117,9 +109,7 @@ def test_a_file_that_is_saved_while_it_is_imported(author):
 
 
 def test_a_file_that_appears_during_an_import(author):
-    """
-    The imported recipes are served, and the new file is loaded next.
-    """
+    """A file that appears during an import is loaded by the next reload."""
     author.write("a")
     author.start()
 
@@ -135,9 +125,7 @@ def test_a_file_that_appears_during_an_import(author):
 
 
 def test_a_file_that_a_recipe_writes(author):
-    """
-    A file that changes with every import, and that no recipe reads, does not block the recipes.
-    """
+    """A file that changes with every import, and that no recipe reads, does not block the recipes."""
     author.write("a")
     author.start()
 
@@ -148,9 +136,7 @@ def test_a_file_that_a_recipe_writes(author):
 
 
 def test_a_pipe_in_the_place_of_a_file(author):
-    """
-    It is not a recipe, and is not opened.
-    """
+    """A pipe in place of a recipe is reported and not opened; the recipe's last version is served."""
     author.write("a")
     author.write("b")
     author.start()
@@ -167,9 +153,7 @@ def test_a_pipe_in_the_place_of_a_file(author):
 
 
 def test_prompts_belong_to_their_file_whoever_makes_them(author):
-    """
-    A prompt that another file has made of a function here goes when that file no longer makes it.
-    """
+    """A prompt made from another file's function is removed when the code that makes it is removed."""
     author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
     author.write("b", "from .a import make; x = make('made')")
     author.start()
@@ -182,9 +166,7 @@ def test_prompts_belong_to_their_file_whoever_makes_them(author):
 
 
 def test_prompts_go_with_the_last_import_of_what_makes_them(author):
-    """
-    A helper makes a prompt of a recipe's function. When no recipe imports the helper, the prompt is gone.
-    """
+    """A prompt made by a helper is removed when no recipe imports the helper any more."""
     author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
     author.write("_maker", "from .a import make; x = make('made')")
     author.write("b", "from . import _maker")

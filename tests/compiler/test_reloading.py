@@ -32,10 +32,10 @@ def {name}() -> str:
 '''
 BROKEN = "def broken(:\n"
 
-#: Lets a test know that a recipe is being imported.
+#: Recipe code that tells a test when the recipe is imported.
 RAN = "import sys; sys.imported.put(__name__)"
 
-#: Takes processor time until the end of the test.
+#: Recipe code that uses the processor until the end of the test.
 SPINS = "while not sys.release.is_set(): pass"
 
 
@@ -44,9 +44,7 @@ def greet(says, name="greet"):
 
 
 class Author:
-    """
-    Writes recipes while they are watched, and sees what comes of it.
-    """
+    """Writes recipes while they are watched, and receives the resulting catalogs."""
 
     def __init__(self, folder, target=None):
         self.folder = folder
@@ -55,40 +53,40 @@ class Author:
         self.first = self.reloader.load()
 
     def start(self):
-        """Begin to watch."""
+        """Start to watch."""
         self.reloader.start(self.published.put)
 
     def write(self, name, source):
-        """Write a file of the recipes."""
+        """Write a file in the folder of recipes."""
         (self.folder / name).write_text(source)
 
     def next(self):
-        """The catalog that is published next."""
+        """Return the next published catalog."""
         return self.published.get(timeout=PATIENCE)
 
     def wait_for(self, **said):
-        """The first catalog from now on in which prompts say just that."""
+        """Return the next published catalog whose prompts have exactly these texts."""
         while texts(catalog := self.next()) != said:
             pass
         return catalog
 
     def wait_for_import(self):
-        """Go on once a recipe that has `RAN` was imported."""
+        """Wait until a recipe with `RAN` is imported."""
         sys.imported.get(timeout=PATIENCE)
 
     def codes(self):
-        """What is complained about next."""
+        """Return the codes of the next reported diagnostics."""
         return [found.rule.value for found in self.complaints.get(timeout=PATIENCE).diagnostics]
 
 
 def texts(catalog):
-    """What the prompts of a catalog say, by name."""
+    """Return the text of each prompt of a catalog, by name."""
     return {name: prompt.render().messages[0].content.text for name, prompt in catalog.items()}
 
 
 @pytest.fixture
 def author(recipes, monkeypatch):
-    """A function that makes an author of recipes, who is watched once `start` is called."""
+    """A function that makes an author of recipes, which are watched once `start` is called."""
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
     monkeypatch.setattr("promptkit.compiler.reloading.DEBOUNCE", Debounce(quiet=10, every=50))
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.05)
@@ -109,7 +107,7 @@ def author(recipes, monkeypatch):
 
 @pytest.fixture
 def watched(author):
-    """The same, with the watching known to be under way."""
+    """A function that makes an author whose recipes are already being watched."""
 
     def make(target=None, **files):
         made = author(target, **files)
@@ -123,9 +121,7 @@ def watched(author):
 
 class TestSeveralTargets:
     def test_an_edit_in_any_of_them(self, author, recipes):
-        """
-        It is served a moment later, and what the others declare stays.
-        """
+        """An edit in any target is published, and prompts of other targets stay."""
         other = recipes("other", part=greet("Bye", "part"))
         author = author(greet=greet("one"))
         author.reloader = Reloader([author.folder, other / "part.py"], author.complaints.put)
@@ -141,9 +137,7 @@ class TestSeveralTargets:
         assert first.diagnostics == second.diagnostics == ()
 
     def test_a_broken_file_keeps_what_it_served(self, author, recipes):
-        """
-        The other targets are reloaded all the same.
-        """
+        """A broken file keeps its last version while other targets are reloaded."""
         other = recipes("other", part=greet("Bye", "part"))
         author = author(greet=greet("one"))
         author.reloader = Reloader([author.folder, other], author.complaints.put)
@@ -159,18 +153,14 @@ class TestSeveralTargets:
 
 class TestWhatIsPublished:
     def test_an_edit(self, watched):
-        """
-        The new version of an edited recipe is served.
-        """
+        """The new version of an edited recipe is served."""
         author = watched(greet=greet("one"))
         author.write("greet.py", greet("two"))
 
         assert texts(author.next()) == {"greet": "two"}
 
     def test_a_file_that_is_replaced(self, watched):
-        """
-        Many editors write beside the file, and then rename.
-        """
+        """A file that is replaced by a rename, as many editors do, is reloaded."""
         author = watched(greet=greet("one"))
         author.write(".greet.py.tmp", greet("two"))
         (author.folder / ".greet.py.tmp").replace(author.folder / "greet.py")
@@ -178,9 +168,7 @@ class TestWhatIsPublished:
         assert texts(author.next()) == {"greet": "two"}
 
     def test_files_come_and_go(self, watched):
-        """
-        New, renamed and deleted recipes change what is served.
-        """
+        """New, renamed and deleted recipes change the catalog."""
         author = watched(greet=greet("one"))
         author.write("part.py", greet("bye", "part"))
         author.wait_for(greet="one", part="bye")
@@ -191,9 +179,7 @@ class TestWhatIsPublished:
         author.wait_for(greet="one")
 
     def test_a_helper(self, watched):
-        """
-        What recipes import from beside them counts like themselves, whatever it is imported as.
-        """
+        """A change of an imported helper reloads the recipes, however it is imported."""
         author = watched(
             _text="WORD = 'one'",
             greet=greet("")
@@ -205,9 +191,7 @@ class TestWhatIsPublished:
         assert texts(author.next()) == {"greet": "two"}
 
     def test_a_folder_below(self, watched):
-        """
-        A folder that is made while it is watched is watched, too.
-        """
+        """A folder that is created while watching is watched as well."""
         author = watched(greet=greet("one"))
         nook = author.folder / "nook"
         nook.mkdir()
@@ -220,9 +204,7 @@ class TestWhatIsPublished:
         author.wait_for(greet="tri")
 
     def test_what_a_recipe_reads_elsewhere(self, watched, tmp_path, png):
-        """
-        A picture outside of the folder is watched if it was read when the recipe was imported.
-        """
+        """A file outside the folder is watched if a recipe read it when it was imported."""
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
         picture = elsewhere / "dot.png"
@@ -242,9 +224,7 @@ class TestWhatIsPublished:
         assert texts(author.next()) == {"greet": str(len(png) + 1)}
 
     def test_the_neighbours_of_a_file(self, watched):
-        """
-        Of a single file, the Python files next to it count: it may import them.
-        """
+        """If the target is a file, the Python files next to it are watched, because it can import them."""
         author = watched(
             target="greet.py", greet="from ._text import WORD\n" + greet("one"), _text="WORD = 1"
         )
@@ -254,9 +234,7 @@ class TestWhatIsPublished:
         assert author.codes() == ["PK101"]
 
     def test_a_change_before_the_watching_began(self, author):
-        """
-        What was edited between loading and watching is not missed.
-        """
+        """An edit between loading and watching is not missed."""
         made = author(greet=greet("one"))
         made.write("greet.py", greet("two"))
         made.start()
@@ -265,8 +243,8 @@ class TestWhatIsPublished:
 
     def test_prompts_of_a_test(self, watched):
         """
-        Whether a file defines prompts that are not served is looked at again by the next reload; new
-        files are found by one that finds a new recipe.
+        A reload checks again which files define prompts that are not served; a new such file is found when a
+        new recipe is loaded.
         """
         author = watched(greet=greet("one"), test_zoo=greet("z", "zoo"))
         author.write("test_zoo.py", greet("z", "zoo") + "\ndef test_zoo():\n    assert zoo\n")
@@ -280,9 +258,7 @@ class TestWhatIsPublished:
         assert author.codes() == ["PK107"]
 
     def test_nothing_that_does_not_matter(self, watched):
-        """
-        Tests, caches and editors' files cause no reload.
-        """
+        """Tests, caches and editors' temporary files cause no reload."""
         author = watched(greet=greet("one"))
         for name in ("test_greet.py", ".greet.py.swp", "greet.py~", "#greet.py#"):
             author.write(name, BROKEN)
@@ -294,9 +270,7 @@ class TestWhatIsPublished:
 
 class TestWhatIsHeldBack:
     def test_a_broken_edit(self, watched, capsys):
-        """
-        While a file is broken its last good version is served, and the author sees the fault.
-        """
+        """While a file is broken, its last good version is served and the error is reported."""
         author = watched(greet=greet("one"))
         author.write("greet.py", BROKEN)
         codes = author.codes()
@@ -307,9 +281,7 @@ class TestWhatIsHeldBack:
         assert capsys.readouterr().err == "promptkit: reloaded; unchanged until fixed: greet.py\n"
 
     def test_a_complaint_is_made_once(self, watched):
-        """
-        Saving a broken file again reports nothing that was reported before.
-        """
+        """A diagnostic that was already reported is not reported again."""
         author = watched(greet=greet("one"))
         author.write("greet.py", BROKEN)
         first = author.codes()
@@ -324,9 +296,7 @@ class TestWhatIsHeldBack:
         assert author.codes() == ["PK101", "PK101"]
 
     def test_what_fails_as_a_whole(self, watched):
-        """
-        If the object is gone that the target names, the last one is served until it is back.
-        """
+        """If the target's object disappears, the last version is served until it is back."""
         author = watched(target="greet.py:greet", greet=greet("one"))
         author.write("greet.py", RAN + greet("two", "renamed"))
         author.wait_for_import()
@@ -335,9 +305,7 @@ class TestWhatIsHeldBack:
         author.wait_for(greet="tri")
 
     def test_what_was_broken_before_holds_nothing_back(self, watched):
-        """
-        A file that could never be served does not keep the others from being edited.
-        """
+        """A file that was always broken does not block edits of other files."""
         author = watched(greet=greet("one"), bad=BROKEN)
         author.write("greet.py", greet("two"))
 
@@ -345,9 +313,7 @@ class TestWhatIsHeldBack:
         assert author.complaints.empty()
 
     def test_a_folder_that_is_empty_for_a_while(self, watched):
-        """
-        All recipes do not vanish from a client because a branch is being switched.
-        """
+        """An empty folder, as while switching branches, does not remove the served prompts."""
         author = watched(greet=greet("one"))
         (author.folder / "greet.py").unlink()
         codes = author.codes()
@@ -361,9 +327,7 @@ class TestWhatIsHeldBack:
         ["raise SystemExit(3)", "raise KeyboardInterrupt", "print('x'); 1 / 0", "import nowhere_at_all"],
     )
     def test_whatever_an_import_does(self, watched, source):
-        """
-        Nothing that a recipe raises ends the watching.
-        """
+        """Whatever a recipe raises, watching continues."""
         author = watched(greet=greet("one"))
         author.write("extra.py", f"{RAN}\n{source}")
         author.wait_for_import()
@@ -372,9 +336,7 @@ class TestWhatIsHeldBack:
         author.wait_for(greet="one", last="last")
 
     def test_a_late_import_of_what_is_served_finds_its_own(self, watched):
-        """
-        A prompt that imports a helper only when it is rendered is not hit by the helper's breaking.
-        """
+        """A prompt that imports a helper when rendered still uses the loaded helper after the file breaks."""
         late = '''
         from promptkit import prompt
 
@@ -392,9 +354,7 @@ class TestWhatIsHeldBack:
         assert texts(served) == {"greet": "one"}
 
     def test_a_publisher_that_fails(self, author, capsys):
-        """
-        It is reported, and the next change is published all the same.
-        """
+        """An error in the publisher is reported, and the next change is published."""
         made = author(greet=greet("one"))
         seen = Queue()
         refusals = [RuntimeError("no room")]
@@ -436,8 +396,8 @@ def note(says, word="it"):
 class TestEachFileByItself:
     def test_a_broken_file_keeps_its_prompts_while_others_go_on(self, watched, capsys):
         """
-        While one file is broken, others are edited, added and removed; each reload reports which are old, and
-        which have a fault.
+        While one file is broken, others can be edited, added and removed; each reload reports the files that
+        were not updated and those with errors.
         """
         author = watched(greet=greet("one"), part=greet("bye", "part"), leave=greet("go", "leave"))
         author.write("greet.py", BROKEN)
@@ -456,9 +416,7 @@ class TestEachFileByItself:
         assert len(said) >= 4
 
     def test_a_file_is_kept_whole(self, watched):
-        """
-        One prompt at fault keeps the sound ones of its file as they were, too: they belong together.
-        """
+        """One invalid prompt keeps the whole previous file, because its prompts belong together."""
         author = watched(pair=greet("one") + greet("bye", "part"), other=greet("x", "other"))
         author.write("pair.py", greet("two") + greet("see you", "part") + BAD_PROMPT)
         codes = author.codes()
@@ -468,9 +426,7 @@ class TestEachFileByItself:
         assert codes == ["PK301"]
 
     def test_what_was_at_fault_from_the_start_is_taken_when_it_gets_better(self, watched, capsys):
-        """
-        A file that never was sound is served as far as it can be, until it loses something.
-        """
+        """A file that never was valid is updated as far as possible, unless a change would lose a prompt."""
         author = watched(pair=greet("one") + BAD_PROMPT)
         author.write("pair.py", greet("two") + BAD_PROMPT)
         author.wait_for(greet="two")
@@ -484,18 +440,14 @@ class TestEachFileByItself:
         assert "promptkit: reloaded; with errors: pair.py" in capsys.readouterr().err
 
     def test_a_file_that_was_broken_from_the_start_is_mended(self, watched):
-        """
-        It is served as soon as it can be imported.
-        """
+        """A file that was broken from the start is served once it can be imported."""
         author = watched(greet=greet("one"), late=BROKEN)
         author.write("late.py", greet("now", "late"))
 
         author.wait_for(greet="one", late="now")
 
     def test_a_fault_that_moves(self, watched):
-        """
-        The fault of one file is mended while that of another begins.
-        """
+        """One file can be fixed after another one breaks."""
         author = watched(greet=greet("one"), part=greet("bye", "part"))
         author.write("greet.py", BROKEN)
         author.codes()
@@ -508,9 +460,7 @@ class TestEachFileByItself:
         author.wait_for(greet="two", part="see you")
 
     def test_a_broken_helper(self, watched):
-        """
-        Each file that imports a broken helper is kept; the others are not.
-        """
+        """Files that import a broken helper keep their last version; other files are updated."""
         uses = "from _text import WORD\n"
         author = watched(
             _text="WORD = 'w'",
@@ -527,9 +477,7 @@ class TestEachFileByItself:
         author.wait_for(greet="v", part="v", other="y")
 
     def test_a_prompt_of_a_helper(self, watched):
-        """
-        Of a prompt that two files hold of a helper, the youngest is served when one file is kept.
-        """
+        """If one of two files that share a helper's prompt breaks, the newest version is served."""
         author = watched(
             _text=greet("one"), first="from ._text import greet", second="from ._text import greet"
         )
@@ -544,9 +492,7 @@ class TestEachFileByItself:
         author.wait_for(greet="two", third="x")
 
     def test_the_init_of_the_package(self, watched):
-        """
-        While it is broken every file is kept, and files that are removed go.
-        """
+        """While the package's `__init__.py` is broken, files are kept, and removed ones are still removed."""
         author = watched(__init__="", greet=greet("one"), part=greet("bye", "part"))
         author.write("__init__.py", BROKEN)
         codes = author.codes()
@@ -559,9 +505,7 @@ class TestEachFileByItself:
         assert codes == ["PK101"]
 
     def test_a_duplicate_that_an_edit_makes(self, watched):
-        """
-        What a file has been serving remains its own, whichever file comes first.
-        """
+        """A file keeps the names that it serves when an edit of another file duplicates them."""
         author = watched(b=greet("bee") + greet("mine", "own"), c=greet("x", "c"))
         author.write("a.py", greet("usurped") + greet("a", "first"))
         (found,) = author.complaints.get(timeout=PATIENCE).diagnostics
@@ -577,9 +521,7 @@ class TestEachFileByItself:
         assert f"already defined at {author.folder / 'b.py'}" in found.message
 
     def test_a_prompt_that_moves_out_of_a_broken_file(self, watched):
-        """
-        A file that is sound has precedence over what a broken one declared before.
-        """
+        """A valid file takes precedence over the last version of a broken file for the same name."""
         author = watched(a=greet("one") + greet("bye", "part"))
         author.write("a.py", BROKEN)
         author.codes()
@@ -588,9 +530,7 @@ class TestEachFileByItself:
         author.wait_for(greet="two", part="bye")
 
     def test_resources_are_kept_like_prompts(self, watched):
-        """
-        A file with resources alone keeps them, and a folder of those is not emptied either.
-        """
+        """Resources are kept like prompts, also in a folder without prompts."""
         author = watched(a=note("one"), b=note("two", "that"))
         author.write("a.py", BROKEN)
         author.codes()
@@ -610,9 +550,7 @@ class TestEachFileByItself:
         assert last.read("note:more").text == "for"
 
     def test_one_object_of_a_file(self, watched):
-        """
-        A single file is kept, too, while it is broken, whatever of it is named.
-        """
+        """A target that is one object of a file keeps its last version while the file is broken."""
         author = watched(target="greet.py:greet", greet=greet("one"))
         author.write("greet.py", BROKEN)
         author.codes()
@@ -621,9 +559,7 @@ class TestEachFileByItself:
         author.wait_for(greet="two")
 
     def test_a_broken_rename(self, watched):
-        """
-        A renamed file is a new file, and the old one is gone.
-        """
+        """A renamed file is a new file, and the old one is removed."""
         author = watched(greet=greet("one"), part=greet("bye", "part"))
         (author.folder / "greet.py").rename(author.folder / "hello.py")
         author.wait_for(greet="one", part="bye")
@@ -634,9 +570,7 @@ class TestEachFileByItself:
         author.wait_for(greet="one", part="see you")
 
     def test_a_late_import_in_a_sound_file(self, watched):
-        """
-        What a sound file imports when it is rendered is there, though it cannot be imported anew.
-        """
+        """An import inside a function of a valid file works after the imported file breaks."""
         late = greet("").replace("return ''", "from ._text import WORD; return WORD")
         author = watched(greet=late, other="from ._text import WORD", _text="WORD = 'one'")
         author.write("_text.py", BROKEN)
@@ -649,7 +583,7 @@ class TestEachFileByItself:
 class TestTheProject:
     @pytest.fixture
     def project(self, tmp_path, monkeypatch):
-        """The project's folder, with a module of its own."""
+        """The project's folder `lib`, with a module."""
         monkeypatch.delitem(sys.modules, "lib", raising=False)
         monkeypatch.delitem(sys.modules, "lib.util", raising=False)
         (tmp_path / "pyproject.toml").touch()
@@ -659,9 +593,7 @@ class TestTheProject:
         return lib
 
     def test_an_edit_of_the_projects_module(self, watched, project):
-        """
-        What recipes import from their project is watched, and imported anew when it has changed.
-        """
+        """A project module that recipes import is watched and imported again after a change."""
         uses = "from lib.util import WORD\n" + greet("").replace("return ''", "return WORD")
         author = watched(greet=uses)
         (project / "util.py").write_text("WORD = 'two'")
@@ -675,9 +607,7 @@ class TestTheProject:
         author.wait_for(greet="tri", part="bye")
 
     def test_the_projects_module_is_broken_from_the_start(self, watched, project):
-        """
-        Its mending is seen.
-        """
+        """A project module that was broken from the start is imported once it is fixed."""
         (project / "util.py").write_text(BROKEN)
         author = watched(greet="from lib import util\n" + greet("one"))
         (project / "util.py").write_text("")
@@ -694,9 +624,7 @@ class TestTheProject:
         ],
     )
     def test_a_module_that_is_yet_to_be_made(self, watched, project, code, file):
-        """
-        Once a missing module of the project is there, the recipe that asked for it is served.
-        """
+        """A recipe that imports a missing module is served once the module exists."""
         for name in ("lost", "lost.deep", "lib.lost"):
             sys.modules.pop(name, None)
         author = watched(greet=f"{code}\n{greet('one')}", part=greet("bye", "part"))
@@ -707,9 +635,7 @@ class TestTheProject:
         author.wait_for(greet="one", part="bye")
 
     def test_a_module_that_a_recipe_can_do_without(self, watched, project):
-        """
-        Once it is there, it is used; also if the recipe was not imported by the last reload.
-        """
+        """An optional module is used once it exists, even if the last reload did not import the recipe."""
         optional = "try:\n    from lost import word\nexcept ImportError:\n    word = 'none'\n"
         sys.modules.pop("lost", None)
         author = watched(greet=optional + greet("").replace("return ''", "return word"))
@@ -720,9 +646,7 @@ class TestTheProject:
         author.wait_for(greet="found", part="bye")
 
     def test_a_sibling_that_takes_its_place(self, watched, project):
-        """
-        A module beside the recipes counts more than the project's, also if it is made later.
-        """
+        """A new module next to the recipes takes precedence over the project's module."""
         uses = "from lib.util import WORD\n" + greet("").replace("return ''", "return WORD")
         author = watched(greet=uses)
         (author.folder / "lib").mkdir()
@@ -732,9 +656,7 @@ class TestTheProject:
 
     @pytest.mark.parametrize("place", ["recipes", "recipes/inner", "src"])
     def test_modules_on_the_path(self, watched, project, monkeypatch, place):
-        """
-        However recipes make modules of their project importable, these are imported anew.
-        """
+        """Project modules are reloaded, however a recipe makes them importable."""
         monkeypatch.setattr(sys, "path", list(sys.path))
         monkeypatch.delitem(sys.modules, "spoken", raising=False)
         folder = project.parent / place
@@ -747,9 +669,7 @@ class TestTheProject:
         author.wait_for(greet="two")
 
     def test_modules_of_other_finders(self, watched, project, monkeypatch):
-        """
-        What an editable installation finds in the project is the project's, too.
-        """
+        """Modules of the project that an editable install finds are reloaded."""
         monkeypatch.delitem(sys.modules, "spoken", raising=False)
         (project / "spoken.py").write_text("WORD = 'one'")
 
@@ -766,9 +686,7 @@ class TestTheProject:
         author.wait_for(greet="two")
 
     def test_an_edit_of_a_recipe_leaves_the_project_alone(self, watched, project):
-        """
-        What a module of the project registers when it is imported is registered once.
-        """
+        """Editing a recipe does not import the project's unchanged modules again."""
         (project / "util.py").write_text(f"{RAN}")
         author = watched(greet="import lib.util\n" + greet("one"))
         author.wait_for_import()
@@ -781,7 +699,7 @@ class TestTheProject:
 class TestImportsThatHang:
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch):
-        """An import is slow soon, and an import that hangs ends with the test."""
+        """Slow imports are detected early, and hanging imports end with the test."""
         monkeypatch.setattr("promptkit.loader.import_thread._REPORT_AFTER_S", 0.2)
         monkeypatch.setattr(sys, "release", threading.Event(), raising=False)
         yield
@@ -794,9 +712,7 @@ class TestImportsThatHang:
         "hangs", [SPINS, "sys.release.wait()", "from ._endless import x"], ids=["python", "waiting", "helper"]
     )
     def test_later_edits_are_served(self, watched, capsys, hangs):
-        """
-        The hanging file is named; edits of others are served, and so is the file once it is fixed.
-        """
+        """A hanging file is reported; other edits are served, and so is the file once it is fixed."""
         author = watched(greet=greet("one"), part=greet("bye", "part"), zoo=greet("z", "zoo"))
         author.write("_endless.py", "import sys\nwhile not sys.release.wait(0.01): pass\nx = 1")
         author.write("greet.py", f"{RAN}\n{hangs}\n" + greet("two"))
@@ -814,9 +730,7 @@ class TestImportsThatHang:
         assert "the import did not end, and was abandoned; save the file to try again" in found.message
 
     def test_it_is_abandoned_after_a_minute(self, watched, monkeypatch):
-        """
-        Without any other edit, too; and it is not imported again.
-        """
+        """A hanging import is abandoned after the timeout, without another edit, and is not repeated."""
         monkeypatch.setattr("promptkit.loader.import_thread._TIMEOUT_S", 0.3)
         author = watched(greet=greet("one"))
         author.write("greet.py", f"{RAN}\n{SPINS}\n" + greet("two"))
@@ -828,9 +742,7 @@ class TestImportsThatHang:
         assert sys.imported.qsize() == 1
 
     def test_an_import_that_ends_after_all(self, watched, monkeypatch):
-        """
-        What it imports later is not served.
-        """
+        """The results of an abandoned import that ends later are not served."""
         author = watched(greet=greet("one"), part=greet("bye", "part"))
         author.write("greet.py", f"{RAN}\nsys.release.wait()\n" + greet("two"))
         author.wait_for_import()
@@ -845,9 +757,7 @@ class TestImportsThatHang:
 
     @pytest.mark.parametrize("hangs", [SPINS, "sys.release.wait()"])
     def test_a_compilation_that_hangs(self, watched, hangs):
-        """
-        Code of a file that runs after its import, such as a completer, may hang, too: others are compiled.
-        """
+        """If compiling a file hangs, for example in a completer, edits of other files are still served."""
         author = watched(greet=greet("one"), part=greet("bye", "part"))
         endless = f"""
 from typing import Annotated
@@ -873,10 +783,7 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
 
     @pytest.mark.parametrize("target", [None, "greet.py", "greet.py:greet"])
     def test_a_package_that_is_fixed(self, watched, target):
-        """
-        While the package's own import hangs, all is kept; once it is fixed, the files of that moment are
-        served.
-        """
+        """A package that hangs is kept as it was; once it is fixed, the current files are served."""
         author = watched(target=target, __init__="", greet=greet("one"))
         author.write("__init__.py", f"{RAN}\n{SPINS}")
         author.wait_for_import()
@@ -888,9 +795,7 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
         assert codes == ["PK101"]
 
     def test_a_helper_that_is_fixed(self, watched):
-        """
-        A recipe whose helper hangs is tried again when the helper is saved.
-        """
+        """A recipe whose helper hangs is imported again when the helper is saved."""
         author = watched(greet=greet("one"), _text="")
         author.write("_text.py", f"{RAN}\n{SPINS}")
         author.write("greet.py", "from . import _text\n" + greet("two"))
@@ -902,9 +807,7 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
         author.wait_for(greet="two", part="bye")
 
     def test_the_end_while_an_import_hangs(self, watched):
-        """
-        The watching ends soon all the same.
-        """
+        """Watching stops promptly even if an import hangs."""
         author = watched(greet=greet("one"))
         author.write("greet.py", f"{RAN}\n{SPINS}")
         author.wait_for_import()
@@ -917,9 +820,7 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
 
 class TestWatching:
     def test_a_folder_that_is_replaced(self, watched, capsys):
-        """
-        A folder that goes and comes back is watched again.
-        """
+        """A folder that disappears and returns is watched again."""
         author = watched(greet=greet("one"))
         away = author.folder.with_name("away")
         author.folder.rename(away)
@@ -935,9 +836,7 @@ class TestWatching:
         author.wait_for(greet="for")
 
     def test_a_link_to_a_folder_that_is_turned(self, author, recipes, tmp_path):
-        """
-        Where the target is a symbolic link, another folder may take its place.
-        """
+        """If the target is a symbolic link, it can be pointed at another folder."""
         recipes(folder="first", greet=greet("one"))
         recipes(folder="second", greet=greet("two"))
         link = tmp_path / "now"
@@ -952,9 +851,7 @@ class TestWatching:
         made.reloader.close()
 
     def test_a_change_of_which_no_word_comes(self, watched, monkeypatch):
-        """
-        What another computer writes to a shared folder is found all the same, a few seconds later.
-        """
+        """A change without a notification, as on a shared folder, is found by a periodic check."""
         monkeypatch.setattr("promptkit.compiler.reloading._LOOK_EVERY_S", 0.05)
         monkeypatch.setattr("promptkit.loader.watching._paths", lambda _: set())
         author = watched(greet=greet("one"))
@@ -964,9 +861,7 @@ class TestWatching:
         assert author.wait_for(greet="two")
 
     def test_when_it_cannot_be_done(self, author, monkeypatch, capsys):
-        """
-        If the system refuses to watch, one line reports it, and edits are found by polling.
-        """
+        """If the system cannot watch, one line reports it, and changes are found by polling."""
 
         def refuse(*_, **__):
             raise OSError("OS file watch limit reached")
@@ -987,9 +882,7 @@ class TestWatching:
         )
 
     def test_a_file_that_is_replaced_all_the_time(self, watched):
-        """
-        However fast a file is replaced, what is served in the end is what was written last.
-        """
+        """However often a file is replaced, the last version is served in the end."""
         author = watched(greet=greet("000"), part=greet("bye", "part"))
         until = time.monotonic() + 2
         number = 0
@@ -997,7 +890,7 @@ class TestWatching:
             number += 1
             author.write(".new", greet(f"{number:03}"))
             (author.folder / ".new").replace(author.folder / "greet.py")
-            author.reloader._stop.wait(0.01)  # it is never set
+            author.reloader._stop.wait(0.01)  # never set: a wait only
         last = {"greet": f"{number:03}", "part": "bye"}
         seen = [author.next()]
         while texts(seen[-1]) != last:
@@ -1006,9 +899,7 @@ class TestWatching:
         assert [catalog for catalog in seen if not catalog.healthy or len(catalog) != 2] == []
 
     def test_a_file_that_is_being_written(self, author, monkeypatch):
-        """
-        A file may be empty for a moment while it is written, and is not read at that moment.
-        """
+        """A file that is briefly empty while it is written is not loaded at that moment."""
         made = author(greet=greet("one"), part=greet("bye", "part"))
         monkeypatch.setattr("promptkit.compiler.reloading.DEBOUNCE", Debounce(quiet=60_000))
         made.reloader._publish = made.published.put
@@ -1022,9 +913,7 @@ class TestWatching:
         assert (before, texts(made.next())) == (0, {"part": "bye"})
 
     def test_closing(self, author):
-        """
-        It ends soon, and does not wait.
-        """
+        """Closing ends the thread promptly."""
         made = author(greet=greet("one"))
         made.start()
         (thread,) = [t for t in threading.enumerate() if t.name == "promptkit-reload"]
@@ -1034,12 +923,10 @@ class TestWatching:
         assert not thread.is_alive()
 
     def test_a_module_is_not_watched(self, recipes, tmp_path, monkeypatch):
-        """
-        A dotted module is Python's own to find, and is loaded once.
-        """
+        """A dotted module is loaded once and not watched."""
         recipes(folder="wardrobe", __init__="", hello=greet("one"))
         monkeypatch.chdir(tmp_path)
-        threads = set(threading.enumerate())  # those of other tests may end meanwhile
+        threads = set(threading.enumerate())  # threads of other tests may end meanwhile
         reloader = Reloader("wardrobe.hello", print)
         catalog = reloader.load()
         reloader.start(print)
@@ -1051,13 +938,11 @@ class TestWatching:
 class TestLoadingAgain:
     @pytest.fixture(autouse=True)
     def bytecode(self, monkeypatch):
-        """Bytecode is written, whatever the environment says."""
+        """Enable writing bytecode, whatever the environment."""
         monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
     def test_edits_within_one_second(self, recipes):
-        """
-        Python's own check of bytecode does not see an edit of the same length in the same second.
-        """
+        """Edits of equal length within one second are loaded, although Python's own check misses them."""
         said = []
         for word in ("one", "two", "tri"):
             folder = recipes(greet="from ._text import WORD\n" + greet(word), _text=f"WORD = {word!r}")
@@ -1071,9 +956,7 @@ class TestLoadingAgain:
     @pytest.mark.parametrize("kind", ["Image", "EmbeddedResource"])
     @pytest.mark.parametrize("root", ["", ", root='.'"])
     def test_what_was_read(self, recipes, png, root, kind):
-        """
-        The loader knows which files recipes have read or looked for: themselves, helpers, media, documents.
-        """
+        """The loader returns the files that recipes read or looked for, including helpers and media."""
         folder = recipes(
             greet=f"""
             from promptkit import {kind}
@@ -1094,9 +977,7 @@ class TestLoadingAgain:
         }
 
     def test_bytecode_is_kept_for_the_next_process(self, recipes):
-        """
-        The next process loads what was reloaded from bytecode that is up to date.
-        """
+        """After a reload, the cached bytecode is the new version's, for the next process."""
         folder = recipes(greet=greet("one"))
         load(folder)
         recipes(greet=greet("two"))
@@ -1106,9 +987,7 @@ class TestLoadingAgain:
         assert b"two" in cached
 
     def test_nothing_of_the_last_time_is_kept(self, recipes):
-        """
-        Modules, prompts and types of a catalog are free once it is not served any more.
-        """
+        """Modules, prompts and types of a catalog are freed once it is no longer served."""
         folder = recipes(
             _shape="import attrs\n@attrs.frozen\nclass Shape:\n    side: int",
             greet='''
@@ -1172,9 +1051,7 @@ class TestLoadingAgain:
 
     @pytest.mark.parametrize("next_step", ["idle", "reload"])
     def test_they_are_freed_when_nobody_waits(self, recipes, next_step):
-        """
-        Freeing stops all threads, so it waits until no request is answered, or until the next reload.
-        """
+        """Freeing old versions pauses all threads, so it waits for an idle server or the next reload."""
         folder = recipes(greet="from promptkit import prompt\n@prompt\ndef greet():\n    return 'hello'\n")
         reloader = Reloader(folder, print)
         catalog = reloader.load()
@@ -1199,9 +1076,7 @@ class TestLoadingAgain:
 
 class TestFindingFiles:
     def test_what_matters(self, tmp_path):
-        """
-        Everything below a folder but what is hidden, made by machines, or a test.
-        """
+        """All files below a folder are found, except hidden, generated and test files."""
         for name in ("a.py", "b/c.txt", ".git/d", "__pycache__/e", "test_f.py", "g.py~", "conftest.py"):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).touch()
@@ -1214,9 +1089,7 @@ class TestFindingFiles:
         assert found.folders_to_watch == [str(tmp_path), str(tmp_path / "b")]
 
     def test_links(self, tmp_path):
-        """
-        The file behind a symbolic link matters, and no circle of links is walked for ever.
-        """
+        """The target of a symbolic link is watched, and circular links end."""
         real = tmp_path / "real.py"
         real.touch()
         folder = tmp_path / "recipes"
@@ -1230,9 +1103,7 @@ class TestFindingFiles:
 
     @pytest.mark.parametrize("end", ["/", "../..", "/proc/self/root", "/proc/self"])
     def test_a_link_that_leads_out_of_the_folder(self, tmp_path, end):
-        """
-        Nothing outside is walked, however it is linked; a folder that is not there is none all the same.
-        """
+        """Links out of the folder are not followed; a missing folder is recorded as missing."""
         folder = tmp_path / "recipes"
         (folder / "below").mkdir(parents=True)
         (folder / "a.py").touch()
@@ -1245,9 +1116,7 @@ class TestFindingFiles:
         assert find_files({tmp_path / "none": ""}).folders == {str(tmp_path / "none"): None}
 
     def test_links_that_may_not_be_read(self, tmp_path, monkeypatch):
-        """
-        They end nothing: some in /proc refuse to say where they lead.
-        """
+        """Links that cannot be read, such as some in /proc, are tolerated."""
         (tmp_path / "a.py").symlink_to("b.py")
         (tmp_path / "b.py").touch()
         (tmp_path / "below").mkdir()
@@ -1261,9 +1130,7 @@ class TestFindingFiles:
         assert set(find_files({tmp_path: ""}).files) == {str(tmp_path / "a.py"), str(tmp_path / "b.py")}
 
     def test_a_file_that_is_not_there_yet(self, tmp_path):
-        """
-        A file that a recipe looked for and did not find is watched for.
-        """
+        """A missing file that a recipe looked for is watched for."""
         found = find_files({tmp_path / "recipes": ""}, [str(tmp_path / "dot.png")])
         (tmp_path / "dot.png").touch()
 
@@ -1272,7 +1139,7 @@ class TestFindingFiles:
 
     @pytest.fixture
     def deep(self, tmp_path):
-        """A folder with 1,200 others in one another, which pytest could not remove."""
+        """A folder with 1,200 nested folders, which pytest could not remove."""
         here = os.open(tmp_path, os.O_RDONLY)
         for _ in range(1200):
             os.mkdir("d", dir_fd=here)
@@ -1288,9 +1155,7 @@ class TestFindingFiles:
             rest.rename(top)
 
     def test_folders_within_folders(self, deep):
-        """
-        However deep they are, as many are walked as have a path that the system takes.
-        """
+        """Deeply nested folders are walked."""
         (deep / "a.py").touch()
         found = find_files({deep: ""})
 
@@ -1298,9 +1163,7 @@ class TestFindingFiles:
         assert len(found.folders_to_watch) == 1201
 
     def test_too_many_folders(self, tmp_path, monkeypatch):
-        """
-        A walk comes to an end, and says that it did not see everything.
-        """
+        """The walk ends at the limit on folders, and reports it."""
         monkeypatch.setattr("promptkit.loader.discovery._MAX_FOLDERS", 3)
         for name in "abcd":
             (tmp_path / name).mkdir()
@@ -1312,9 +1175,7 @@ class TestFindingFiles:
 
     @pytest.mark.parametrize("end", ["loop", "nowhere", "a.py/x", "x" * 300])
     def test_links_that_lead_nowhere(self, tmp_path, end):
-        """
-        They are files that are not there, and everything else is found.
-        """
+        """Links to nowhere are missing files, and all other files are found."""
         (tmp_path / "a.py").touch()
         (tmp_path / "loop").symlink_to(end)
 
@@ -1322,9 +1183,7 @@ class TestFindingFiles:
 
     @pytest.mark.parametrize("error", [errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO])
     def test_folders_that_cannot_be_looked_into(self, tmp_path, monkeypatch, error):
-        """
-        They are skipped with a message; a folder that has just gone is skipped without one.
-        """
+        """Unreadable folders are skipped with a message, and folders that have just gone without one."""
         for name in ("locked", "gone", "open"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "a.py").touch()
@@ -1344,9 +1203,7 @@ class TestFindingFiles:
         assert found.skipped == (f"{str(tmp_path / 'locked')!r}: {os.strerror(error)}",)
 
     def test_names_that_are_no_text(self, tmp_path):
-        """
-        Their folders cannot be watched, their files can be looked at.
-        """
+        """A folder whose name is not UTF-8 cannot be watched, but its files are found."""
         odd = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
         Path(odd).mkdir()
         Path(odd, "a.py").touch()
@@ -1360,9 +1217,7 @@ class TestFindingFiles:
 
 class TestFoldersBelow:
     def test_an_edit_of_one_of_two_files_of_one_name(self, watched):
-        """
-        Each is its own recipe, and what it imports from above is watched.
-        """
+        """Files with the same name in two folders are separate recipes, and their imports are watched."""
         author = watched(ship=greet("here"), _tone="TONE = 'kind'")
         below = author.folder / "ops" / "deep"
         below.mkdir(parents=True)
@@ -1379,9 +1234,7 @@ class TestFoldersBelow:
         author.wait_for(greet="there")
 
     def test_a_broken_one_is_named_by_its_path(self, watched, capsys):
-        """
-        Another file may have its name, too.
-        """
+        """A broken file in a subfolder is reported by its path."""
         author = watched(ship=greet("here"))
         (author.folder / "ops").mkdir()
         (author.folder / "ops" / "ship.py").write_text(greet("deep", "deep"))
@@ -1392,9 +1245,7 @@ class TestFoldersBelow:
         assert "unchanged until fixed: ops/ship.py" in capsys.readouterr().err
 
     def test_what_a_recipe_imports_through_a_link(self, watched, tmp_path):
-        """
-        It is watched, as it was read, though the link is not followed.
-        """
+        """A module imported through a link is watched, although the link itself is not followed."""
         (tmp_path / "shared").mkdir()
         (tmp_path / "shared" / "tone.py").write_text("TONE = 'kind'")
         author = watched(ship=greet("here"))
@@ -1409,9 +1260,7 @@ class TestFoldersBelow:
 
 class TestOddEntriesWhileWatching:
     def test_the_others_are_watched(self, author, capsys):
-        """
-        Links, pipes and odd names among recipes, from the start and later, end no watch.
-        """
+        """Links, pipes and invalid names do not stop the watching, at the start or later."""
         made = author(greet=greet("one"))
         folder = made.folder
 
@@ -1438,9 +1287,7 @@ class TestOddEntriesWhileWatching:
         assert "cannot be watched" not in said
 
     def test_a_current_folder_that_is_gone(self, author, tmp_path, monkeypatch):
-        """
-        Recipes are watched all the same.
-        """
+        """Recipes are watched even if the current folder was deleted."""
         gone = tmp_path / "gone"
         gone.mkdir()
         monkeypatch.chdir(gone)
@@ -1452,9 +1299,7 @@ class TestOddEntriesWhileWatching:
         made.wait_for(greet="two")
 
     def test_a_file_that_becomes_unreadable(self, watched):
-        """
-        It is kept as it was, like one that is broken.
-        """
+        """A file that becomes unreadable keeps its last version."""
         author = watched(greet=greet("one"), part=greet("bye", "part"))
         (author.folder / "greet.py").unlink()
         (author.folder / "greet.py").symlink_to("greet.py")
@@ -1466,9 +1311,7 @@ class TestOddEntriesWhileWatching:
 
 
 def test_lints(recipes):
-    """
-    Who asks for them is told of probable mistakes, too, at first and after a change.
-    """
+    """With a linter, a reload reports warnings, both at first and after a change."""
     silent = "from promptkit import prompt\n@prompt\ndef {}():\n    print('Hello.')\n"
     folder = recipes(greet=silent.format("one"))
     catalogs = Queue()
@@ -1485,9 +1328,7 @@ def test_lints(recipes):
 
 @pytest.mark.parametrize("name", ["promptkit.types.structuring", "promptkit.types.pydantic"])
 def test_a_module_that_another_thread_is_importing(name, monkeypatch):
-    """
-    A request may import a module whose cache a reload clears: half of it has no cache yet.
-    """
+    """Clearing caches tolerates a module that another thread is still importing."""
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
     forget_parts(all_are_new=True)

@@ -1,4 +1,4 @@
-"""Comments that take back a warning about their line."""
+"""Comments that suppress a warning on their line."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def codes(diagnostics):
     return [diagnostic.rule.value for diagnostic in diagnostics]
 
 
-#: A function that says nothing on its first line, and text in one of several lines that lacks an f.
+#: A function without content and a string that lacks an f, each with room for a comment on its line.
 SILENT = "def silent():{}\n    pass\n"
 F_STRING = 'def plain(name: str) -> str:\n    return (\n        name\n        + "Hello {{name}}."{}\n    )\n'
 
@@ -27,35 +27,27 @@ class TestSuppression:
         ["# promptkit: ignore[{}]", "#promptkit:ignore[PK105, {}]", "# why  # promptkit: ignore[{}]"],
     )
     def test_a_comment_takes_back_what_is_said_of_its_line(self, source, code, comment, found):
-        """
-        Without the comment the warning is there, with it there is none.
-        """
+        """The comment suppresses the warning of its line."""
         quiet = f"  {comment.format(code)}"
 
         assert codes(found(it=HEAD + source.format(""))) == [code]
         assert found(it=HEAD + source.format(quiet)) == ()
 
     def test_other_lines_and_other_codes_stay(self, found):
-        """
-        A comment is about its own line, and about the codes that it names.
-        """
+        """A comment applies only to its line and to its codes."""
         elsewhere = f"# promptkit: ignore[PK205]\n{HEAD}" + SILENT.format("")
         other = HEAD + SILENT.format("  # promptkit: ignore[PK207]")
 
         assert codes(found(it=elsewhere)) == codes(found(it=other)) == ["PK205"]
 
     def test_text_is_no_comment(self, found):
-        """
-        What stands in a string suppresses nothing, and is not taken for a mistake.
-        """
+        """A comment inside a string suppresses nothing and is not reported."""
         source = HEAD + 'def p() -> str:\n    return "# promptkit: ignore[PK999]"\n'
 
         assert found(it=source) == ()
 
     def test_an_error_stays(self, found):
-        """
-        What an error concerns is not served, so it cannot be silenced, and the comment is told so.
-        """
+        """An error cannot be suppressed, and the comment is reported."""
         error, warning = sorted(found(it=f"{HEAD}def p(x): return x  # promptkit: ignore[PK301]\n"), key=str)
 
         assert error.rule is Rule.MISSING_ANNOTATION
@@ -72,9 +64,7 @@ class TestSuppression:
         ],
     )
     def test_a_comment_that_ignores_nothing(self, comment, hint, found):
-        """
-        It is a warning of its own, at its place, with the nearest code.
-        """
+        """An ineffective comment is a warning at its location, with the nearest code."""
         (told,) = found(it=f"{HEAD}def p() -> str:\n    return 'x'  {comment}\n")
 
         assert (told.rule, told.hint) == (Rule.BAD_SUPPRESSION, hint)
@@ -84,9 +74,7 @@ class TestSuppression:
 
 @pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.value)
 def test_what_keeps_nothing_from_being_served_can_be_ignored(rule):
-    """
-    Every warning, and the errors that are read from sources alone.
-    """
+    """Warnings, and errors that are detected in the source only, can be suppressed."""
     ignorable = ["PK102", "PK103", "PK205", "PK206", "PK216", "PK217", "PK221", "PK230", "PK605", "PK606"]
     if rule in WARNINGS or rule.value in ignorable:
         assert rule_of(rule.value) is rule

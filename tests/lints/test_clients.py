@@ -1,4 +1,4 @@
-"""Lints for one client: what it hides, loses, cuts or does not fill, each with a true and a false case."""
+"""Lints for one client: content that it hides, loses, truncates or does not fill in."""
 
 import re
 from pathlib import Path
@@ -45,13 +45,13 @@ def subject({parameters}):
 
 
 def has_weakness(client):
-    """Whether anything is known of a client that gets in the way of prompts."""
+    """Return whether a client has any known limitation."""
     return client != ClientProfile(client.title, configuration=client.configuration)
 
 
 @pytest.fixture
 def told(recipes, tmp_path, monkeypatch):
-    """A function that says what a client makes of a prompt: rule and message, without the prompt's name."""
+    """A function that returns the codes and messages of one client for a prompt."""
     monkeypatch.chdir(tmp_path)
 
     def told(client, parameters="text: str", body="return text", options=""):
@@ -79,24 +79,18 @@ class TestHidden:
         "parameters", ["", "text: str", "text: str = 'x'"], ids=["none", "one", "optional"]
     )
     def test_zed_shows_prompts_of_one_argument(self, parameters, told):
-        """
-        One, or none.
-        """
+        """Zed shows prompts with at most one argument."""
         assert told("zed", parameters, "return 'x'") == []
 
     def test_zed_hides_the_others(self, told):
-        """
-        Whether or not they are required.
-        """
+        """Zed hides prompts with more arguments, required or not."""
         assert told("zed", "text: str, depth: int = 1") == [("PK501", "Zed hides it, as it has 2 arguments")]
 
     @pytest.mark.parametrize(
         ("client", "title"), [("codex", "Codex"), ("copilot-cli", "Copilot CLI"), ("lm-studio", "LM Studio")]
     )
     def test_clients_without_prompts_are_told_of_once(self, client, title, found):
-        """
-        It holds for all prompts, so it is said of the first one, and not at all if there is none.
-        """
+        """For a client that does not show prompts at all, only the first prompt is reported."""
         prompts = tuple(prompt(name=name)(lambda: "x") for name in "ab")
 
         (diagnostic,) = lint_client(client, compile(Recipes(prompts=prompts)))
@@ -127,9 +121,7 @@ class TestArguments:
         ],
     )
     def test_claude_code_cuts_text_that_is_not_last(self, parameters, fault, told):
-        """
-        Quotes do not keep words together. It is said of the first such argument.
-        """
+        """Claude Code splits text with spaces, even with quotes; the first affected argument is reported."""
         assert told("claude-code", parameters, "return 'x'") == [fault]
 
     @pytest.mark.parametrize(
@@ -146,15 +138,11 @@ class TestArguments:
         ],
     )
     def test_claude_code_takes_text_that_is_last(self, parameters, told):
-        """
-        What is one word is fine anywhere.
-        """
+        """Single words can be at any position, and text with spaces at the last."""
         assert told("claude-code", parameters) == []
 
     def test_claude_code_types_titles(self, told):
-        """
-        A title of one word can be typed.
-        """
+        """A title of more than one word is reported for Claude Code."""
         assert told("claude-code", options="(title='Review it')") == [
             (
                 "PK505",
@@ -164,9 +152,7 @@ class TestArguments:
         assert told("claude-code", options="(title='Review')") == []
 
     def test_opencode_joins_words(self, told):
-        """
-        The first argument gets them all.
-        """
+        """All words are passed to the first argument by opencode."""
         assert told("opencode", "text: str, more: str") == [
             ("PK503", "opencode passes every word to 'text' and none to the other arguments")
         ]
@@ -177,32 +163,26 @@ class TestArguments:
         [("int", True), ("Literal['a', 'b']", True), ("str", False), ("list[str]", False)],
     )
     def test_opencode_sends_placeholders(self, annotation, refused, told):
-        """
-        Before people have typed anything, it sends what only text can be.
-        """
+        """On startup, opencode sends placeholders, which only text parameters accept."""
         fault = ("PK504", "opencode sends '$1' for 'text' when it starts, which is refused")
 
         assert told("opencode", f"text: {annotation}", "return 'x'") == ([fault] if refused else [])
 
     def test_semantic_kernel_asks_for_all(self, told):
-        """
-        A default is never used there.
-        """
+        """Semantic Kernel asks for arguments that have a default."""
         assert told("semantic-kernel", "text: str, depth: int = 1") == [
             ("PK504", "Semantic Kernel asks for 'depth', though it has a default")
         ]
         assert told("semantic-kernel", "text: str, depth: int") == []
 
     def test_semantic_kernel_keeps_a_name(self, told):
-        """
-        An argument called `service` collides with its own.
-        """
+        """Semantic Kernel reserves the argument name `service`."""
         assert told("semantic-kernel", "service: str", "return service") == [
             ("PK504", "Semantic Kernel reserves the name 'service' for itself")
         ]
 
 
-#: By client: the kinds of content that it loses, and what it does.
+#: By client: the start of the message, and the kinds of content that the client loses.
 LOST = {
     "ai-sdk": ("AI SDK fails at", ["recording"]),
     "claude-desktop": ("Claude Desktop does not show users", ["document"]),
@@ -224,9 +204,7 @@ class TestContent:
     @pytest.mark.parametrize("client", CLIENTS)
     @pytest.mark.parametrize("kind", CONTENT)
     def test_what_a_client_loses_of_content(self, client, kind, told):
-        """
-        Each client that loses a kind is told of; the others take it.
-        """
+        """Content is reported for exactly the clients that lose it."""
         verb, lost = LOST.get(client, ("", []))
         made, name = CONTENT[kind]
         others = [one for one in told(client) if one[0] != "PK502"]
@@ -245,9 +223,7 @@ class TestContent:
         ],
     )
     def test_gemini_sends_the_first_message(self, body, told):
-        """
-        What comes behind it is lost.
-        """
+        """For Gemini CLI, messages after the first one are reported as lost."""
         assert told("gemini-cli", body=body) == [
             ("PK502", "Gemini CLI sends only the first message, and not this one")
         ]
@@ -263,23 +239,19 @@ class TestContent:
         ],
     )
     def test_one_message_is_sent(self, body, told):
-        """
-        Several parts of text are one message. What the source does not show is not reported.
-        """
+        """A single message, or one that the source does not show, is not reported."""
         assert told("gemini-cli", body=body) == []
 
     def test_content_that_a_call_makes_elsewhere(self, told):
-        """
-        A method that is handed on counts, and `isinstance` does not.
-        """
+        """A method that is passed on counts as content, and a class inside `isinstance` does not."""
         handed = "return user(text, *[make() for make in [logs.embed]])"
 
         assert ("PK502", "LlamaIndex fails at an embedded resource") in told("llama-index", body=handed)
         assert told("langchain", body="return 'x' if isinstance(text, Image) else text") == []
 
 
-#: By weakness, a field of `ClientProfile`: the code of what is told; what a client that has it minds, and the
-#: nearest to it that it takes. Each is the parameters, the body and the options of a prompt.
+#: By weakness, a field of `ClientProfile`: the code, a prompt that is affected, and a similar one that is
+#: not. Each prompt is its parameters, body and options.
 WEAKNESSES = {
     "most_arguments": ("PK501", ("a: str, b: str", "return a"), ("a: str", "return a")),
     "lost": (
@@ -320,10 +292,10 @@ WHO = {
 class TestEveryWeakness:
     def test_each_has_its_cases(self):
         """
-        A weakness that is added is shown here, and some client has it. Clients without prompts have a test
-        above.
+        Every weakness has cases here, and every one applies to some client. Clients without prompts have a
+        test above.
         """
-        says = {"title", "loses", "configuration"}  # how it is told, and where it is installed
+        says = {"title", "loses", "configuration"}  # the text of messages, and where the client is configured
 
         assert {*WEAKNESSES, "has_prompts", *says} == {*ClientProfile.__struct_fields__}
         assert all(WHO.values())
@@ -331,8 +303,8 @@ class TestEveryWeakness:
     @pytest.mark.parametrize("weakness", WEAKNESSES)
     def test_it_is_told_where_it_matters(self, weakness, told, monkeypatch):
         """
-        Of a client with this weakness alone, one finding; nothing where it just does not matter, and
-        nothing of a client that has none.
+        A client with only this weakness has one diagnostic for the affected prompt and none for the other; a
+        client without weaknesses has none.
         """
         code, minded, taken = WEAKNESSES[weakness]
         value = getattr(CLIENTS[WHO[weakness][0]], weakness)
@@ -347,9 +319,7 @@ class TestEveryWeakness:
         ("weakness", "client"), [(weakness, client) for weakness, names in WHO.items() for client in names]
     )
     def test_each_client_that_has_it_is_told_of(self, weakness, client, told):
-        """
-        The difference between the two cases is one finding more, or several of the same code.
-        """
+        """Each client with the weakness has more diagnostics of this code for the affected prompt."""
         code, minded, taken = WEAKNESSES[weakness]
 
         more, less = ([found for found, _ in told(client, *case)].count(code) for case in (minded, taken))
@@ -358,9 +328,7 @@ class TestEveryWeakness:
 
     @pytest.mark.parametrize("weakness", [*WEAKNESSES, "has_prompts"])
     def test_it_is_said_at_installation(self, weakness):
-        """
-        A client with this weakness alone has one sentence of its own; one without any has none.
-        """
+        """A weakness adds one sentence to the client's limitations."""
         has_prompts = weakness == "has_prompts"
         value = False if has_prompts else getattr(CLIENTS[WHO[weakness][0]], weakness)
         weak = ClientProfile("Weak", **{weakness: value})
@@ -370,9 +338,7 @@ class TestEveryWeakness:
 
     @pytest.mark.parametrize("client", [name for name, one in CLIENTS.items() if not has_weakness(one)])
     def test_where_nothing_is_known_nothing_is_told(self, client, told):
-        """
-        The other clients take all of it.
-        """
+        """A client without known weaknesses has no diagnostics."""
         for _, minded, _ in WEAKNESSES.values():
             assert told(client, *minded) == []
 
@@ -380,7 +346,7 @@ class TestEveryWeakness:
 class TestRendered:
     @pytest.fixture
     def rendered(self, png, wav):
-        """A function that says what a client loses of a rendering of all kinds of content."""
+        """A function that returns what a client loses of a rendering with the given kinds of content."""
         content = {
             "image": Image(png),
             "recording": Audio(wav),
@@ -400,9 +366,7 @@ class TestRendered:
         return rendered
 
     def test_what_is_lost(self, rendered):
-        """
-        Where the source does not show what is sent, a rendering does.
-        """
+        """A rendering shows lost content that the source does not."""
         assert rendered("langchain", "recording", "link") == [
             "langchain-mcp-adapters fails at a recording",
             "langchain-mcp-adapters fails at a link to a resource",
@@ -413,16 +377,12 @@ class TestRendered:
         assert rendered("gemini-cli", "image") == ["Gemini CLI leaves out an image"]
 
     def test_what_is_not(self, rendered):
-        """
-        A client that takes everything, and text alone.
-        """
+        """Nothing is reported for a client that accepts everything, or for text."""
         assert rendered("vscode", "image", "recording", "document", "link") == []
         assert rendered("gemini-cli") == []
 
     def test_several_messages(self):
-        """
-        The second message is the one that is lost.
-        """
+        """A second message is reported as lost."""
 
         @prompt
         def subject() -> str:
@@ -435,9 +395,7 @@ class TestRendered:
 
 class TestClients:
     def test_an_unknown_one_is_an_error_with_the_nearest(self):
-        """
-        A misspelt name is not a client that takes everything.
-        """
+        """An unknown client is an error with the nearest name."""
         with pytest.raises(
             UnknownClientError, match=re.escape("there is no client 'zde': did you mean 'zed'?")
         ):
@@ -446,17 +404,13 @@ class TestClients:
             lint_client("qqqqqqqq", compile(Recipes()))
 
     def test_a_prompt_that_all_show(self, told):
-        """
-        One argument of text, one message of text: nothing is said but of clients without prompts.
-        """
+        """One text argument and one text message work in every client that shows prompts."""
         silent = [client for client in CLIENTS if told(client) == []]
 
         assert set(CLIENTS) - set(silent) == {"codex", "copilot-cli", "lm-studio"}
 
     def test_without_a_source_signatures_are_checked(self):
-        """
-        A prompt that was typed into a console has no source.
-        """
+        """Without a source, as in a console, only the signature is checked."""
         names: dict = {}
         exec(  # noqa: S102 (as a console does)
             "from promptkit import prompt, user\n@prompt\ndef a(x: str, y: int): return user(x) + user(x)",
@@ -468,9 +422,7 @@ class TestClients:
         assert lint_client("gemini-cli", catalog) == ()
 
     def test_the_page_names_them_all(self):
-        """
-        Each client's name on the command line stands in the table, with what gets in its way.
-        """
+        """The documentation lists every client, and those without known limitations."""
         rows = dict(re.findall(r"^\| [^|]+ \| `([a-z-]+)` \| (.+?) \|$", PAGE, re.MULTILINE))
 
         assert list(rows) == list(CLIENTS)
@@ -479,7 +431,7 @@ class TestClients:
         }
 
 
-#: The table of the example recipes on the page: the codes for each client, and how many prompts have one.
+#: From the page's table of example recipes: the codes for each client, and the number of affected prompts.
 RECIPES = {
     client: (codes.split(", "), int(number))
     for client, codes, number in re.findall(r"^\| `([a-z-]+)` \| (PK5[^|]*?) \| (\d+) \|", PAGE, re.MULTILINE)
@@ -494,9 +446,7 @@ def served():
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_recipes_are_clean_or_the_page_says_why(client, served):
-    """
-    What a client makes of the recipes stands on the page, and nothing else is found.
-    """
+    """The diagnostics of the recipes for each client are those on the page."""
     found = lint_client(client, served)
     codes = sorted({one.rule.value for one in found})
     prompts = {one.message.split("'")[1] for one in found}
@@ -505,13 +455,12 @@ def test_the_recipes_are_clean_or_the_page_says_why(client, served):
 
 
 def test_the_recipes_have_no_other_findings(served):
-    """
-    They are examples.
-    """
+    """The recipes have no other diagnostics."""
     assert served.diagnostics == ()
 
 
-#: The blocks of each page that have prompts. Those of the page of diagnostics are faulty on purpose.
+#: The code blocks with prompts on each page, except the diagnostics page, whose examples are wrong on
+#: purpose.
 BLOCKS = {
     page.name: [
         block
@@ -523,7 +472,7 @@ BLOCKS = {
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if page.name != "diagnostics.md"
 }
-#: The text files that the prompts of each page read, and the helpers that they import.
+#: The text files and helpers that the prompts of each page use.
 TEXTS = {
     page.name: re.findall(
         r'^```(?:markdown|python) title="prompts/([^"]*\.md|_[^"]*)"\n(.*?)^```$',
@@ -539,9 +488,9 @@ IMPORTS = "".join(f"from promptkit{module} import *\n" for module in ("", ".frag
 @pytest.fixture
 def findings(recipes):
     """
-    A function that returns what is found in blocks of a page: by lints, and by client with codes and number.
+    A function that returns the lints of a page's blocks, and the codes and number of diagnostics by client.
 
-    Each block is looked at behind those before it, as a reader has them.
+    Each block follows the blocks before it, as on the page.
     """
 
     def findings(blocks, page):
@@ -565,15 +514,13 @@ def findings(recipes):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_prompts_of_a_page_have_no_warnings(page, findings):
-    """
-    The lints report nothing for the examples of the documentation.
-    """
+    """The examples in the documentation have no warnings."""
     lints, _ = findings(BLOCKS[page], page)
 
     assert lints == []
 
 
-#: A prompt in which each client that has a weakness loses something, and lints find a fault.
+#: A prompt that is affected by every client's weakness, and one with a warning.
 PLANTED = """
 @prompt(title="Two words")
 def planted(first: str, service: int = 1):
@@ -589,14 +536,12 @@ def faulty(first: str):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_fault_that_is_planted_in_a_page_is_noticed(page, findings):
-    """
-    One more prompt on a page adds diagnostics for each client with a weakness, and a warning of the lints.
-    """
+    """Adding these prompts to a page adds diagnostics for every client with a weakness, and a warning."""
     lints, found = findings(BLOCKS[page], page)
     _, planted = findings([*BLOCKS[page], PLANTED], page)
     faulty, _ = findings([*BLOCKS[page], FAULTY], page)
 
-    once = {"codex", "copilot-cli", "lm-studio"}  # what holds for all prompts is said of the first
+    once = {"codex", "copilot-cli", "lm-studio"}  # these are reported for the first prompt only
     weak = {name for name, client in CLIENTS.items() if has_weakness(client)} - once
     assert {client for client in CLIENTS if planted.get(client) != found.get(client)} == weak
     assert [one.rule for one in faulty] == [*(one.rule for one in lints), Rule.FORGOTTEN_F]

@@ -30,7 +30,7 @@ async def subject(
 
 @pytest.fixture
 def named(found):
-    """A function that says which parameters are reported in the body of a prompt."""
+    """A function that returns the parameters reported in the body of a prompt."""
 
     def named(body):
         reported = [one for one in found(subject=f"{HEAD}    return {body}\n") if one.rule.value == "PK330"]
@@ -54,9 +54,7 @@ def named(found):
     ],
 )
 def test_a_value_of_a_caller_may_be_an_option(body, reported, named):
-    """
-    Text and paths that a word begins with, in front of the word that ends the options.
-    """
+    """A parameter at the start of a word is reported if the word comes before `--` or `--end-of-options`."""
     assert named(body) == reported
 
 
@@ -74,15 +72,14 @@ def test_a_value_of_a_caller_may_be_an_option(body, reported, named):
 )
 def test_no_false_alarm(body, named):
     """
-    Behind that word, behind other text, of numbers and choices, or where a pattern says how values begin.
+    Not reported: commands without `--`, values after it or after other text in a word, numbers, choices, and
+    values restricted by a pattern.
     """
     assert named(body) == []
 
 
 def test_a_value_that_was_made_is_not_the_callers(found):
-    """
-    A parameter that is bound anew may have been checked.
-    """
+    """A parameter that is reassigned is not reported, because it might have been checked."""
     body = "    text = text.lstrip('-')\n    return run('git', text, '--')\n"
 
     assert "PK330" not in [one.rule.value for one in found(subject=HEAD + body)]

@@ -1,4 +1,4 @@
-"""Lints of what a prompt sends, as its source shows it, and of names in a whole catalog."""
+"""Lints of the content that a prompt sends, as far as its source shows it, and of names in a catalog."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def subject(name: str, picture: bytes = b"", kind: Annotated[str, Arg("x")] = "x
 
 @pytest.fixture
 def faults(found):
-    """A function that says what the body of a prompt breaks: rule and message, without the prompt's name."""
+    """A function that returns the rules and messages for the body of a prompt, without the prompt's name."""
 
     def faults(body):
         source = HEAD.replace("{body}", body.replace("\n", "\n    "))
@@ -90,9 +90,7 @@ class TestFirstMessage:
         ],
     )
     def test_what_is_no_text_of_the_user(self, body, fault, faults):
-        """
-        On any way through the function; a loop is taken to run.
-        """
+        """A first message that is not text of the user is reported on any path through the function."""
         assert faults(body) == [(Rule.FIRST_MESSAGE, fault)]
 
     @pytest.mark.parametrize(
@@ -121,15 +119,11 @@ class TestFirstMessage:
         ],
     )
     def test_what_is_or_may_be(self, body, faults):
-        """
-        What the source does not show is not reported, nor is content that stands alone.
-        """
+        """Not reported: content that the source does not show, and media without any text."""
         assert faults(body) == []
 
     def test_it_points_at_the_message(self, found):
-        """
-        The place is that of the expression.
-        """
+        """The location is that of the expression."""
         source = HEAD.replace("{body}", "return user(Image(picture), 'x')")
 
         (diagnostic,) = found(subject=source)
@@ -138,9 +132,7 @@ class TestFirstMessage:
         assert line[diagnostic.location.column - 1 : diagnostic.location.end - 1] == "Image(picture)"
 
     def test_a_rendering(self, png):
-        """
-        What the source does not show, a rendering does.
-        """
+        """A rendering shows a first message that the source does not."""
 
         @prompt
         def shown() -> str:
@@ -154,17 +146,13 @@ class TestFirstMessage:
         assert rules(user("x", Image(png))) == []
 
     def test_many_branches_take_no_time(self, faults):
-        """
-        Not every combination is followed.
-        """
+        """Many branches do not take exponential time."""
         body = "\n".join(f"if name == '{n}':\n    yield '{n}'" for n in range(200))
 
         assert faults(body) == []
 
     def test_as_many_may_be_added_as_one_likes(self, faults):
-        """
-        A chain of ``+`` is looked at in a row, however long it is.
-        """
+        """A long chain of `+` does not exceed the recursion limit."""
         texts, turns = " + ".join(["name"] * 600), " + ".join(["turn()"] * 600)
 
         assert faults(f"if name:\n    return {texts}\nreturn {turns}") == []
@@ -172,9 +160,7 @@ class TestFirstMessage:
 
 
 def test_what_is_nested_too_deeply_is_not_looked_at(found):
-    """
-    Python imports a longer chain of ``elif`` than lints can follow; other prompts are looked at.
-    """
+    """Code nested too deeply for the lints is skipped, and other prompts are checked."""
     chain = "    elif name == 'x':\n        yield 'x'\n" * 400
     deep = f"def deep(name: str):\n    if name:\n        yield name\n{chain}"
     first = "def first(name: str):\n    return assistant(name)\n"
@@ -187,7 +173,7 @@ def test_what_is_nested_too_deeply_is_not_looked_at(found):
 class TestFiles:
     @pytest.fixture
     def folder(self, recipes, png):
-        """A folder of recipes with a picture, and files that are none."""
+        """A folder of recipes with an image and some invalid files."""
         folder = recipes()
         (folder / "good.png").write_bytes(png)
         (folder / "text.png").write_text("no picture")
@@ -206,9 +192,7 @@ class TestFiles:
         ids=["missing", "text", "large", "kind", "document"],
     )
     def test_what_cannot_be_sent(self, call, fault, folder, faults):
-        """
-        A file that the source names is looked at before anybody asks for the prompt.
-        """
+        """A file that the source names is checked before the prompt is requested."""
         ((rule, message),) = faults(f"return user(name, {call})")
 
         assert rule is Rule.UNSENDABLE_FILE
@@ -226,17 +210,13 @@ class TestFiles:
         ids=["good", "argument", "root", "document"],
     )
     def test_what_can_or_is_not_known(self, call, folder, faults):
-        """
-        What a client names is not looked for.
-        """
+        """Valid files, and paths that depend on a value, are not reported."""
         assert faults(f"return user(name, {call})") == []
 
 
 class TestNames:
     def test_prompts_that_differ_in_case_alone(self, found):
-        """
-        In two files just as in one; the second is told of the first.
-        """
+        """Names that differ only in case are reported at the second one, with the first's location."""
         made = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
 
         (diagnostic,) = found(first=made.format("Review"), second=made.format("review"))
@@ -245,17 +225,13 @@ class TestNames:
         assert diagnostic.message == "prompt 'review': 'Review', at recipes/first.py:2, differs in case alone"
 
     def test_others_are_fine(self, found):
-        """
-        Names that differ in a letter, and one name.
-        """
+        """Names that differ in a letter are not reported."""
         made = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
 
         assert found(first=made.format("Review"), second=made.format("preview")) == ()
 
     def test_they_are_served_all_the_same(self):
-        """
-        Serving does not look for it, and both can be asked for.
-        """
+        """Prompts whose names differ only in case are both served; serving does not check for it."""
         twins = [prompt(name=name)(lambda: "x") for name in ("a", "A")]
 
         assert sorted(compile(Recipes(prompts=tuple(twins)), lint=True)) == ["A", "a"]

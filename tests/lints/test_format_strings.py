@@ -1,4 +1,4 @@
-"""Text that Python cannot fill in, found before anybody asks for it."""
+"""Format strings that Python cannot fill in."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def subject(name: str, text: str = "x", values: dict[str, str] = {}):
 
 @pytest.fixture
 def faults(found):
-    """A function that says what is found in the body of a prompt: rule, message and hint."""
+    """A function that returns the rule, message and hint of each diagnostic for the body of a prompt."""
 
     def faults(body):
         indented = body.replace("\n", "\n    ")
@@ -113,9 +113,7 @@ PERCENTS = "double the percent signs that are part of the text: %%"
     ],
 )
 def test_a_text_that_never_can_be_filled_in(body, fault, hint, faults):
-    """
-    Whatever the values are: Python itself is asked, with values that have everything.
-    """
+    """A text that fails for all values is reported: Python formats it with permissive values."""
     ((rule, said, told),) = faults(body)
 
     assert (rule, said[: len(fault)], told) == (Rule.UNFILLABLE_TEXT, fault, hint)
@@ -154,9 +152,7 @@ def test_a_text_that_never_can_be_filled_in(body, fault, hint, faults):
     ],
 )
 def test_what_may_be_filled_in(body, faults):
-    """
-    Values that the source does not show, texts that it does not show, and errors that are caught.
-    """
+    """Not reported: values or texts that the source does not show, and errors that are caught."""
     assert faults(body) == []
 
 
@@ -171,18 +167,14 @@ SHORT = "from promptkit import prompt\n\n@prompt\ndef subject(name: str):\n"
     ],
 )
 def test_the_place_is_the_holes(body, found):
-    """
-    In a text of many lines, the line of the hole; also where the text has a name.
-    """
+    """The location is that of the placeholder, even in a text of several lines or with a name."""
     (one,) = found(subject=SHORT + body)
 
     assert (one.location.line, one.location.column, one.location.end) == (6, 3, 8)
 
 
 def test_it_can_be_ignored(found):
-    """
-    An author may mean it, as the comment says.
-    """
+    """A comment suppresses the warning."""
     line = "    return '{nmae}'.format(name=name)  # promptkit: ignore[PK221]\n"
 
     assert found(subject=SHORT + line) == ()

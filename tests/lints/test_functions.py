@@ -104,7 +104,7 @@ ASYNC = BODY.replace("def subject", "async def subject")
 
 @pytest.fixture
 def rules(found):
-    """A function that says which rules the body of a prompt breaks, and with which hints."""
+    """A function that returns the rules and hints for the body of a prompt."""
 
     def rules(body, kind=BODY, head=HEAD):
         source = head + kind.replace("{body}", body.replace("\n", "\n    "))
@@ -117,9 +117,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_no_false_alarm(recipes):
-    """
-    The recipes of promptkit itself, and the README's prompts, have no warnings.
-    """
+    """The example recipes and the README's prompts have no warnings."""
     blocks = [token.content for token in MarkdownIt().parse((ROOT / "README.md").read_text(encoding="utf-8"))]
     sources = [block for block in blocks if "@prompt\n" in block and "import" in block]
     folder = recipes(folder="readme", **{f"block{number}": source for number, source in enumerate(sources)})
@@ -164,9 +162,7 @@ class TestForgottenF:
         ],
     )
     def test_a_field_that_nothing_fills_in(self, body, rules):
-        """
-        Braces around something of the function's, in text that it says.
-        """
+        """A plain string with a field that names something in the function is reported."""
         assert [rule for rule, _ in rules(body)] == [Rule.FORGOTTEN_F]
 
     @pytest.mark.parametrize(
@@ -204,9 +200,7 @@ class TestForgottenF:
         ],
     )
     def test_what_is_filled_in_or_meant(self, body, rules):
-        """
-        Formats, templates, patterns, code and docstrings are left alone, and so are names of nothing.
-        """
+        """Formats, templates, patterns, code, docstrings and unknown names are not reported."""
         assert rules(body) == []
 
     @pytest.mark.parametrize(
@@ -218,9 +212,7 @@ class TestForgottenF:
         ],
     )
     def test_each_is_found(self, body, sent, found):
-        """
-        Each text of a line, also if it has the same field, and all fields of one text.
-        """
+        """Every affected text in a line is reported, and all its fields."""
         told = [one.message for one in found(subject=HEAD + BODY.replace("{body}", body))]
 
         says = "prompt 'subject': {} sent literally: its string has no f in front"
@@ -239,9 +231,7 @@ class TestForgottenF:
         ],
     )
     def test_a_field_that_is_almost_a_parameters(self, body, meant, rules):
-        """
-        The name is misspelt, and nothing else reads that parameter.
-        """
+        """A misspelt field is reported if nothing else uses the parameter that it resembles."""
         braces = "double the braces that are part of the text: {{ }}"
         hint = f"write f in front of the string, and {{{meant}}} in it, and {braces}"
 
@@ -264,15 +254,11 @@ class TestForgottenF:
         ],
     )
     def test_a_field_of_something_else(self, body, rules):
-        """
-        Where the parameter is read, the braces may be meant; JSON, code and patterns have their own.
-        """
+        """Not reported: fields when the parameter is used, and braces in JSON, code and patterns."""
         assert rules(body) == []
 
     def test_a_helper_beside_the_recipe(self, found, recipes):
-        """
-        What a recipe imports from a helper is read, too.
-        """
+        """A helper that a recipe imports is checked."""
         recipes(_texts='def hello(name: str) -> str:\n    return "Hello {name}"\n')
 
         (diagnostic,) = found(
@@ -284,9 +270,7 @@ class TestForgottenF:
         assert diagnostic.location.file.endswith("_texts.py")
 
     def test_what_a_decorator_may_fill_in(self, rules):
-        """
-        A decorator may read text, or the docstring, as a template.
-        """
+        """Text under a decorator is not reported, because the decorator might use it as a template."""
         decorated = "\n\ndef filled(function):\n    return function\n" + BODY.replace(
             "@prompt", "@prompt\n@filled"
         )
@@ -295,9 +279,7 @@ class TestForgottenF:
 
 
 def test_names_that_stand_for_others_cost_what_they_are(found):
-    """
-    What a name stands for is found once, in however many ways others lead to it.
-    """
+    """Chains of assignments do not take exponential time."""
     names = [f"a{number}" for number in range(60)]
     lines = "".join(f"    {name} = {before} + {before}\n" for before, name in pairwise(names))
     head = "from promptkit import prompt\n\n@prompt\ndef sums(a0: str) -> str:\n"
@@ -327,9 +309,7 @@ class TestTemplates:
         ],
     )
     def test_what_is_never_read_as_one(self, body, rules):
-        """
-        Jinja and its like, in text or in a docstring.
-        """
+        """Template syntax, such as Jinja, in text or docstrings is reported."""
         assert [rule for rule, _ in rules(body)] == [Rule.TEMPLATE_SYNTAX]
 
     @pytest.mark.parametrize(
@@ -344,9 +324,7 @@ class TestTemplates:
         ],
     )
     def test_what_is_about_them(self, body, rules):
-        """
-        A prompt may speak of templates.
-        """
+        """Text about templates is not reported."""
         assert rules(body) == []
 
 
@@ -370,9 +348,7 @@ class TestBlocks:
         ids=range(12),
     )
     def test_a_block_in_a_line_is_none(self, body, block, rules):
-        """
-        In Markdown, a fence, a list or a table begins its line, and nothing stands behind it.
-        """
+        """A Markdown block inside a line is reported, because it must start and end on lines of its own."""
         found = rules(body)
 
         assert found[0] == (
@@ -397,15 +373,11 @@ class TestBlocks:
         ids=range(9),
     )
     def test_a_block_on_its_own_lines_is_fine(self, body, rules):
-        """
-        So is one beside a value that may hold a line end, and one that is joined by a blank line.
-        """
+        """Not reported: blocks on separate lines, next to a possible newline or joined by blank lines."""
         assert rules(body) == []
 
     def test_what_is_a_block(self):
-        """
-        Each fragment of Markdown is one.
-        """
+        """The blocks are exactly the Markdown fragments."""
         assert {block.__name__ for block in BLOCKS} == {*markdown.__all__} - {"BLOCKS"}
 
 
@@ -433,9 +405,7 @@ class TestObjects:
         ],
     )
     def test_what_has_no_text_of_its_own(self, body, hint, rules):
-        """
-        In an f-string it would be shown as an object in memory, or by its name in the source.
-        """
+        """Objects without a text form are reported in f-strings."""
         assert rules(body) == [(Rule.OBJECT_IN_TEXT, hint)]
 
     @pytest.mark.parametrize(
@@ -453,9 +423,7 @@ class TestObjects:
         ],
     )
     def test_what_has(self, body, rules):
-        """
-        Values, calls and lists are shown as they are meant.
-        """
+        """Values, calls and lists are not reported."""
         assert rules(body) == []
 
     @pytest.mark.parametrize(
@@ -472,9 +440,7 @@ class TestObjects:
     )
     @pytest.mark.parametrize("body", ['return f"All of {held}."', 'return user(f"All of {held}.")'])
     def test_a_container(self, annotation, kind, hint, body, found):
-        """
-        It would be shown with the brackets and quotes of Python.
-        """
+        """A container in an f-string is reported, because it would be shown in Python's syntax."""
         prompted = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
 
         (told,) = found(subject=HEAD + prompted)
@@ -493,9 +459,7 @@ class TestObjects:
         ],
     )
     def test_what_is_no_container(self, annotation, body, found):
-        """
-        What is asked for as Python writes it, made into text before, or may be text.
-        """
+        """Not reported: values with an explicit repr, already converted, or possibly text."""
         body = body.replace("\n", "\n    ")
 
         prompted = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
@@ -503,9 +467,7 @@ class TestObjects:
         assert found(subject=HEAD + prompted) == ()
 
     def test_what_is_awaited(self, rules):
-        """
-        An awaited coroutine is what it returns.
-        """
+        """An awaited coroutine counts as its result."""
         assert rules('return f"{await fetch(text)}"', ASYNC) == []
 
 
@@ -552,9 +514,7 @@ class TestUnsendable:
         ],
     )
     def test_what_no_message_can_hold(self, body, hint, rules):
-        """
-        What will fail whenever it is rendered is found in the source.
-        """
+        """A value that no message can contain is reported."""
         assert rules(body) == [(Rule.UNSENDABLE_VALUE, hint)]
 
     @pytest.mark.parametrize(
@@ -581,9 +541,7 @@ class TestUnsendable:
         ],
     )
     def test_what_a_message_can_hold(self, body, rules):
-        """
-        What can be sent has no warning.
-        """
+        """Values that can be sent are not reported."""
         assert rules(body) == []
 
 
@@ -598,18 +556,14 @@ class TestDeprecated:
         ids=["called", "rendered", "awaited"],
     )
     def test_a_call_is_found_and_the_author_says_what_to_do(self, body, rules):
-        """
-        However it is called; the hint is what its author has written.
-        """
+        """A call of a deprecated prompt is reported in every form, with the author's hint."""
         assert rules(body) == [(Rule.CALLS_DEPRECATED, "use other")]
 
     @pytest.mark.parametrize(
         "body", ["return other(text)", "return old.__name__", "return other.render(text)"]
     )
     def test_nothing_else_is(self, body, rules):
-        """
-        Another prompt may be called, and a deprecated one mentioned.
-        """
+        """Calls of other prompts and mentions of a deprecated prompt are not reported."""
         assert rules(body) == []
 
 
@@ -639,24 +593,18 @@ class TestUndefinedNames:
         ],
     )
     def test_what_nothing_defines(self, body, hint, rules):
-        """
-        It would fail only once a client asks.
-        """
+        """A name that nothing defines is reported, because it would fail only when a client asks."""
         assert rules(body) == [(Rule.UNDEFINED_NAME, hint)]
 
     def test_beside_an_import_of_all_names(self, rules):
-        """
-        What else is imported by a star does not hide it.
-        """
+        """A star import does not hide undefined names."""
         head = f"{HEAD}from promptkit.fragments import *\n"
 
         assert rules("return nmae", head=head) == [(Rule.UNDEFINED_NAME, "did you mean 'name'?")]
         assert rules("return quote(name)", head=head) == []
 
     def test_what_the_import_has_looked_up(self, rules):
-        """
-        A module may delete a name when it is done with it.
-        """
+        """A module can delete a name after using it."""
         kind = f"{BODY}\n\ndone = 'x'\nclass Done:\n    text = done\nall = [done for _ in done]\ndel done\n"
 
         assert rules("return name", kind) == []
@@ -673,9 +621,7 @@ class TestUndefinedNames:
         ],
     )
     def test_what_is_defined_somewhere(self, body, rules):
-        """
-        Below, or by what the module does.
-        """
+        """Names defined later, or dynamically by the module, are not reported."""
         head = f"{HEAD}globals()['given'] = 'x'\nNowhere = str\n"
         kind = f"{BODY}\n\ndef later(name):\n    return name\n"
 
@@ -701,9 +647,7 @@ class TestImports:
         ],
     )
     def test_what_would_fail(self, body, hint, rules):
-        """
-        An import inside of a function is made only when a client asks.
-        """
+        """An import inside a function is checked, because it would fail only when a client asks."""
         (rule, said), *more = rules(body)
 
         assert (rule, said[: len(hint)], more) == (Rule.FAILING_IMPORT, hint, [])
@@ -721,9 +665,7 @@ class TestImports:
         ],
     )
     def test_what_would_not(self, body, rules, recipes):
-        """
-        Modules that are there, beside the recipe and in its project too, and those that may lack.
-        """
+        """Available modules and optional imports are not reported."""
         recipes(beside="x = 1")
         recipes(folder="lib", util="x = 1")
 
@@ -738,9 +680,7 @@ class TestImports:
         ids=["of it", "below it"],
     )
     def test_of_an_extra_that_is_not_installed(self, body, broken, rules, monkeypatch):
-        """
-        It may be where the prompt is served; what is below it is not found here.
-        """
+        """A missing extra is not reported, because it may be installed where the prompt is served."""
         monkeypatch.setitem(sys.modules, "mcp", None)
         monkeypatch.setitem(sys.modules, "mcp.server.lowlevel", None)
         monkeypatch.delitem(sys.modules, "promptkit.exports.mcp", raising=False)
@@ -759,9 +699,7 @@ class TestImports:
         ],
     )
     def test_of_helpers(self, head, recipes):
-        """
-        A helper is looked at, however it is imported.
-        """
+        """A helper is checked, however it is imported."""
         recipe = f"{head}\nfrom promptkit import prompt\n@prompt\ndef one():\n    return 'x'"
         folder = recipes("mine", a=recipe, _inner="def helper():\n    return nowhere\n")
 
@@ -791,9 +729,7 @@ class TestPaths:
         ],
     )
     def test_what_is_looked_for_in_the_current_folder(self, body, path, rules):
-        """
-        A client starts the server in a folder of its own.
-        """
+        """A path relative to the current folder is reported, because clients start servers in any folder."""
         hint = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
 
         assert rules(body) == [(Rule.RELATIVE_PATH, hint)]
@@ -817,9 +753,7 @@ class TestPaths:
         ],
     )
     def test_what_has_a_folder(self, body, rules, recipes, png):
-        """
-        Paths from the recipe on, whole ones, given ones, and what is written.
-        """
+        """Paths from the recipe's folder, absolute paths, given paths and written files are not reported."""
         (recipes() / "a.png").write_bytes(png)
 
         assert rules(body) == []

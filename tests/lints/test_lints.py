@@ -28,9 +28,7 @@ class TestSaysNothing:
         ],
     )
     def test_a_function_that_cannot_say_anything(self, body, found):
-        """
-        Its ``return`` was forgotten.
-        """
+        """A function that never returns or yields anything is reported."""
         (diagnostic,) = found(silent=SILENT.format(body=body))
 
         assert diagnostic.rule is Rule.SAYS_NOTHING
@@ -54,9 +52,7 @@ class TestSaysNothing:
         ],
     )
     def test_a_function_that_may(self, body, found):
-        """
-        One that yields, returns something somewhere, or means to raise is left alone.
-        """
+        """A function that yields, returns a value somewhere or always raises is not reported."""
         assert found(spoken=SILENT.format(body=body)) == ()
 
     @pytest.mark.parametrize(
@@ -70,9 +66,7 @@ class TestSaysNothing:
         ],
     )
     def test_where_it_should_have_spoken(self, body, shown, hint, found, recipes):
-        """
-        It points at the value that is thrown away, or else at the function's name.
-        """
+        """The location is the discarded value, or the function's name."""
         source = SILENT.format(body=body)
 
         (diagnostic,) = found(silent=source)
@@ -82,9 +76,7 @@ class TestSaysNothing:
         assert (line[place.column - 1 : place.end - 1], diagnostic.hint) == (shown, hint)
 
     def test_a_decorator_may_speak_for_it(self, found):
-        """
-        A function that another one wraps need not say anything itself.
-        """
+        """A function that is wrapped by a decorator is not reported."""
         recipe = """
             from functools import wraps
             from promptkit import prompt
@@ -104,9 +96,7 @@ class TestSaysNothing:
         assert found(plan=recipe) == ()
 
     def test_without_a_source_nothing_is_said(self):
-        """
-        What was compiled from text, as in a notebook that is gone, cannot be looked at.
-        """
+        """A function without a source is not checked."""
         names = {}
         exec("def gone():\n    pass\n", names)  # noqa: S102 (a function without a file)
 
@@ -124,9 +114,7 @@ def silent(diff: str):
 
 class TestDocstrings:
     def test_names_that_share_a_description(self, recipes):
-        """
-        NumPy's ``a, b : str`` describes both.
-        """
+        """A NumPy docstring can describe several parameters together (`a, b : str`)."""
         docstring = "Parameters\n    ----------\n    diff, tone : str\n        Text."
         catalog = compile(load(recipes(described=DESCRIBED.format(docstring=docstring))))
 
@@ -173,9 +161,7 @@ class TestExamples:
         ],
     )
     def test_what_the_parameter_would_refuse(self, annotation, options, refused, found):
-        """
-        Text is read as a client's would be; a secret is not repeated.
-        """
+        """Invalid examples and completions are reported, without repeating secrets."""
         recipe = f"""
             from datetime import UTC, datetime
             from typing import Annotated, Literal
@@ -214,9 +200,7 @@ class TestNotes:
     )
     @pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"], ids=["plain", "future"])
     def test_what_annotated_may_say(self, annotation, rules, future, found):
-        """
-        One `Arg(...)`, wherever it stands, and nothing that only others understand.
-        """
+        """`Annotated` with a bare `Arg`, a second `Arg` or another library's constraints is reported."""
         recipe = f"""{future}
 from typing import Annotated
 import msgspec
@@ -237,9 +221,7 @@ def noted(a: {annotation}) -> str:
 
 
 def test_lints_cost_serving_nothing(recipes):
-    """
-    They are not imported for a sound recipe.
-    """
+    """The lints are not imported when a valid recipe is served."""
     folder = recipes(plan="from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return 'x'\n")
     script = (
         "import sys\nfrom promptkit.compiler import compile\n"

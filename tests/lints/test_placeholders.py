@@ -24,7 +24,7 @@ def review(
 
 @pytest.fixture
 def found(recipes):
-    """Returns what is found in a body: rules and hints."""
+    """A function that returns the rule, message and hint of each diagnostic for a body."""
 
     def check(body):
         lines = "\n".join(f"    {line}" for line in body.split("\n"))
@@ -53,9 +53,7 @@ def named(message):
     ],
 )
 def test_what_fits(call, found):
-    """
-    Values with holes, and what the source does not show, have no finding.
-    """
+    """Values that match the placeholders, and values that the source does not show, are not reported."""
     assert found(f"return {call}") == []
 
 
@@ -95,9 +93,7 @@ def test_what_fits(call, found):
     ],
 )
 def test_what_does_not_fit(call, rule, message, hint, found):
-    """
-    Literal calls are checked against the text and the file.
-    """
+    """Calls with literal texts and files are checked."""
     body = call if "\n" in call else f"return {call}"
     ((is_rule, said, advice),) = found(body)
 
@@ -113,18 +109,14 @@ def test_what_does_not_fit(call, rule, message, hint, found):
     ],
 )
 def test_what_other_tools_would_fill_in(left, found):
-    """
-    What a port has left in the text is said.
-    """
+    """Syntax of other template systems left in the text is reported."""
     ((rule, said, _),) = found(f"return fill({left + ' {{code}}'!r}, code=code)")
 
     assert (rule, said) == (Rule.TEMPLATE_SYNTAX, named(f"{left!r} is sent literally"))
 
 
 def test_the_line_of_the_file(recipes):
-    """
-    It is that of the hole, and not one that has its name before.
-    """
+    """The location in the file is that of the placeholder, not of an earlier use of its name."""
     folder = recipes(review=f'{HEAD}    return Text.from_path("guide.md", code=code)\n')
     (folder / "guide.md").write_text("---\nfor: note\n---\n{{code}}\nA note:\n{{ note }}, {{notes}}")
 
@@ -139,9 +131,7 @@ def test_the_line_of_the_file(recipes):
 class TestShiftedLines:
     @pytest.mark.parametrize("value", ["code", "note", "code_block(code)", "note or code"])
     def test_values_of_several_lines(self, value, found):
-        """
-        A value that may have several lines loses its indentation with the literal's.
-        """
+        """A value that may have several lines is reported in `dedent`, because its lines would shift."""
         rules = [rule for rule, *_ in found(f'return dedent(f"""\n    Look:\n\n    {{{value}}}\n""")')]
 
         assert set(rules) == {Rule.SHIFTED_LINES}
@@ -156,7 +146,5 @@ class TestShiftedLines:
         ],
     )
     def test_others(self, text, found):
-        """
-        Values of one line, and text without indentation, have no finding.
-        """
+        """Values of one line, and texts without indentation, are not reported."""
         assert found(f"return {text}") == []

@@ -1,4 +1,4 @@
-"""Names that nothing defines: what is found is what Python would raise."""
+"""Undefined names: the lint reports what Python would raise."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ above = "x"
 
 @pytest.fixture
 def undefined(found):
-    """A function that returns the names that nothing defines in a source, each with its line and column."""
+    """A function that returns the undefined names in a source, each with its line and column."""
 
     def undefined(source):
         faults = [one for one in found(subject=source) if one.rule is Rule.UNDEFINED_NAME]
@@ -29,7 +29,7 @@ def undefined(found):
     return undefined
 
 
-#: The bodies of functions of `given`.
+#: Bodies of functions with the parameter `given`.
 BODIES = [
     "return nowhere",
     "return above + below + made + given + __name__",
@@ -70,9 +70,7 @@ BODIES = [
 
 @pytest.mark.parametrize("body", BODIES)
 def test_it_finds_what_python_would_raise(body, undefined):
-    """
-    The names that are found in a function are those whose look-up fails when it is called.
-    """
+    """The reported names are those that raise NameError when the function is called."""
     source = f"{HEAD}def subject(given):\n{indent(body, '    ')}\n"
     source += "below = 'y'\ndef reads_global():\n    global other\n    other = 'x'\n    return other\n"
     module = {"__name__": "subject", "__file__": __file__}
@@ -83,7 +81,7 @@ def test_it_finds_what_python_would_raise(body, undefined):
     raised = set()
     try:
         made = module["subject"]("given")
-        list(made) if hasattr(made, "send") else made  # a generator runs when it is read
+        list(made) if hasattr(made, "send") else made  # a generator runs when it is consumed
     except NameError as error:
         raised = {error.name}
     assert found == raised
@@ -91,18 +89,14 @@ def test_it_finds_what_python_would_raise(body, undefined):
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="functions take types since Python 3.12")
 def test_parameters_for_types_are_defined(undefined):
-    """
-    They are names of the function, or class, whose they are.
-    """
+    """Type parameters are defined in their function or class."""
     assert (
         undefined("def subject[T](given):\n    return T\nclass A[K]:\n    def kind(self): return K\n") == []
     )
 
 
 def test_what_runs_with_the_import_is_not_looked_at(undefined):
-    """
-    Decorators and defaults, and what a class holds outside of its functions.
-    """
+    """Code that runs at import time is not checked: decorators, defaults and class bodies."""
     source = """
         import functools as tools
         size = 3
@@ -118,9 +112,7 @@ def test_what_runs_with_the_import_is_not_looked_at(undefined):
 
 
 def test_each_place_is_told_once(undefined):
-    """
-    Line and column are those of the name, also behind a letter of several bytes.
-    """
+    """The location is that of the name, also after a character of several bytes."""
     source = """
         def subject(given):
             try:
@@ -134,9 +126,7 @@ def test_each_place_is_told_once(undefined):
 
 
 def test_names_in_assertions_are_found_without_assertions(tmp_path):
-    """
-    ``python -O`` leaves assertions out of what is executed, and not out of what is checked.
-    """
+    """Assertions are checked under `python -O`, which does not execute them."""
     recipe = tmp_path / "recipe.py"
     recipe.write_text("def subject(given):\n    assert nowhere\n    return given\n", encoding="utf-8")
     command = [sys.executable, "-O", "-m", "promptkit", "check", str(recipe)]

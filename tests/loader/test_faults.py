@@ -24,7 +24,7 @@ LOOKED = (
 
 @pytest.fixture
 def broken(recipes, tmp_path, monkeypatch):
-    """A function that says what is wrong with a recipe of that source, beside a few other files."""
+    """A function that writes a recipe next to a few other files and returns its diagnostic."""
     recipes(folder="project/lib", tool="x = 1")
     recipes(folder="project/vendor/deep", inner="x = 1")
     folder = recipes(folder="project/recipes", helpers="x = 1", _shared="x = 1")
@@ -91,9 +91,7 @@ class TestNames:
         ],
     )
     def test_the_nearest_name_is_offered(self, source, hint, broken):
-        """
-        The hint gives the public name of what was misspelt or not imported.
-        """
+        """The hint suggests the public name that was misspelt or not imported."""
         found = broken(source)
 
         assert found.hint == hint
@@ -113,7 +111,7 @@ def _swapped(name):
     return name[:2] + name[3] + name[2] + name[4:]
 
 
-#: Those that differ from others in more than their case, and change if two letters are swapped.
+#: Public names that are still unique when case is ignored, and that swapping two letters changes.
 _FOLDED = Counter(name.casefold() for name in PUBLIC)
 SWAPPED = [
     name for name in PUBLIC if len(name) > 4 and _swapped(name) != name and _FOLDED[name.casefold()] == 1
@@ -123,18 +121,14 @@ SWAPPED = [
 class TestPublicNames:
     @pytest.mark.parametrize("name", PUBLIC)
     def test_one_that_is_not_imported(self, name):
-        """
-        The hint is the line to write, whatever else is called alike.
-        """
+        """The hint is the import statement to write, even if similar names exist."""
         line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
 
         assert undefined_name(name, ["name", "text"]) == f"import it: {line}"
 
     @pytest.mark.parametrize("name", SWAPPED)
     def test_one_that_is_misspelt(self, name):
-        """
-        Two letters in the wrong order: the name that is meant comes before names of Python.
-        """
+        """For a name with two letters swapped, promptkit's name is suggested before Python's."""
         spelt = _swapped(name)
         line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
 
@@ -144,9 +138,7 @@ class TestPublicNames:
         "name", ["summary", "question", "text", "content_of_it", "items", "diff", "rest"]
     )
     def test_a_name_of_nothing(self, name):
-        """
-        No name of Python is offered that shares but some letters with it.
-        """
+        """A Python name that shares only a few letters with an unknown name is not suggested."""
         assert undefined_name(name, []) in (
             None,
             "did you mean 'Text'? import it: from promptkit import Text",
@@ -157,15 +149,11 @@ class TestPublicNames:
         [("pritn", "print"), ("lenn", "len"), ("ValueEror", "ValueError"), ("lsit", "list")],
     )
     def test_a_name_of_python(self, name, meant):
-        """
-        One that is almost written.
-        """
+        """A misspelt built-in name gets a suggestion."""
         assert undefined_name(name, []) == f"did you mean {meant!r}?"
 
     def test_the_authors_own_comes_first(self):
-        """
-        What the file has itself needs no import.
-        """
+        """A name that the file defines is suggested without an import."""
         assert undefined_name("systme", ["system"]) == "did you mean 'system'?"
 
 
@@ -192,16 +180,12 @@ class TestModules:
         ],
     )
     def test_a_missing_one(self, source, hint, broken, tmp_path):
-        """
-        Where it lies, if it does; else where it was looked for.
-        """
+        """The hint gives the location of a missing module that exists elsewhere, or the searched folders."""
         assert broken(source).hint == hint.replace("ROOT", str(tmp_path / "project"))
 
     @pytest.mark.parametrize("name", ["library", "utils", "helpers2", "requets", "mine_and_mine_alone"])
     def test_nothing_is_installed_that_only_the_author_names(self, name, broken):
-        """
-        A package of that name may be anybody's: its author's code would run.
-        """
+        """An unknown package name never goes into the install command: anyone could own that package."""
         hint = broken(f"import {name}").hint
 
         assert hint.endswith(" install") or " install " not in hint
@@ -216,9 +200,7 @@ class TestModules:
         ],
     )
     def test_a_package_that_promptkit_knows(self, module, package, broken, monkeypatch):
-        """
-        One that is called otherwise than its module, or that promptkit itself requires somewhere.
-        """
+        """The install command names packages that differ from their module or that promptkit uses."""
         pytest.importorskip("pip")
         monkeypatch.setitem(sys.modules, module, None)
 
@@ -235,9 +217,7 @@ class TestModules:
         ids=["required", "optional", "in a group", "by poetry"],
     )
     def test_a_package_that_the_project_declares(self, declared, broken, tmp_path):
-        """
-        As the project names it; names are compared as indexes compare them.
-        """
+        """The install command spells the package as the project does; the comparison normalizes names."""
         pytest.importorskip("pip")
         broken("x = 1\n1 / 0")
         (tmp_path / "project" / "pyproject.toml").write_text(declared, encoding="utf-8")
@@ -246,18 +226,14 @@ class TestModules:
 
     @pytest.mark.parametrize("text", ["[", "[project]\ndependencies = 3", "project = 3", "\xff"])
     def test_a_project_that_cannot_be_read(self, text, broken, tmp_path):
-        """
-        What is wrong with it is not what this is about.
-        """
+        """An unreadable or invalid pyproject.toml does not change the hint for a missing module."""
         broken("1 / 0")
         (tmp_path / "project" / "pyproject.toml").write_text(text, encoding="latin-1")
 
         assert broken("import acme_reviews").hint.startswith("there is no 'acme_reviews' next to the recipe")
 
     def test_the_command_can_be_copied(self, broken, monkeypatch):
-        """
-        A path with blanks is quoted.
-        """
+        """A Python path with spaces is quoted in the install command."""
         pytest.importorskip("pip")
         monkeypatch.setitem(sys.modules, "bs4", None)
         monkeypatch.setattr(sys, "executable", "/my tools/python")
@@ -265,9 +241,7 @@ class TestModules:
         assert broken("import bs4").hint.endswith("'/my tools/python' -m pip install beautifulsoup4")
 
     def test_an_environment_without_pip(self, broken, monkeypatch):
-        """
-        Uv makes such, and installs into them.
-        """
+        """Without pip, as in an environment made by uv, the hint uses `uv pip install`."""
         monkeypatch.setitem(sys.modules, "bs4", None)
         monkeypatch.setattr("promptkit.errors.distribution.find_spec", lambda _: None)
 
@@ -286,11 +260,9 @@ class TestAboveTheFolder:
         ],
     )
     def test_a_folder_that_is_named_alone(self, statement, written, recipes, tmp_path):
-        """
-        The hint is the import that finds the module whichever of the folders is named.
-        """
+        """The hint's import works for either of the two folders as target."""
         (tmp_path / "pyproject.toml").touch()
-        name = tmp_path.name  # which no other test imports
+        name = tmp_path.name  # a name that no other test imports
         written = written.replace("prompts", name)
         recipes(folder=name, _voice="X = 1")
         recipes(folder=f"{name}/_voices", calm="X = 1")
@@ -307,9 +279,7 @@ class TestAboveTheFolder:
             assert load(named).diagnostics == ()
 
     def test_a_module_that_is_nowhere(self, recipes, tmp_path):
-        """
-        Nothing of the project's is named then.
-        """
+        """If the module does not exist, the hint names no module of the project."""
         (tmp_path / "pyproject.toml").touch()
         folder = recipes(folder="prompts/support", answer="from .._voice import X")
 
@@ -325,9 +295,7 @@ class TestFiles:
         ["open({!r})", "from pathlib import Path\nPath({!r}).read_text()", "import os\nos.listdir({!r})"],
     )
     def test_a_relative_one(self, source, broken, tmp_path):
-        """
-        The error names the folder that was searched, and how to name a file beside the recipe.
-        """
+        """The hint for a relative path names the searched folder and shows a path from the recipe."""
         looked, write = f"it was looked for in {tmp_path}", "write Path(__file__).parent"
         beside = f"if it belongs next to the recipe, in {tmp_path / 'project/recipes'}"
 
@@ -354,9 +322,7 @@ class TestOptions:
         ],
     )
     def test_an_unknown_one(self, call, hint, broken):
-        """
-        For options of other frameworks the error names promptkit's; otherwise it names the nearest option.
-        """
+        """The hint names what to use instead of another framework's option, or the nearest option."""
         source = "from promptkit import *\nfrom promptkit.fragments import *\n"
 
         found = broken(f"{source}\n{call}")
@@ -368,24 +334,18 @@ class TestOptions:
 class TestWhatIsKnownFromElsewhere:
     @pytest.mark.parametrize("kind", [kind for kind in _HINTS if kind.startswith("options of ")])
     def test_options_are_others(self, kind):
-        """
-        What promptkit takes itself is no option of another framework.
-        """
+        """An option that promptkit accepts is not listed as another framework's."""
         made = getattr(promptkit, kind.removeprefix("options of "))
 
         assert set(inspect.signature(made).parameters).isdisjoint(" ".join(_HINTS[kind]).split())
 
     def test_names_are_others(self):
-        """
-        What promptkit exports is no name of another framework.
-        """
+        """A name that promptkit exports is not listed as another framework's."""
         assert set(promptkit.__all__).isdisjoint(" ".join(_HINTS["names"]).split())
 
     @pytest.mark.parametrize("kind", _HINTS)
     def test_each_stands_there_once(self, kind):
-        """
-        Of two hints, only one would be found.
-        """
+        """No word has two hints: only one of them could be shown."""
         words = " ".join(_HINTS[kind]).split()
 
         assert sorted(set(words)) == sorted(words)
@@ -408,16 +368,12 @@ class TestCalls:
         ],
     )
     def test_what_is_called_in_another_way(self, call, hint, broken):
-        """
-        The signature is shown, or what is written in place of another framework's word.
-        """
+        """The hint shows the signature, or what to write instead of another framework's parameter."""
         assert broken(f"import promptkit\nfrom promptkit import *\n{call}").hint == hint
 
 
 def test_an_environment_variable_that_is_not_set(broken, monkeypatch):
-    """
-    Clients start servers in an environment of their own.
-    """
+    """The hint for an unset variable says to set it where the server starts, or to give a default."""
     monkeypatch.delenv("TEAM", raising=False)
 
     found = broken("import os\nos.environ['TEAM']")
@@ -435,9 +391,7 @@ def test_an_environment_variable_that_is_not_set(broken, monkeypatch):
     ],
 )
 def test_an_absolute_file(name, hint, broken, tmp_path):
-    """
-    The nearest file of its folder is offered.
-    """
+    """For an absolute path, the nearest file in the same folder is suggested."""
     found = broken(f"from pathlib import Path\n(Path(__file__).parent / {name!r}).read_text()")
 
     assert found.hint == hint.format(folder=tmp_path / "project/recipes")
@@ -448,9 +402,7 @@ def test_an_absolute_file(name, hint, broken, tmp_path):
     [("datetimee", "datetime"), ("msgspecc", "msgspec"), ("mgsspec", "msgspec"), ("xyzzy", None)],
 )
 def test_a_misspelt_module(module, meant, broken):
-    """
-    The nearest installed module is named first.
-    """
+    """The nearest installed module is suggested first."""
     hint = broken(f"import {module}").hint
 
     looked = f"there is no {module!r} next to the recipe, "
@@ -471,17 +423,13 @@ class TestPlace:
         ids=["promptkit", "decorator", "attrs", "json", "importlib", "typeguard"],
     )
     def test_internals_are_not_pointed_at(self, source, line, broken):
-        """
-        The place is the author's line, not one in promptkit, its libraries or Python's library.
-        """
+        """The location is the author's line, not one in promptkit, its dependencies or Python."""
         found = broken(source)
 
         assert (Path(found.location.file).name, found.location.line) == ("broken.py", line)
 
     def test_the_authors_own_modules_are(self, recipes, tmp_path, monkeypatch):
-        """
-        A fault in what a recipe imports is shown where it is.
-        """
+        """An error inside a module that a recipe imports is reported at its line in that module."""
         recipes(folder="project/parts", faulty="def fail():\n    1 / 0")
         monkeypatch.syspath_prepend(tmp_path / "project")
 
@@ -492,9 +440,7 @@ class TestPlace:
 
 
 def test_an_odd_exception_is_one_diagnostic(broken):
-    """
-    What an exception says of itself may be anything, or fail.
-    """
+    """An exception whose own attributes raise is still reported as one diagnostic."""
     source = """
         class Odd(ImportError):
             name = property(lambda self: 1 / 0)

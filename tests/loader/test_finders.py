@@ -1,6 +1,4 @@
-"""
-Tests of the finder that imports recipes, makes the modules of their project importable, and takes them away.
-"""
+"""The finder that imports recipes, and that makes modules of their project importable meanwhile."""
 
 import importlib.util
 import os
@@ -12,7 +10,7 @@ import pytest
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
 
-#: The ways in which a module lies in its project, by its name.
+#: The files that make up each module of a project, by the module's name.
 PLACES = {
     "shared": ["shared.py"],
     "deep.shared": ["deep/__init__.py", "deep/shared.py"],
@@ -23,9 +21,7 @@ ALL = pytest.mark.parametrize("name", [name for name in PLACES if name != "unrel
 
 
 class Project:
-    """
-    A project of one recipe, which imports a module of the project.
-    """
+    """A project with one recipe that imports a module of the project."""
 
     def __init__(self, root, name, word):
         self.root, self.name = root, name
@@ -39,33 +35,31 @@ class Project:
         self.write(word)
 
     def write(self, word):
-        """Write the module, as if a second had passed since the last time."""
+        """Write the module with a modification time one second later than before."""
         moment = self.file.stat().st_mtime + 1
         self.file.write_text(f"WORD = {word!r}\nclass Own: pass\n")
         os.utime(self.file, (moment, moment))
 
     def load(self):
-        """Load the recipes, which have to be sound, and return the module that they have imported."""
+        """Load the recipes, assert that there are no diagnostics, and return the imported module."""
         assert load(self.root / "recipes").diagnostics == ()
         return sys.modules[self.name]
 
 
 class Editable:
-    """
-    What an editable installation puts into `sys.meta_path`.
-    """
+    """The kind of finder that an editable install adds to `sys.meta_path`."""
 
     def __init__(self, root):
         self.root = str(root)
 
     def find_spec(self, name, path=None, target=None):
-        """Find the modules of one folder."""
+        """Find top-level modules in one folder."""
         return PathFinder.find_spec(name, [self.root], target) if path is None else None
 
 
 @pytest.fixture
 def project(recipes, tmp_path, monkeypatch):
-    """A function that makes a project in a folder, with a module of some name and content."""
+    """A function that creates a project in a folder, with a module of the given name and content."""
     for name in ("deep", "loose", *PLACES):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return lambda folder, name="shared", word="one": Project(tmp_path / folder, name, word)
@@ -73,11 +67,11 @@ def project(recipes, tmp_path, monkeypatch):
 
 @pytest.fixture
 def unrelated(project):
-    """Another project, which has no module of the same name."""
+    """Another project, without a module of the same name."""
     return project("elsewhere", "unrelated")
 
 
-#: The ways in which others than promptkit make a folder importable.
+#: Ways in which code other than promptkit makes a folder importable.
 WAYS = {
     "first": lambda root: sys.path.insert(0, str(root)),
     "last": lambda root: sys.path.append(str(root)),
@@ -89,10 +83,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("when", ["before", "between", "after"])
 def test_what_others_can_import_stays(project, unrelated, name, way, when):
-    """
-    Whether a test imports a module before its recipes, after them or after those of another project, and
-    however it makes the module importable: there is one from then on.
-    """
+    """A module that is importable without its recipes stays, however it became importable."""
     own = project("own", name)
     make_importable = WAYS[way]
     if when == "before":
@@ -113,9 +104,7 @@ def test_what_others_can_import_stays(project, unrelated, name, way, when):
 
 
 def test_what_pytest_puts_into_the_path(project, unrelated):
-    """
-    As long as a test makes a project importable, modules of the project stay, and no longer.
-    """
+    """Modules of a project that a test makes importable stay until the test removes the path again."""
     own = project("own")
     module = own.load()
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -132,9 +121,7 @@ def test_what_pytest_puts_into_the_path(project, unrelated):
 
 @ALL
 def test_what_only_recipes_can_import_goes(project, unrelated, name):
-    """
-    Two projects may each have a module of one name, which nobody finds without them.
-    """
+    """Two projects can each have a module of the same name; it is removed when another project is loaded."""
     first, second = project("first", name, "one"), project("second", name, "two")
 
     assert [one.load().WORD for one in (first, second, first)] == ["one", "two", "one"]
@@ -148,9 +135,7 @@ def test_what_only_recipes_can_import_goes(project, unrelated, name):
 
 @ALL
 def test_a_module_of_the_same_name_elsewhere_keeps_nothing(project, name):
-    """
-    That others can import a module of that name says nothing, if they get that of another place.
-    """
+    """A module comes from its own project, even if another folder on `sys.path` has it too."""
     first, second = project("first", name, "one"), project("second", name, "two")
     first.load()
     sys.path.insert(0, str(second.root))
@@ -161,9 +146,7 @@ def test_a_module_of_the_same_name_elsewhere_keeps_nothing(project, name):
 @pytest.mark.parametrize("moment", ["before", "after"])
 @ALL
 def test_what_was_edited_is_imported_anew(project, unrelated, name, moment):
-    """
-    An edit is seen, whether it was made before or after other recipes were loaded.
-    """
+    """An edit takes effect whether it was made before or after other recipes were loaded."""
     own = project("own", name)
     sys.path.append(str(own.root))
     old = own.load()
@@ -178,9 +161,7 @@ def test_what_was_edited_is_imported_anew(project, unrelated, name, moment):
 
 
 def test_a_load_that_is_taken_back(project, unrelated):
-    """
-    Where other recipes were loaded in vain, the earlier ones have their modules again, and see edits.
-    """
+    """After a load is rolled back, the earlier recipes have their modules again and still pick up edits."""
     own = project("own")
     module = own.load()
     before = ImportSnapshot()
@@ -193,9 +174,7 @@ def test_a_load_that_is_taken_back(project, unrelated):
 
 
 def test_the_path_is_left_to_others(project, unrelated):
-    """
-    What a test puts into `sys.path` while recipes are loaded stays in its place.
-    """
+    """An entry that a test adds to `sys.path` while recipes are loaded keeps its position."""
     own = project("own")
     own.load()
     sys.path.insert(0, str(own.root))

@@ -1,4 +1,4 @@
-"""Where an import is, for those who wait for it."""
+"""Progress reports of a running import."""
 
 import sys
 import threading
@@ -22,7 +22,7 @@ wait()
 
 @contextmanager
 def running(gate, call, *args):
-    """Call something on a thread, until it stops where it waits."""
+    """Run *call* on a thread, and enter the block once it waits at the gate."""
     thread = threading.Thread(target=call, args=args)
     thread.start()
     while gate.unfinished_tasks == 0:
@@ -36,16 +36,14 @@ def running(gate, call, *args):
 
 @pytest.fixture
 def gate(monkeypatch):
-    """What a recipe waits at until it is told to go on."""
+    """A queue that a recipe under test waits at until the test releases it."""
     gate = Queue()
     monkeypatch.setattr(sys, "gate", gate, raising=False)
     return gate
 
 
 def test_a_recipe_in_a_folder_below(recipes, gate):
-    """
-    It is named by its path, as another may have its name.
-    """
+    """A recipe in a subfolder is reported by its path, because another recipe can have the same name."""
     folder = recipes()
     recipes(folder="recipes/ops", slow=WAITS)
     with running(gate, load, folder):
@@ -55,9 +53,7 @@ def test_a_recipe_in_a_folder_below(recipes, gate):
 
 
 def test_the_line_of_the_recipe_is_named(recipes, gate):
-    """
-    Of what is called on the way, the outermost line is told: it is the recipe's own.
-    """
+    """The outermost line is reported: the recipe's own, not a line of a function that it calls."""
     folder = recipes(a="", slow=WAITS)
 
     with running(gate, load, folder):
@@ -67,9 +63,7 @@ def test_the_line_of_the_recipe_is_named(recipes, gate):
 
 
 def test_who_imports_a_helper_is_named(recipes, gate):
-    """
-    A recipe that waits for another module is at the line of its import.
-    """
+    """A recipe that waits for a helper's import is reported at the line of that import."""
     folder = recipes(_slow=WAITS, user="import sys\nfrom . import _slow\n")
 
     with running(gate, load, folder):
@@ -79,9 +73,7 @@ def test_who_imports_a_helper_is_named(recipes, gate):
 
 
 def test_a_prompt_that_is_called_is_no_import(recipes, gate):
-    """
-    Its code stands in a recipe, too.
-    """
+    """A running prompt function is not reported as an import, although its code is in a recipe."""
     folder = recipes(slow=WAITS.replace("\nwait()\n", ""))
     load(folder)
     (module,) = (module for name, module in sys.modules.items() if name.endswith(".slow"))
@@ -91,8 +83,6 @@ def test_a_prompt_that_is_called_is_no_import(recipes, gate):
 
 
 def test_nothing_is_said_of_what_is_over(recipes):
-    """
-    And nothing of a module, whose files are not known.
-    """
+    """Nothing is reported once the import has ended, or for a module, whose files are unknown."""
     assert import_progress(str(recipes(a=""))) == ""
     assert import_progress("json") == ""

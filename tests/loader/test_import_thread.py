@@ -1,6 +1,4 @@
-"""
-Tests that imports that hang are abandoned.
-"""
+"""Imports that hang are abandoned."""
 
 from threading import Event
 from types import SimpleNamespace
@@ -12,16 +10,14 @@ from promptkit.loader.import_thread import Importer, ImportTimeoutError
 
 @pytest.fixture
 def end():
-    """Ends every import that hangs."""
+    """An event that ends every hanging import after the test."""
     end = Event()
     yield end
     end.set()
 
 
 def test_a_file_hangs_again_in_another_version(tmp_path, monkeypatch, end):
-    """
-    Each version is abandoned after the same time, and is not imported again.
-    """
+    """Each version of a hanging file is abandoned after the same time and is not imported again."""
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
     monkeypatch.setattr("promptkit.loader.import_thread.time", clock)
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)
@@ -30,7 +26,7 @@ def test_a_file_hangs_again_in_another_version(tmp_path, monkeypatch, end):
     def work(importing):
         importing(file)
         hung.append(file.read_text())
-        clock.now += 6  # a little more than makes an import slow
+        clock.now += 6  # just above the limit for a slow import
         end.wait()
 
     importer = Importer(work, Event())
@@ -44,9 +40,7 @@ def test_a_file_hangs_again_in_another_version(tmp_path, monkeypatch, end):
 
 
 def test_a_slow_import_is_waited_for(tmp_path, monkeypatch):
-    """
-    Unless a file is edited meanwhile.
-    """
+    """A slow import is not abandoned unless a file changes meanwhile."""
     monkeypatch.setattr("promptkit.loader.import_thread._REPORT_AFTER_S", 0.0)
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)
 

@@ -29,9 +29,7 @@ def names(loaded):
 
 class TestTargets:
     def test_a_folder(self, recipes):
-        """
-        Every file of a folder is a recipe, in a fixed order.
-        """
+        """Every Python file in a folder is a recipe, in a fixed order."""
         folder = recipes(b=HELLO.replace("hello", "b"), a=HELLO.replace("hello", "a"))
 
         loaded = load(folder)
@@ -40,9 +38,7 @@ class TestTargets:
         assert [one.file.name for one in loaded.by_file] == ["a.py", "b.py"]
 
     def test_helpers_and_tests_are_no_recipes(self, recipes):
-        """
-        Files that begin with '_' and pytest's own are not imported.
-        """
+        """Files whose names start with '_' and pytest's files are not imported."""
         folder = recipes(
             hello=HELLO,
             _helper="raise RuntimeError",
@@ -56,9 +52,7 @@ class TestTargets:
         assert (names(loaded), loaded.diagnostics) == (["hello"], ())
 
     def test_a_file(self, recipes):
-        """
-        A file is served without its neighbours, which it can import all the same.
-        """
+        """A target that is a file serves only that file, which can still import its siblings."""
         folder = recipes(
             hello="from .other import other\n" + HELLO,
             other=HELLO.replace("hello", "other"),
@@ -67,34 +61,26 @@ class TestTargets:
         assert names(load(folder / "hello.py")) == ["hello", "other"]
 
     def test_one_object_of_a_file(self, recipes):
-        """
-        What stands behind the colon alone is served.
-        """
+        """Only the object after the colon is served."""
         folder = recipes(hello=HELLO + HELLO.replace("hello", "other"))
 
         assert names(load(f"{folder / 'hello.py'}:other")) == ["other"]
 
     def test_several_objects(self, recipes):
-        """
-        The object may be a list of prompts.
-        """
+        """The object can be a list of prompts."""
         folder = recipes(hello=HELLO + HELLO.replace("hello", "other") + "\nALL = [hello, other]")
 
         assert names(load(f"{folder / 'hello.py'}:ALL")) == ["hello", "other"]
 
     def test_a_dotted_module(self, recipes, tmp_path, monkeypatch):
-        """
-        A module is found from the current folder, as Python would find it.
-        """
+        """A dotted module is found from the current folder, as Python would find it."""
         recipes(folder="shelf/inner", __init__="", hello=HELLO)
         monkeypatch.chdir(tmp_path)
 
         assert names(load("shelf.inner.hello")) == ["hello"]
 
     def test_a_dotted_package(self, recipes, tmp_path, monkeypatch):
-        """
-        A package is a folder of recipes.
-        """
+        """A package is a folder of recipes."""
         recipes(folder="drawer", __init__="", hello=HELLO)
         monkeypatch.chdir(tmp_path)
 
@@ -102,9 +88,7 @@ class TestTargets:
 
     @pytest.mark.parametrize("above", ["", None], ids=["in a package", "in a folder"])
     def test_a_package_that_defines_prompts_itself(self, recipes, tmp_path, monkeypatch, above):
-        """
-        What its ``__init__.py`` defines is served, too, and what it only imports is so once.
-        """
+        """Prompts defined in `__init__.py` are served, and prompts that it imports are served once."""
         recipes(folder="cabinet/inner", __init__=f"from .hi import hi\nfrom ._low import low\n{HELLO}")
         recipes(folder="cabinet/inner", hi=HELLO.replace("hello", "hi"))
         recipes(folder="cabinet/inner", _low=HELLO.replace("hello", "low"))
@@ -118,18 +102,14 @@ class TestTargets:
         assert [one.diagnostics for one in found.by_file] == [(), ()]
 
     def test_an_init_as_a_file(self, recipes, tmp_path, monkeypatch, capsys):
-        """
-        It is the package, and is imported once.
-        """
+        """A target that is an `__init__.py` is its package, and is imported once."""
         folder = recipes(folder="chest", __init__=f"print('here')\n{HELLO}")
 
         assert names(load(folder / "__init__.py")) == ["hello"]
         assert capsys.readouterr().out == "here\n"
 
     def test_an_object_of_a_module(self, recipes, tmp_path, monkeypatch):
-        """
-        ``module:object`` names one prompt.
-        """
+        """`module:object` names one prompt."""
         recipes(folder="closet", __init__="", hello=HELLO + HELLO.replace("hello", "other"))
         monkeypatch.chdir(tmp_path)
 
@@ -145,9 +125,7 @@ class TestTargets:
         ],
     )
     def test_nothing_there(self, target, reason, tmp_path, monkeypatch):
-        """
-        A target that is not there is refused in words that say how it was read.
-        """
+        """A missing target is rejected with a message that shows how the target was interpreted."""
         monkeypatch.chdir(tmp_path)
 
         with pytest.raises(LoadError) as refused:
@@ -164,9 +142,7 @@ class TestTargets:
         ],
     )
     def test_no_such_object(self, recipes, attribute, reason):
-        """
-        An object that is not there, or no prompt, is refused.
-        """
+        """An object that is missing, or is not a prompt, is rejected."""
         folder = recipes(hello=HELLO + "\nNUMBER = 3")
 
         with pytest.raises(LoadError, match=reason):
@@ -175,9 +151,7 @@ class TestTargets:
 
 class TestImports:
     def test_relative_and_sibling_imports_find_one_module(self, recipes):
-        """
-        ``from ._words``, ``import _words`` and ``from recipes._words`` are the same module.
-        """
+        """`from ._words`, `import _words` and `from recipes._words` import the same module."""
         folder = recipes(
             folder="phrases",
             _words="class Word: pass",
@@ -199,9 +173,7 @@ class TestImports:
 
     @pytest.mark.parametrize("name", ["json", "typing", "mcp", "promptkit", "attrs"])
     def test_a_folder_shadows_nothing(self, recipes, name):
-        """
-        A folder may be called like a module of the standard library or an installed one.
-        """
+        """A folder can have the name of an installed or standard module without shadowing it."""
         before = sys.modules.get(name)
         folder = recipes(folder=name, hello=HELLO)
 
@@ -209,9 +181,7 @@ class TestImports:
         assert before is sys.modules.get(name)
 
     def test_a_recipe_shadows_nothing(self, recipes):
-        """
-        A recipe called like a module of the standard library leaves that module alone.
-        """
+        """A recipe can have the name of a standard module without shadowing it."""
         folder = recipes(
             string=HELLO,
             upper="""
@@ -232,9 +202,7 @@ class TestImports:
 
     @pytest.mark.parametrize("name", ["my-prompts", "2026 prompts", "提示"])
     def test_any_folder_name(self, recipes, name):
-        """
-        The folder's name need not be a Python name.
-        """
+        """The folder's name does not have to be a Python identifier."""
         folder = recipes(folder=name, _word="WORD = 'x'", hello="from ._word import WORD\n" + HELLO)
 
         loaded = load(folder)
@@ -242,9 +210,7 @@ class TestImports:
         assert (names(loaded), loaded.diagnostics) == (["hello"], ())
 
     def test_a_package_inside_a_package(self, recipes):
-        """
-        Recipes that are part of a larger package import from all of it.
-        """
+        """Recipes inside a larger package can import from all of it."""
         recipes(folder="app", __init__="NAME = 'app'")
         folder = recipes(folder="app/prompts", __init__="", hello="from .. import NAME\n" + HELLO)
 
@@ -253,9 +219,7 @@ class TestImports:
         assert (names(loaded), loaded.diagnostics) == (["hello"], ())
 
     def test_loading_again_reads_the_files_again(self, recipes):
-        """
-        What was loaded before does not come back once its file has changed.
-        """
+        """Loading again after an edit returns the new prompts only."""
         load(recipes(hello=HELLO))
 
         folder = recipes(hello=HELLO.replace("def hello", "def goodbye") + "# changed, and of another size")
@@ -263,9 +227,7 @@ class TestImports:
         assert names(load(folder)) == ["goodbye"]
 
     def test_a_sibling_is_never_another_folders(self, recipes):
-        """
-        ``import _words`` finds the file beside the recipe, also after other folders were loaded.
-        """
+        """`import _words` finds the file next to the recipe, even after other folders were loaded."""
         source = "import _words\n" + HELLO.replace('f"Hello, {name}."', "_words.WORD")
         said = []
         for folder in ("first", "second", "first"):
@@ -275,9 +237,7 @@ class TestImports:
         assert said == ["first", "second", "first"]
 
     def test_prompts_of_other_packages_are_not_served(self, recipes):
-        """
-        A prompt that is imported to be called is not served here, unless it is named.
-        """
+        """A prompt that is imported from elsewhere is not served."""
         recipes(folder="library", __init__="", shared=HELLO)
         sys.path.append(str(recipes(folder=".")))
         folder = recipes(mine="from library.shared import hello\n" + HELLO.replace("def hello", "def mine"))
@@ -285,9 +245,7 @@ class TestImports:
         assert names(load(folder)) == ["mine"]
 
     def test_a_prompt_is_loaded_once(self, recipes):
-        """
-        A prompt that a neighbour imports is the same prompt.
-        """
+        """A prompt that a sibling imports is served once."""
         folder = recipes(hello=HELLO, other="from .hello import hello as greeting")
 
         assert names(load(folder)) == ["hello"]
@@ -295,9 +253,7 @@ class TestImports:
 
 class TestOddFiles:
     def test_what_editors_and_archives_leave_behind(self, recipes):
-        """
-        Lock files, forks of files and folders are no recipes.
-        """
+        """Lock files, resource forks and folders are not recipes."""
         folder = recipes(hello=HELLO)
         (folder / ".#hello.py").symlink_to("nowhere")
         (folder / "._hello.py").write_bytes(b"\0\5\x16\7")
@@ -308,9 +264,7 @@ class TestOddFiles:
         assert (names(loaded), loaded.diagnostics) == (["hello"], ())
 
     def test_a_name_with_a_dot(self, recipes):
-        """
-        A file that cannot be imported by its name is to be renamed.
-        """
+        """The hint for a file name with a dot is to rename the file."""
         folder = recipes()
         (folder / "a.b.py").write_text(HELLO)
 
@@ -320,9 +274,7 @@ class TestOddFiles:
 
     @pytest.mark.parametrize("target", ["", "notes.txt"])
     def test_what_is_no_python(self, target, tmp_path, monkeypatch):
-        """
-        Nothing is imported that was not named as Python.
-        """
+        """A target that does not name Python code is not imported."""
         (tmp_path / "notes.txt").write_text("raise SystemExit")
         monkeypatch.chdir(tmp_path)
 
@@ -373,9 +325,7 @@ class TestBrokenRecipes:
         ],
     )
     def test_one_broken_recipe_is_one_diagnostic(self, recipes, source, line, message, hint):
-        """
-        A recipe that fails to import is named with its line; the others are loaded.
-        """
+        """A recipe that fails to import is reported with its line, and the others are loaded."""
         folder = recipes(broken=source, hello=HELLO)
 
         loaded = load(folder)
@@ -391,9 +341,7 @@ class TestBrokenRecipes:
         assert found.hint.startswith(hint)
 
     def test_a_package_that_cannot_be_imported(self, recipes):
-        """
-        A failing ``__init__.py`` is one diagnostic too.
-        """
+        """A failing `__init__.py` is one diagnostic as well."""
         folder = recipes(__init__="1 / 0", hello=HELLO)
 
         loaded = load(folder)
@@ -403,9 +351,7 @@ class TestBrokenRecipes:
         ]
 
     def test_a_module_that_cannot_be_imported(self, recipes, tmp_path, monkeypatch):
-        """
-        A dotted module that fails is a diagnostic, not "no such module".
-        """
+        """A dotted module that fails to import is a diagnostic, not a missing target."""
         recipes(folder="cellar", __init__="", dark="import no_such_module")
         monkeypatch.chdir(tmp_path)
 
@@ -417,11 +363,11 @@ class TestBrokenRecipes:
 class TestFilesThatCannotBeRead:
     @pytest.fixture
     def folder(self, recipes):
-        """A folder with one sound recipe."""
+        """A folder with one valid recipe."""
         return recipes(hello=HELLO)
 
     def said(self, folder):
-        """The diagnostics of a folder whose sound recipe is always found."""
+        """Return the diagnostics of a folder, after checking that its valid recipe was loaded."""
         loaded = load(folder)
         assert names(loaded) == ["hello"]
         return [(found.rule, found.message) for found in loaded.diagnostics]
@@ -436,17 +382,13 @@ class TestFilesThatCannotBeRead:
         ],
     )
     def test_a_link_that_leads_to_no_file(self, folder, leads_to, reason):
-        """
-        It is reported, and the others are loaded.
-        """
+        """A link that does not lead to a file is reported, and the other recipes are loaded."""
         (folder / "loop.py").symlink_to(leads_to)
 
         assert self.said(folder) == [(Rule.IMPORT_FAILED, f"recipe 'loop' cannot be read: {reason}")]
 
     def test_a_link_into_a_forbidden_folder(self, folder, monkeypatch):
-        """
-        So is one whose end may not be looked at.
-        """
+        """A link whose target cannot be accessed is reported."""
         (folder / "secret.py").symlink_to("elsewhere")
         stat = os.stat
 
@@ -463,9 +405,7 @@ class TestFilesThatCannotBeRead:
 
     @pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
     def test_what_is_no_regular_file(self, folder, kind, monkeypatch):
-        """
-        A pipe is not opened, which could wait forever.
-        """
+        """A pipe, socket or device is reported but not opened, because a pipe could block forever."""
         monkeypatch.chdir(folder)
         if kind == "pipe":
             os.mkfifo("odd.py")
@@ -479,9 +419,7 @@ class TestFilesThatCannotBeRead:
         assert self.said(folder) == [(Rule.IMPORT_FAILED, f"recipe 'odd' cannot be read: {reason}")]
 
     def test_a_folder_that_may_not_be_looked_into(self, folder, monkeypatch):
-        """
-        Nothing is made up of it.
-        """
+        """A target folder without read permission is an error."""
 
         def refuse(path):
             raise PermissionError(errno.EACCES, "Permission denied", path)
@@ -493,9 +431,7 @@ class TestFilesThatCannotBeRead:
 
     @pytest.mark.parametrize("name", [b"caf\xe9.py", b"new\nline.py", b"\x1b[31mred.py", b"dir\xff"])
     def test_names_that_are_no_text(self, recipes, name):
-        """
-        Files and folders may have any name; messages about them can be printed.
-        """
+        """Files and folders can have any name, and messages about them stay printable."""
         folder = recipes(hello=HELLO)
         odd = Path(os.fsdecode(os.fsencode(folder) + b"/" + name))
         if name.endswith(b".py"):
@@ -516,9 +452,7 @@ class TestFilesThatCannotBeRead:
         "target", ["x\0y", "a" * 5000, "a/" * 3000, "\ud800", "\udcff.py", "loop", "loop.py"]
     )
     def test_targets_that_are_no_paths(self, tmp_path, monkeypatch, target):
-        """
-        Whatever is named, it is loaded or refused.
-        """
+        """A target that is not a valid path raises LoadError."""
         monkeypatch.chdir(tmp_path)
         Path("loop").symlink_to("loop")
         Path("loop.py").symlink_to("loop.py")
@@ -528,7 +462,7 @@ class TestFilesThatCannotBeRead:
 
 
 class TestWhatModulesDo:
-    """Whatever a recipe holds, raises or puts in its own place, it is loaded with its neighbours."""
+    """A recipe is loaded with its siblings, whatever it contains, raises or puts in place of its module."""
 
     @pytest.mark.parametrize(
         "line",
@@ -540,9 +474,7 @@ class TestWhatModulesDo:
         ids=["replaces itself", "forgets folders", "holds what raises at every touch"],
     )
     def test_its_prompts_and_its_neighbours(self, recipes, line):
-        """
-        What lazy modules and proxies do harms nothing.
-        """
+        """Lazy modules and proxies do not break the load."""
         liar = (
             "import sys, types\nclass Liar:\n    def __getattribute__(self, name): raise RuntimeError(name)\n"
         )
@@ -554,9 +486,7 @@ class TestWhatModulesDo:
             assert (names(loaded), loaded.diagnostics) == (["hello", "zoo"], ())
 
     def test_a_resource_of_a_module_that_replaces_itself(self, recipes):
-        """
-        What a module holds is looked for in the module that was executed.
-        """
+        """Resources are collected from the module that was executed, not from its replacement."""
         source = """
         import sys
         from promptkit import resource
@@ -591,9 +521,7 @@ class TestWhatModulesDo:
         ],
     )
     def test_strange_exceptions(self, recipes, source):
-        """
-        Whatever a recipe raises is one diagnostic that can be printed.
-        """
+        """Anything that a recipe raises becomes one printable diagnostic."""
         loaded = load(recipes(broken=source, hello=HELLO))
 
         (found,) = loaded.diagnostics
@@ -604,9 +532,7 @@ class TestWhatModulesDo:
 
 class TestACurrentFolderThatIsGone:
     def test_everything_else_goes_on(self, recipes, tmp_path, monkeypatch):
-        """
-        Recipes with absolute paths are loaded, and their faults are reported.
-        """
+        """Recipes with absolute paths are loaded and diagnosed; relative targets raise LoadError."""
         folder = recipes(hello=HELLO, broken="1 / 0")
         gone = tmp_path / "gone"
         gone.mkdir()
@@ -625,7 +551,7 @@ class TestACurrentFolderThatIsGone:
 class TestBytecode:
     @pytest.fixture
     def found(self, tmp_path, monkeypatch):
-        """A function that returns a constant of the code in a file, as a new process would load it."""
+        """A function that loads the file's code as a new process would, and returns its first constant."""
         monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
         def found():
@@ -636,38 +562,32 @@ class TestBytecode:
 
     @pytest.fixture
     def file(self, tmp_path, found):
-        """A file whose bytecode is kept."""
+        """A file whose bytecode is cached."""
         for name, source in (("a.py", "X = 1"), ("other.py", "X = 2")):
             (tmp_path / name).write_text(source)
             os.utime(tmp_path / name, (1e9, 1e9))
-        time.sleep(0.05)  # longer than file systems take for a moment
+        time.sleep(0.05)  # longer than the resolution of the file system's timestamps
         assert found() == 1
         assert list((tmp_path / "__pycache__").iterdir())
         time.sleep(0.05)
         return tmp_path / "a.py"
 
     def test_of_a_file_rewritten_in_place(self, file, found):
-        """
-        Neither its size nor its time gives it away.
-        """
+        """A file rewritten with the same size and modification time is compiled again."""
         file.write_text("X = 2")
         os.utime(file, (1e9, 1e9))
 
         assert found() == 2
 
     def test_of_a_link_that_takes_its_place(self, file, found):
-        """
-        The same holds where the file that it leads to is older than the bytecode.
-        """
+        """A link that replaces the file is followed, even if its target is older than the bytecode."""
         file.unlink()
         file.symlink_to("other.py")
 
         assert found() == 2
 
     def test_that_is_not_stale(self, file, found, monkeypatch):
-        """
-        It is read: no source is compiled.
-        """
+        """Bytecode that is not stale is used without compiling the source."""
         monkeypatch.setattr(SourceLoader, "source_to_code", None)
 
         assert found() == 1
@@ -675,9 +595,7 @@ class TestBytecode:
 
 class TestCircles:
     def test_what_was_executed_twice_is_declared_once(self, recipes):
-        """
-        A file that failed within a circle of imports, and not by itself, has its prompts once.
-        """
+        """The prompts of a file that fails only within a circular import are declared once."""
         folder = recipes(
             a="from .b import bye\n" + HELLO,
             b=HELLO.replace("hello", "bye") + "from .a import hello\n",
@@ -691,9 +609,7 @@ class TestCircles:
 
 class TestNamesOfPackages:
     def test_a_name_stays(self, recipes, tmp_path, monkeypatch):
-        """
-        A folder of the same name elsewhere changes what the package is called neither now nor later.
-        """
+        """A package keeps its name if a folder elsewhere on `sys.path` has the same name."""
         (tmp_path / "elsewhere" / "notes_of_mine").mkdir(parents=True)
         monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
         folder = recipes(folder="inner/notes_of_mine", hello=HELLO)
@@ -703,9 +619,7 @@ class TestNamesOfPackages:
         assert first == second == {"recipes_notes_of_mine.hello"}
 
     def test_a_name_with_a_dot_inside_a_package(self, recipes, tmp_path):
-        """
-        What Python could not import as a part of a package is one by itself.
-        """
+        """A folder that Python could not import as a subpackage is loaded as a separate package."""
         (tmp_path / "__init__.py").touch()
         folder = recipes(folder="v1.2", hello=HELLO)
         (folder / "__init__.py").touch()
@@ -716,7 +630,7 @@ class TestNamesOfPackages:
 class TestTheProjectAround:
     @pytest.fixture
     def project(self, tmp_path, monkeypatch):
-        """A project with a module of its own, which no other test has imported."""
+        """A project with a module that no other test imports."""
         monkeypatch.delitem(sys.modules, "mylib", raising=False)
         (tmp_path / "pyproject.toml").touch()
         (tmp_path / "mylib").mkdir()
@@ -728,9 +642,7 @@ class TestTheProjectAround:
     @pytest.mark.parametrize("folder", ["recipes", "src/app/recipes", "mylib/recipes"])
     @pytest.mark.parametrize("target", ["{}", "{}/hello.py", "{}/hello.py:hello"])
     def test_its_modules_are_found(self, project, recipes, monkeypatch, folder, target):
-        """
-        However deep recipes lie, and however they are named, they import from their project.
-        """
+        """Recipes can import from their project, however deep they are and however the target is written."""
         found = load(target.format(recipes(folder=folder, hello=self.USES)))
 
         assert (names(found), found.diagnostics) == (["hello"], ())
@@ -738,9 +650,7 @@ class TestTheProjectAround:
         assert sys.path[-1] == str(project)
 
     def test_siblings_come_first(self, project, recipes):
-        """
-        A file beside the recipe counts more than the project's: the root is last.
-        """
+        """A file next to the recipe takes precedence, because the project's root comes last in `sys.path`."""
         (project / "words.py").write_text("WORD = 'project'")
         source = "import words\n" + HELLO.replace('f"Hello, {name}."', "words.WORD")
         folder = recipes(hello=source, words="WORD = 'sibling'")
@@ -750,9 +660,7 @@ class TestTheProjectAround:
         assert hello("") == "sibling"
 
     def test_it_shadows_nothing(self, project, recipes):
-        """
-        A folder of the project that is called like an installed or standard module hides neither.
-        """
+        """A folder of the project with the name of an installed or standard module shadows neither."""
         for name in ("json", "attrs", "time", "promptkit"):
             (project / name).mkdir()
             (project / name / "__init__.py").write_text("raise RuntimeError")
@@ -761,9 +669,7 @@ class TestTheProjectAround:
         assert load(folder).diagnostics == ()
 
     def test_another_project_has_its_own(self, project, recipes):
-        """
-        What was imported of one project is not found by the recipes of another.
-        """
+        """A module imported for one project is not available to another project's recipes."""
         load(recipes(hello=self.USES))
         other = project / "other"
         other.mkdir()
@@ -775,9 +681,7 @@ class TestTheProjectAround:
         assert str(project) not in sys.path
 
     def test_a_module_as_target(self, project, recipes, monkeypatch):
-        """
-        A dotted module finds its project from any folder of it.
-        """
+        """A dotted module finds its project from any folder inside it."""
         recipes(folder="deep/inner", hallo=self.USES)
         monkeypatch.chdir(project / "deep")
 
@@ -801,9 +705,7 @@ class TestWhatWasPerhapsMeant:
         ],
     )
     def test_a_target_that_is_not_there(self, recipes, monkeypatch, folder, target, said):
-        """
-        A folder that holds recipes is named, as what was meant if its name is near.
-        """
+        """The message names a folder that holds recipes, as a suggestion if its name is similar."""
         recipes(folder=folder, hello=HELLO)
         recipes(folder="scripts", tool="print('no recipe')")
         monkeypatch.chdir(recipes(folder="."))
@@ -821,9 +723,7 @@ class TestWhatWasPerhapsMeant:
         ],
     )
     def test_several_are_near(self, recipes, tmp_path, monkeypatch, target, said):
-        """
-        The one that was meant is named if that can be told, and else all.
-        """
+        """The message suggests the one similar folder, or lists all folders with recipes."""
         for folder in ("prompts", "recipes", "src/prompts"):
             recipes(folder=folder, hello=HELLO)
         monkeypatch.chdir(tmp_path)
@@ -834,9 +734,7 @@ class TestWhatWasPerhapsMeant:
         assert str(refused.value).endswith(f"there is no such folder, file or module{said}")
 
     def test_a_folder_without_recipes(self, recipes, tmp_path, monkeypatch):
-        """
-        So it is where nothing is found.
-        """
+        """For a folder without recipes, the hint names a folder that has some."""
         recipes(folder="src/prompts", hello=HELLO)
         recipes(folder="docs")
         monkeypatch.chdir(tmp_path)
@@ -846,9 +744,7 @@ class TestWhatWasPerhapsMeant:
         assert found.hint.startswith("name 'src/prompts/', where some are, or decorate a function")
 
     def test_nothing_is_near(self, tmp_path, monkeypatch):
-        """
-        Nothing is made up.
-        """
+        """Without any recipes nearby, nothing is suggested."""
         monkeypatch.chdir(tmp_path)
 
         with pytest.raises(LoadError, match=r"folder$"):

@@ -1,4 +1,4 @@
-"""What was served before a reload is let go, whatever keeps parts of recipes."""
+"""A reload frees the previous version of recipes, even where libraries cache parts of them."""
 
 import gc
 import linecache
@@ -14,7 +14,7 @@ from promptkit.loader.module_records import forget_modules
 from promptkit.types.scalars import SCALARS
 from tests.compiler.test_reload_steps import Author
 
-#: Each version of it can be told from the others, and dies when nobody holds the module any more.
+#: The start of each version: its MARK shows whether anything still references the module.
 HEAD = """
 import sys, weakref
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def says():
     return "{version}"
 """
 
-#: By what keeps it: what else the recipe does, each time with other words.
+#: Recipe code that makes some library keep references, by what holds them; each version differs.
 KEEPERS = {
     "nothing": "",
     "Annotated": """
@@ -112,20 +112,20 @@ except LookupError as error:
 
 @pytest.fixture
 def author(recipes, monkeypatch):
-    """An author of recipes whose versions are counted."""
+    """An author of recipes whose executions and live versions are recorded."""
     monkeypatch.setattr(sys, "executed", [], raising=False)
     monkeypatch.setattr(sys, "marks", [], raising=False)
     return Author(recipes("shelf"))
 
 
 def save(author, body, number):
-    """Save another version."""
+    """Save version *number* of the recipe."""
     source = (HEAD + body).format(version=f"v{number}") + "\n" * (number % 3)
     author.write_bytes("recipe.py", source.encode())
 
 
 def msgspec_keeps_unions():
-    """Whether msgspec keeps each class that it has found in a union, as 0.22 does on Python 3.14."""
+    """Return whether msgspec keeps every class that it has seen in a union, as 0.22 does on Python 3.14."""
 
     class Found(msgspec.Struct):
         pass
@@ -139,9 +139,7 @@ def msgspec_keeps_unions():
 
 @pytest.mark.parametrize("body", KEEPERS.values(), ids=KEEPERS)
 def test_only_what_is_served_is_kept(author, body):
-    """
-    Of many versions there are two at most: that which is served, and that which was last.
-    """
+    """At most two versions stay in memory: the served one and the one before it."""
     if body == KEEPERS["Optional"] and msgspec_keeps_unions():
         pytest.skip("this msgspec keeps classes in unions by itself, on this Python")
     save(author, body, 0)
@@ -159,9 +157,7 @@ def test_only_what_is_served_is_kept(author, body):
 
 
 def test_a_broken_version_keeps_what_is_served(author):
-    """
-    While the file is broken, the classes of the version that is served are still known.
-    """
+    """While the file is broken, the classes of the served version stay registered."""
     body = KEEPERS["registered"]
     save(author, body, 0)
     author.start()
@@ -175,9 +171,7 @@ def test_a_broken_version_keeps_what_is_served(author):
 
 
 def test_registered_types_are_no_more(author):
-    """
-    Of a class that a recipe registers, no more versions are known, however often the recipe is loaded.
-    """
+    """However often a recipe is loaded, only one version of a class that it registers stays registered."""
     save(author, KEEPERS["registered"], 0)
     author.start()
     for number in range(1, 4):
@@ -188,9 +182,7 @@ def test_registered_types_are_no_more(author):
 
 
 def test_generated_sources(author):
-    """
-    What attrs has generated for classes of before is no longer among the sources that tracebacks show.
-    """
+    """Sources that attrs generated for earlier versions are removed from `linecache`."""
     save(author, KEEPERS["attrs"], 0)
     author.start()
     for number in range(1, 4):
@@ -203,9 +195,7 @@ def test_generated_sources(author):
 
 
 def test_generated_sources_of_others_stay():
-    """
-    Names that only begin alike are others'.
-    """
+    """Generated sources of modules whose names merely start alike are kept."""
     stays = ["<attrs generated init shelf.recipes.Line>", "<attrs generated init other.shelf.recipe.Line>"]
     goes = [
         "<attrs generated init shelf.recipe.Line>",
@@ -219,9 +209,7 @@ def test_generated_sources_of_others_stay():
 
 
 def test_texts_and_trees(author):
-    """
-    Neither are texts whose holes were found, nor syntax trees.
-    """
+    """Parsed templates and syntax trees of earlier versions are evicted from their caches."""
     body = """
 @prompt
 def filled(word: str = "x"):

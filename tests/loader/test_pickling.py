@@ -1,4 +1,4 @@
-"""Claims about what travels to other processes: prompts by reference, what they say by value."""
+"""Pickling: declarations travel to other processes by reference, renderings by value."""
 
 import copy
 import json
@@ -42,7 +42,7 @@ PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
 
 
 def back(value, protocol=None):
-    """What comes out of a pickle of it."""
+    """Pickle a value and unpickle it."""
     return pickle.loads(pickle.dumps(value, protocol))  # noqa: S301 (our own pickle)
 
 
@@ -66,7 +66,7 @@ def own_skill() -> str:
 
 made_in_a_loop = [prompt(name=f"loop-{number}")(lambda: "x") for number in range(2)]
 
-#: What this module declares in each way.
+#: A declaration of this module, by how it is bound.
 OWN = {
     "prompt": own,
     "resource": own_document,
@@ -74,7 +74,7 @@ OWN = {
     "in a list": made_in_a_loop[1],
 }
 
-#: A folder of recipes that declares prompts in all ways, and is imported as a package.
+#: A folder of recipes with declarations of every kind, which is imported as a package.
 FOLDER = {
     "greet": """
         from promptkit import prompt, resource, skill
@@ -120,7 +120,7 @@ FOLDER = {
 
 @pytest.fixture
 def folder(recipes):
-    """A folder of recipes, with one in a folder below."""
+    """The folder of recipes, with another recipe in a subfolder."""
     recipes(
         "shelf/below", deep="from promptkit import prompt\n\n@prompt\ndef deep() -> str:\n    return 'x'\n"
     )
@@ -128,7 +128,7 @@ def folder(recipes):
 
 
 def declarations(loaded):
-    """All that was loaded, by name."""
+    """All declarations that were loaded, by name."""
     found = [one for file in loaded.by_file for one in file.definitions]
     return {one.options.name if isinstance(one, Prompt) else one.uri_template: one for one in found}
 
@@ -137,15 +137,11 @@ class TestInOneProcess:
     @pytest.mark.parametrize("kind", OWN)
     @pytest.mark.parametrize("protocol", PROTOCOLS)
     def test_what_a_module_declares_is_itself_again(self, kind, protocol):
-        """
-        As with functions, there is one of each, however it is bound.
-        """
+        """A declaration unpickles as the same object, like a function, however it is bound."""
         assert back(OWN[kind], protocol) is OWN[kind]
 
     def test_what_a_folder_declares_is_itself_again(self, folder):
-        """
-        In a file below, in a helper, in a class, under a name that is taken again, and under none.
-        """
+        """A declaration of a subfolder, helper or class unpickles as the same object, even without a name."""
         found = declarations(load(str(folder)))
 
         assert set(found) == {
@@ -155,9 +151,7 @@ class TestInOneProcess:
         assert {name: back(one) for name, one in found.items()} == found
 
     def test_what_is_compiled_is_itself_again(self, folder):
-        """
-        What a catalog has is what its prompt is compiled to.
-        """
+        """Compiled prompts and their methods can be pickled."""
         catalog = compile(str(folder))
 
         assert all(back(found) is found for found in catalog.prompts)
@@ -165,9 +159,7 @@ class TestInOneProcess:
         assert back(own.compiled.render)({"name": "Ada"}).text == "This module greets Ada."
 
     def test_folders_take_turns(self, recipes):
-        """
-        What was loaded before the last folder is still found, and loads nothing.
-        """
+        """A declaration is still found after another folder was loaded, without loading anything again."""
         source = "from promptkit import prompt\n\n@prompt\ndef one() -> str:\n    return {!r}\n"
         first, second = (recipes(f"{name}/shelf", one=source.format(name)) for name in ("a", "b"))
         (of_first,) = load(str(first)).prompts
@@ -177,9 +169,7 @@ class TestInOneProcess:
         assert back((of_first, of_second, of_first)) == (of_first, of_second, of_first)
 
     def test_a_copy_is_itself(self):
-        """
-        As with functions, again; so that records that hold one can be copied.
-        """
+        """Copying a declaration returns the same object, so that records that hold one can be copied."""
         assert copy.copy(own) is own
         assert copy.deepcopy({"prompt": own, "resource": own_document}) == {
             "prompt": own,
@@ -189,15 +179,13 @@ class TestInOneProcess:
 
 class TestRefusals:
     def refusal(self, declared):
-        """Why something cannot be pickled."""
+        """The message with which pickling fails."""
         with pytest.raises(pickle.PicklingError) as caught:
             pickle.dumps(declared)
         return str(caught.value).replace(__file__, "here.py")
 
     def test_what_is_made_in_a_function(self):
-        """
-        No other process could find it.
-        """
+        """A prompt made in a function cannot be pickled, because no other process can find it."""
 
         @prompt
         def local() -> str:
@@ -215,9 +203,7 @@ class TestRefusals:
         assert self.refusal(local.compiled) == self.refusal(local).replace("<prompt", "<compiled prompt")
 
     def test_what_was_imported_anew(self, folder, monkeypatch):
-        """
-        The module holds another one by now, which may say something else.
-        """
+        """A prompt from before a reload cannot be pickled, because the module now holds another one."""
         monkeypatch.chdir(folder.parent)
         before = declarations(load("shelf"))["deep"]
         file = folder / "below" / "deep.py"
@@ -232,9 +218,7 @@ class TestRefusals:
         )
 
     def test_a_second_one_of_its_name(self, recipes, tmp_path, monkeypatch):
-        """
-        The name would lead to the first.
-        """
+        """The second of two prompts with the same name cannot be pickled by that name."""
         monkeypatch.chdir(tmp_path)
         same = "from promptkit import prompt\n\n@prompt\ndef same() -> str:\n    return 'x'\n"
         first, second = load(str(recipes("shelf", twice=same + same[30:]))).prompts
@@ -244,10 +228,10 @@ class TestRefusals:
 
 
 class TestNothingThere:
-    """Unpickled where the recipes are not, or are others."""
+    """Unpickling where the recipes are missing or different."""
 
     def failure(self, folder, package, inner, key):
-        """Why something cannot be found."""
+        """The message with which the lookup fails."""
         with pytest.raises(LoadError) as caught:
             declared_at(folder, package, inner, Prompt, key)
         return str(caught.value)
@@ -255,54 +239,42 @@ class TestNothingThere:
     REMEDY = "give every process the same files at the same path, or pickle it by value with cloudpickle"
 
     def test_no_folder(self):
-        """
-        The folder is named, and what is missing of it.
-        """
+        """The error names the folder and the missing module."""
         assert self.failure("/nowhere/recipes", "no_recipes", ".greet", "greet") == (
             "cannot load '/nowhere/recipes': there is no module 'no_recipes.greet' here, of which prompt "
             f"'greet' was pickled: {self.REMEDY}"
         )
 
     def test_no_file(self, folder):
-        """
-        The folder is there, and the file is gone.
-        """
+        """The error for a missing file names its folder and its module."""
         assert self.failure(str(folder), "shelf", ".gone", "greet") == (
             f"cannot load {str(folder)!r}: there is no module 'shelf.gone' here, of which prompt 'greet' was "
             f"pickled: {self.REMEDY}"
         )
 
     def test_no_module(self):
-        """
-        A module that is in no folder of recipes.
-        """
+        """The error for a module outside any folder of recipes names only the module."""
         assert self.failure("", "no_module", "", "greet") == (
             "cannot load 'no_module': there is no module 'no_module' here, of which prompt 'greet' was "
             f"pickled: {self.REMEDY}"
         )
 
     def test_no_prompt(self, folder):
-        """
-        The file has changed.
-        """
+        """The error for a missing prompt names its module."""
         assert self.failure(str(folder), "shelf", ".greet", "greets") == (
             f"cannot load {str(folder)!r}: module 'shelf.greet' has no prompt 'greets', which was pickled: "
             f"{self.REMEDY}"
         )
 
     def test_a_recipe_that_fails(self, recipes):
-        """
-        What it raises is raised: it is the author's to mend.
-        """
+        """An exception that the recipe raises is passed on unchanged."""
         folder = recipes("shelf", fails="import no_such_library\n")
 
         with pytest.raises(ModuleNotFoundError, match="No module named 'no_such_library'"):
             declared_at(str(folder), "shelf", ".fails", Prompt, "greet")
 
     def test_a_package_that_lies_elsewhere(self, recipes, tmp_path, monkeypatch):
-        """
-        What is installed as a package is found wherever Python finds it.
-        """
+        """An installed package is found wherever Python finds it."""
         source = "from promptkit import prompt\n\n@prompt\ndef one() -> str:\n    return 'found'\n"
         recipes("site/team_prompts", __init__="", one=source)
         monkeypatch.syspath_prepend(tmp_path / "site")
@@ -312,8 +284,8 @@ class TestNothingThere:
         assert found.render().text == "found"
 
 
-#: A program that has another process render prompts of its own, of a module and of a folder, and prints what
-#: comes back.
+#: A program that has a spawned process render prompts of the program, a module and a folder, and prints the
+#: results.
 SPAWNING = """
 import json, multiprocessing, os, sys
 from concurrent.futures import ProcessPoolExecutor
@@ -362,7 +334,7 @@ def borrowed(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def spawned(tmp_path_factory):
-    """What comes back from a process that was spawned, whose current folder is another."""
+    """The output of the program, whose spawned process has another current folder."""
     folder = tmp_path_factory.mktemp("spawning")
     folder.joinpath("recipes").mkdir()
     for name, source in FOLDER.items():
@@ -373,7 +345,7 @@ def spawned(tmp_path_factory):
 
 
 def run_python(*arguments, cwd, site=""):
-    """What a Python of its own prints, which imports from a folder *site*, too."""
+    """Run a new Python process that can also import from *site*, and return its output."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
     ran = subprocess.run(
         [sys.executable, *arguments],
@@ -390,9 +362,7 @@ def run_python(*arguments, cwd, site=""):
 
 class TestSpawn:
     def test_prompts_render_in_another_process(self, spawned):
-        """
-        Of the program itself, of a module, and of a folder, which is found from wherever the process is.
-        """
+        """Prompts of a program, a module and a folder render in a process with another current folder."""
         assert spawned["rendered"] == {
             "main": ["/", "The program greets Ada."],
             "borrowed": ["/", "The library greets Ada."],
@@ -400,21 +370,15 @@ class TestSpawn:
         }
 
     def test_they_come_back_as_themselves(self, spawned):
-        """
-        The reference that the other process sends leads to the same prompt here.
-        """
+        """A prompt that the other process returns is the same object here."""
         assert spawned["came back"] == ["main", "borrowed", "greet"]
 
     def test_their_methods_are_functions_to_map(self, spawned):
-        """
-        A workflow comes back.
-        """
+        """A prompt's method can be mapped over a pool, and its workflows come back."""
         assert spawned["as a function"] == ["The program greets Ada.", "The program greets Bo."]
 
     def test_errors_come_back(self, spawned):
-        """
-        With all that they say.
-        """
+        """Errors come back with all their details."""
         assert spawned["refused"] == "PromptError('Ada is away')"
         assert spawned["faults"] == [
             "'nam' is not an argument of this prompt (did you mean 'name'?)",
@@ -422,7 +386,7 @@ class TestSpawn:
         ]
 
 
-#: A program that pickles by value what no other process can import, into a file.
+#: A program that pickles by value into a file, because no other process can import its declarations.
 PICKLING = """
 from __future__ import annotations
 import sys
@@ -492,12 +456,12 @@ print(json.dumps({
 class TestCloudpickle:
     @pytest.fixture(params=["cloudpickle", "vendored.cloudpickle"])
     def unpickled(self, request, tmp_path):
-        """What a fresh process finds in the file, which knows neither the program nor its library."""
+        """What a new process, without the program and its library, reads from the pickle."""
         program, elsewhere, site = (tmp_path / name for name in ("program", "elsewhere", "site"))
         program.mkdir()
         elsewhere.mkdir()
         original = Path(find_spec("cloudpickle").origin).parent
-        shutil.copytree(original, site / "vendored" / "cloudpickle")  # as Ray and Spark have it
+        shutil.copytree(original, site / "vendored" / "cloudpickle")  # as Ray and Spark vendor it
         program.joinpath("library.py").write_text(LIBRARY, encoding="utf-8")
         program.joinpath("rules.md").write_text("Be brief.", encoding="utf-8")
         program.joinpath("program.py").write_text(PICKLING, encoding="utf-8")
@@ -508,9 +472,8 @@ class TestCloudpickle:
 
     def test_what_others_cannot_import_goes_by_value(self, unpickled):
         """
-        A prompt of the program, which calls itself; one of a function, with what that holds; one of a module
-        that is to go by value; a resource; and a skill with its files. Annotations that are text are
-        evaluated there.
+        Prompts, resources and skills can be pickled by value: recursive ones, ones made in a function, ones
+        of a module registered for it, and ones with annotations that are strings.
         """
         assert unpickled == {
             "main": "Ada, True\n\nAda, True",
@@ -552,16 +515,14 @@ ICONS = st.builds(
 
 
 def fields(value):
-    """All that is in it, compared or not."""
+    """All attributes of a value, compared or not."""
     return {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
 
 
 class TestValues:
     @given(CONTENT | MESSAGES | WORKFLOWS | ICONS)
     def test_they_come_back_equal(self, value):
-        """
-        Whatever they hold, by every protocol, and by both ways to copy: also what is not compared.
-        """
+        """Values survive every pickle protocol and every copy, even in attributes that are not compared."""
         copies = [back(value, protocol) for protocol in PROTOCOLS]
 
         for made in (*copies, copy.copy(value), copy.deepcopy(value)):
@@ -570,9 +531,7 @@ class TestValues:
 
     @pytest.mark.parametrize("protocol", PROTOCOLS)
     def test_media_come_back_equal(self, protocol, png, wav):
-        """
-        With their bytes, whether they were sent before or not.
-        """
+        """Media come back equal, with their bytes, whether or not these were encoded before."""
         image, audio = Image(png, priority=1), Audio(wav)
 
         assert image.base64
@@ -580,9 +539,7 @@ class TestValues:
         assert back(image, protocol).base64 == image.base64
 
     def test_what_a_prompt_says_of_its_answer_comes_back(self):
-        """
-        The answer of its type, and where the cache points stand.
-        """
+        """A rendering comes back with its answer type and cache points."""
 
         @prompt(answer=list[int])
         def primes():

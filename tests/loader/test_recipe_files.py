@@ -16,7 +16,7 @@ def served(folder):
 
 @pytest.fixture
 def put(recipes):
-    """A function that puts a recipe, or a text, at a path within a folder of recipes."""
+    """A function that writes a recipe or a text to a path inside a folder of recipes."""
     folder = recipes()
 
     def put(path, name="", text=""):
@@ -31,9 +31,7 @@ def put(recipes):
 
 class TestFoldersBelow:
     def test_their_recipes_are_served(self, put):
-        """
-        Files of one name in two folders are two recipes, and import from folders above them.
-        """
+        """Files with the same name in two folders are two recipes, and can import from folders above."""
         put("_tone.py", text="TONE = 'kind'")
         put("ops/_own.py", text="from .._tone import TONE")
         put("ops/deploy.py", text="from ._own import TONE\n" + PROMPT.format("one"))
@@ -56,9 +54,7 @@ class TestFoldersBelow:
 
     @pytest.mark.parametrize("name", ["_private", ".hidden", "tests", "node_modules", "__pycache__"])
     def test_that_are_never_entered(self, put, name):
-        """
-        By their names: what is in them is not imported, and nothing is said of it.
-        """
+        """Folders with these names are never entered, and nothing is reported about them."""
         put("hello.py", "hello")
         put(f"{name}/other.py", text="raise RuntimeError")
         put(f"deep/{name}/below/other.py", text="raise RuntimeError")
@@ -67,9 +63,7 @@ class TestFoldersBelow:
         assert (served(put.folder), load(put.folder).diagnostics) == (["hello"], ())
 
     def test_virtual_environments(self, put):
-        """
-        They are known by a file, and nothing below them is imported; the target itself may be one.
-        """
+        """Virtual environments inside the target are not entered, but the target itself can be one."""
         put("hello.py", "hello")
         put("pyvenv.cfg")
         put("other/pyvenv.cfg")
@@ -79,9 +73,7 @@ class TestFoldersBelow:
 
     @pytest.mark.parametrize("skill", ["", "other/"])
     def test_skills(self, put, skill):
-        """
-        Nothing below them is imported, whatever it is called; nor is it if the target itself is one.
-        """
+        """Nothing inside a skill's folder is imported, even if the target itself is one."""
         put("hello.py", "hello" if skill else "", text="" if skill else "raise RuntimeError")
         put(f"{skill}SKILL.md")
         put(f"{skill}scripts/run.py", text="raise RuntimeError")
@@ -89,9 +81,7 @@ class TestFoldersBelow:
         assert (served(put.folder), load(put.folder).diagnostics) == (["hello"] if skill else [], ())
 
     def test_links(self, put, tmp_path):
-        """
-        They are followed within the target alone, and to no folder twice: one may lead to the root.
-        """
+        """Links are followed only within the target, and no folder is entered twice."""
         put(".data/ops/deploy.py", "deploy")
         put("real/hello.py", "hello")
         (tmp_path / "outside").mkdir()
@@ -115,9 +105,7 @@ class TestFoldersBelow:
         assert loaded.diagnostics == ()
 
     def test_what_cannot_be_read_is_said(self, put, monkeypatch):
-        """
-        The other folders are served all the same.
-        """
+        """An unreadable folder is reported, and the other folders are served."""
         put("hello.py", "hello")
         put("locked/other.py", "other")
         scandir = os.scandir
@@ -145,9 +133,7 @@ class TestFoldersBelow:
         ],
     )
     def test_names_that_cannot_be_imported(self, put, files, file, hint):
-        """
-        Whoever has such a name is told what to rename.
-        """
+        """The hint for a name that cannot be imported says what to rename."""
         for place in files:
             put(place)
 
@@ -156,9 +142,7 @@ class TestFoldersBelow:
         assert (found.location.file, found.hint) == (str(put.folder / file), hint)
 
     def test_a_target_that_imports_from_above_it(self, put):
-        """
-        The folder above is to be named.
-        """
+        """The hint for a recipe that imports from above the target is to name the folder above."""
         put("_tone.py")
         file = put("ops/deploy.py", text="from .. import _tone\n" + PROMPT.format("deploy"))
 
@@ -167,9 +151,7 @@ class TestFoldersBelow:
         assert found.hint.startswith(f"name the folder {put.folder} instead of a folder below it")
 
     def test_a_package_below_that_fails(self, put):
-        """
-        The error is said where it is, for each recipe that it keeps out.
-        """
+        """An error in a subpackage's `__init__.py` is reported once; other recipes are served."""
         put("ops/__init__.py", text="\n1 / 0\n")
         put("ops/deploy.py", "deploy")
         put("hello.py", "hello")
@@ -180,9 +162,7 @@ class TestFoldersBelow:
         assert served(put.folder) == ["hello"]
 
     def test_a_guess_agrees_with_the_loader(self, put):
-        """
-        A folder holds recipes where some are below it, and none where they are private.
-        """
+        """`holds_recipes` finds recipes in subfolders and ignores private folders, like the loader."""
         put("_private/hello.py", "hello")
         assert not holds_recipes(str(put.folder))
         put("ops/hello.py", "hello")
@@ -191,9 +171,7 @@ class TestFoldersBelow:
         assert not holds_recipes(str(put.folder), depth=0)
 
     def test_so_many_that_they_are_not_entered(self, put, monkeypatch):
-        """
-        The walk ends, and this is said.
-        """
+        """The walk stops at the limit on folders and reports it."""
         for name in "abcd":
             put(f"{name}/{name}.py", name)
         monkeypatch.setattr("promptkit.loader.discovery._MAX_FOLDERS", 3)
@@ -204,9 +182,7 @@ class TestFoldersBelow:
         assert len(served(put.folder)) == 2
 
     def test_a_folder_that_is_gone(self, tmp_path):
-        """
-        It has nothing in it.
-        """
+        """A missing folder has no entries."""
         walk = FolderWalk(str(tmp_path / "none"))
 
         assert (list(walk), walk.entered, walk.skipped) == ([], set(), [])
@@ -226,9 +202,7 @@ class TestPromptsThatAreNotServed:
         ],
     )
     def test_their_file_is_named_with_the_hint(self, put, file, function, rename):
-        """
-        It is a warning, in a serving load, too.
-        """
+        """A prompt in a file that is not served is a warning with a hint to move it."""
         put("review.py", "review")
         put("ops/other.py", "other")
         place = put(file, function)
@@ -250,9 +224,7 @@ class TestPromptsThatAreNotServed:
         ],
     )
     def test_however_they_are_made(self, put, decorated):
-        """
-        The decorators are known by their names.
-        """
+        """The decorators are recognized by name, however they are imported."""
         put("conftest.py", text=decorated)
 
         (found,) = load(put.folder).diagnostics
@@ -261,9 +233,7 @@ class TestPromptsThatAreNotServed:
 
     @pytest.mark.parametrize("besides", ["def test_it()", "class TestIt", "async def test_it()"])
     def test_tests_that_make_prompts_are_tests(self, put, besides):
-        """
-        Nothing is said of them.
-        """
+        """Nothing is reported for a test file that has tests as well as prompts."""
         put("hello.py", "hello")
         put("test_hello.py", text=f"{PROMPT.format('other')}\n{besides}: ...\n")
 
@@ -271,27 +241,21 @@ class TestPromptsThatAreNotServed:
 
     @pytest.mark.parametrize("text", ["promptkit: @prompt (", '"""promptkit\n\n@prompt\ndef x(): ..."""'])
     def test_what_only_speaks_of_prompts(self, put, text):
-        """
-        No text or syntax error is taken for a prompt.
-        """
+        """Text that mentions @prompt and files with syntax errors are not reported as unserved prompts."""
         put("hello.py", "hello")
         put("test_hello.py", text=text)
 
         assert load(put.folder).diagnostics == ()
 
     def test_what_a_recipe_imports_is_served(self, put):
-        """
-        So nothing is said of its file.
-        """
+        """A prompt that a recipe imports is served, so nothing is reported for its file."""
         put("__init__.py", "hello")
         put("other.py", text="from . import hello")
 
         assert (served(put.folder), load(put.folder).diagnostics) == (["hello"], ())
 
     def test_a_package_that_fails_is_said_once(self, put):
-        """
-        Its error is enough.
-        """
+        """For a package that fails to import, only the import error is reported."""
         put("__init__.py", text=PROMPT.format("hello") + "1 / 0\n")
 
         assert [found.rule for found in load(put.folder).diagnostics] == [Rule.IMPORT_FAILED]

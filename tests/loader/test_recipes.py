@@ -1,4 +1,4 @@
-"""Claims about what is served of each file, as pure functions of what files declare."""
+"""Merging and linking: which version of each file is served, given what the files declare."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ from promptkit.loader.recipes import LoadedFile, Recipes
 
 
 def declares(file, *made, fault=""):
-    """What a file declares, and perhaps why it cannot be imported."""
+    """Build what a file declares, with an import error if *fault* is given."""
     found = (Diagnostic(Rule.IMPORT_FAILED, fault, "mend it", Location(file)),) if fault else ()
     prompts = tuple(one for one in made if hasattr(one, "options"))
     return LoadedFile(Path(file), prompts, tuple(one for one in made if one not in prompts), found)
 
 
 def say(name, text, annotation=str):
-    """A prompt of that name and *text*; it is at fault if no client can fill the annotation."""
+    """Build a prompt with the given name and *text*; an unsupported annotation makes it invalid."""
 
     def function(a: annotation = "") -> str:
         return text
@@ -29,20 +29,18 @@ def say(name, text, annotation=str):
 
 
 def document(uri, text):
-    """A resource."""
+    """Build a resource."""
     return resource(uri)(lambda: text)
 
 
 class Folder:
-    """
-    Recipes that are loaded again and again.
-    """
+    """Recipes that are loaded repeatedly."""
 
     def __init__(self):
         self.files, self.owners, self.catalog = [], {}, None
 
     def load(self, *declared):
-        """Load what files declare now; return what prompts say, by name."""
+        """Load what the files declare now, and return the rendered text of each prompt by name."""
         merged = merge(self.files, compile_files(Recipes(by_file=declared)), self.owners)
         linked = link(merged, owners=self.owners)
         self.files, self.owners, self.catalog = merged, linked.owners, linked.catalog
@@ -50,25 +48,23 @@ class Folder:
 
     @property
     def kept(self):
-        """The files that are served as they were, and for how many loads."""
+        """The files that are served in their previous version, with the number of loads since then."""
         return {str(file.file): file.age for file in self.files if file.age}
 
     @property
     def faults(self):
-        """The file and the rule of each fault that is known."""
+        """The file and the code of each diagnostic."""
         return [(found.location.file, found.rule.value) for found in self.catalog.diagnostics]
 
 
 @pytest.fixture
 def folder():
-    """A folder in which nothing was loaded so far."""
+    """A folder that was never loaded."""
     return Folder()
 
 
 def test_a_fault_keeps_its_file_alone(folder):
-    """
-    The others are taken, for as long as the fault lasts.
-    """
+    """While a file is broken, its previous version is served; the other files are updated."""
     folder.load(declares("a", say("x", "1")), declares("b", say("y", "1")))
 
     for count in (1, 2, 3):
@@ -80,9 +76,7 @@ def test_a_fault_keeps_its_file_alone(folder):
 
 
 def test_a_kept_file_is_mended(folder):
-    """
-    Its new version is served, and the old one is forgotten.
-    """
+    """A fixed file replaces its kept version."""
     folder.load(declares("a", say("x", "1"), say("old", "1")))
     folder.load(declares("a", fault="no"))
 
@@ -91,9 +85,7 @@ def test_a_kept_file_is_mended(folder):
 
 
 def test_a_file_that_is_gone_is_not_kept(folder):
-    """
-    What is removed is removed, broken or not.
-    """
+    """A removed file is removed from the catalog, even if it was broken."""
     folder.load(declares("a", say("x", "1")), declares("b", say("y", "1")))
     folder.load(declares("a", fault="no"), declares("b", say("y", "1")))
 
@@ -101,9 +93,7 @@ def test_a_file_that_is_gone_is_not_kept(folder):
 
 
 def test_a_fault_from_the_start_is_replaced_by_what_is_no_worse(folder):
-    """
-    A file that was never sound is taken with other faults, as long as nothing of it is lost.
-    """
+    """A file that never was valid is updated despite its errors, as long as it loses no prompt."""
     bad = say("bad", "", object)
 
     assert folder.load(declares("a", say("x", "1"), bad)) == {"x": "1"}
@@ -115,9 +105,7 @@ def test_a_fault_from_the_start_is_replaced_by_what_is_no_worse(folder):
 
 
 def test_a_sound_file_that_becomes_partly_sound_is_kept_whole(folder):
-    """
-    Also when the next version has yet another fault.
-    """
+    """A valid file is kept whole while new versions have errors, even when the errors change."""
     folder.load(declares("a", say("x", "1")))
 
     assert folder.load(declares("a", say("x", "2"), say("bad", "", object))) == {"x": "1"}
@@ -125,9 +113,7 @@ def test_a_sound_file_that_becomes_partly_sound_is_kept_whole(folder):
 
 
 def test_the_younger_of_two_that_were_kept(folder):
-    """
-    A name that two broken files declared is served as it was served last.
-    """
+    """If two broken files declared the same name, the version that was served last stays."""
     folder.load(declares("a", say("x", "1")), declares("b"))
     folder.load(declares("a", fault="no"), declares("b", say("x", "2")))
 
@@ -135,9 +121,7 @@ def test_the_younger_of_two_that_were_kept(folder):
 
 
 def test_one_definition_that_two_files_hold(folder):
-    """
-    It is no duplicate, also while one of the files is kept with an older version of it.
-    """
+    """One definition in two files is not a duplicate, even while one file keeps an older version."""
     first, second = say("x", "1"), say("x", "2")
     folder.load(declares("a", first), declares("b", first))
 
@@ -148,9 +132,7 @@ def test_one_definition_that_two_files_hold(folder):
 
 @pytest.mark.parametrize("newcomer", ["a", "z"])
 def test_what_a_file_serves_is_not_taken_from_it(folder, newcomer):
-    """
-    The file that newly declares the same is at fault, and kept, whichever comes first.
-    """
+    """A file cannot take a name that another file serves, whichever file sorts first."""
     owner = declares("m", say("x", "owner"))
     folder.load(declares(newcomer, say("y", "1")), owner)
 
@@ -162,9 +144,7 @@ def test_what_a_file_serves_is_not_taken_from_it(folder, newcomer):
 
 
 def test_a_new_file_takes_nothing_either(folder):
-    """
-    The rest of it is served.
-    """
+    """A new file cannot take a name from another file; its other prompts are served."""
     owner = declares("m", say("x", "owner"))
     folder.load(owner)
 
@@ -172,9 +152,7 @@ def test_a_new_file_takes_nothing_either(folder):
 
 
 def test_who_serves_a_name_goes_on_to_at_every_load(folder):
-    """
-    A file that was refused a name is refused it at the next load, too, also once both files are broken.
-    """
+    """The file that serves a name keeps it at every load, even when both files break."""
     owner, newcomer = declares("m", say("x", "owner")), declares("a", say("x", "a"), say("y", "a"))
     folder.load(owner)
     for _ in range(2):
@@ -185,9 +163,7 @@ def test_who_serves_a_name_goes_on_to_at_every_load(folder):
 
 
 def test_duplicates_from_the_start_keep_no_file(folder):
-    """
-    Both files go on being taken: nothing gets worse.
-    """
+    """Duplicates that exist from the first load do not stop either file from being updated."""
     folder.load(declares("a", say("x", "a1")), declares("b", say("x", "b1"), say("y", "1")))
 
     said = folder.load(declares("a", say("x", "a2")), declares("b", say("x", "b2"), say("y", "2")))
@@ -197,9 +173,7 @@ def test_duplicates_from_the_start_keep_no_file(folder):
 
 
 def test_a_prompt_that_moves_between_sound_files(folder):
-    """
-    It has no fault.
-    """
+    """A prompt that moves between valid files is not a duplicate."""
     folder.load(declares("a", say("x", "a"), say("y", "a")), declares("b"))
 
     assert folder.load(declares("a", say("y", "a")), declares("b", say("x", "b"))) == {"x": "b", "y": "a"}
@@ -207,9 +181,7 @@ def test_a_prompt_that_moves_between_sound_files(folder):
 
 
 def test_resources_go_by_their_templates(folder):
-    """
-    What holds for names of prompts holds for URI templates.
-    """
+    """Resources are kept by URI template as prompts are by name."""
     folder.load(declares("a", document("n:1", "a")), declares("b", document("n:2", "b")))
     folder.load(declares("a", document("n:1", "a"), document("n:2", "a")), declares("b", fault="no"))
 
@@ -218,18 +190,14 @@ def test_resources_go_by_their_templates(folder):
 
 
 def test_a_prompt_and_a_resource_may_be_called_alike(folder):
-    """
-    Names and templates do not meet.
-    """
+    """A prompt and a resource can have the same name."""
     assert folder.load(declares("a", say("n:1", "p"), document("n:1", "r"))) == {}
     assert [found.rule for found in folder.catalog.diagnostics] == [Rule.BAD_NAME]
     assert folder.catalog.read("n:1").text == "r"
 
 
 def test_linking_does_not_depend_on_the_order_of_files(folder):
-    """
-    The same pieces make the same catalog.
-    """
+    """The catalog does not depend on the order in which files are linked."""
     pieces = compile_files(
         Recipes(by_file=[declares(f, say("x", f), say(f"own-{f}", f)) for f in "abc"]),
     )

@@ -1,4 +1,4 @@
-"""Several targets, which are loaded together: folders, files of one folder, and modules."""
+"""Several targets loaded together: folders, files of one folder, and modules."""
 
 import sys
 
@@ -20,12 +20,12 @@ def {name}() -> str:
 
 
 def says(name, text="'x'", line=""):
-    """A recipe whose prompt says something."""
+    """Return the source of a recipe with one prompt."""
     return SAYS.format(name=name, says=text, line=line)
 
 
 def texts(targets):
-    """What the prompts of some targets say, by name; all have to be sound."""
+    """Return the text of each prompt of valid targets, by name."""
     catalog = compile(targets)
     assert catalog.diagnostics == ()
     return {name: prompt.render().messages[0].content.text for name, prompt in catalog.items()}
@@ -33,9 +33,7 @@ def texts(targets):
 
 class TestWhatIsServed:
     def test_all_that_each_declares(self, recipes, tmp_path, monkeypatch):
-        """
-        A folder, a file, an object of a file, a module and a package are served side by side.
-        """
+        """A folder, a file, an object of a file, a module and a package are served together."""
         folder = recipes("prompts", plan=says("plan"))
         file = recipes("more", review=says("review"), other=says("other")) / "review.py"
         one = recipes("single", two=says("first") + says("second")) / "two.py"
@@ -50,9 +48,7 @@ class TestWhatIsServed:
         assert found.diagnostics == ()
 
     def test_folders_of_one_name_are_packages_of_their_own(self, recipes):
-        """
-        Each recipe has the modules next to it, though the others are called the same.
-        """
+        """Folders with the same name are separate packages, and each recipe imports its own siblings."""
         names = ["prompts", "a/prompts", "b/prompts"]
         folders = [
             recipes(
@@ -66,9 +62,7 @@ class TestWhatIsServed:
         assert texts(folders) == {f"from_{at}": name for at, name in enumerate(names)}
 
     def test_what_is_imported_while_a_prompt_is_called(self, recipes):
-        """
-        The modules of each folder, and of its project, are still found then.
-        """
+        """Imports inside a prompt's function find the modules of its own folder and project."""
         for place in ("one", "two"):
             (recipes(place) / "pyproject.toml").touch()
             recipes(place, **{f"words_of_{place}": f"WORD = {place!r}"})
@@ -84,9 +78,7 @@ class TestWhatIsServed:
         assert texts(folders) == {"one": "one", "two": "two"}
 
     def test_files_of_one_folder_are_modules_of_one_package(self, recipes):
-        """
-        As a shell writes ``recipes/*.py``; what one of them imports of another is served once.
-        """
+        """Files of one folder, as from a shell's `recipes/*.py`, are modules of one package."""
         folder = recipes(
             a=says("a", "b.render().messages[0].content.text", "from .b import b"), b=says("b"), c=says("c")
         )
@@ -94,17 +86,13 @@ class TestWhatIsServed:
         assert texts([folder / "a.py", folder / "b.py"]) == {"a": "x", "b": "x"}
 
     def test_two_prompts_of_one_name_are_a_fault_wherever_they_are(self, recipes):
-        """
-        As in one folder, the second is not served.
-        """
+        """Of two prompts with the same name in different targets, the second is not served."""
         found = compile(load([recipes("one", a=says("plan")), recipes("two", b=says("plan"))]))
 
         assert ([*found], [one.rule.value for one in found.diagnostics]) == (["plan"], ["PK202"])
 
     def test_a_module_of_the_project_exists_once(self, recipes, tmp_path):
-        """
-        Recipes of both targets hold the same one.
-        """
+        """Recipes of both targets import the same module of their project."""
         (tmp_path / "pyproject.toml").touch()
         recipes(".", common="print('imported')")
         folders = [
@@ -116,9 +104,7 @@ class TestWhatIsServed:
         assert found["one"] == found["two"]
 
     def test_a_test_patches_what_is_loaded(self, recipes):
-        """
-        Modules that are imported already are used as they are, whichever target they are of.
-        """
+        """Modules that are already imported are reused, so that a test can patch them in every target."""
         folders = [
             recipes(name, **{name: says(name, "WORD", "WORD = 'x'")}) for name in ("first_of", "second_of")
         ]
@@ -140,7 +126,7 @@ def late_{place}():
 class TestWhatIsRefused:
     @pytest.fixture
     def folder(self, recipes, tmp_path, monkeypatch):
-        """A folder of recipes with one below it, in the current folder."""
+        """The current folder has a folder of recipes with a subfolder."""
         monkeypatch.chdir(tmp_path)
         recipes("recipes/ops", b=says("b"))
         return recipes(a=says("a"))
@@ -158,9 +144,7 @@ class TestWhatIsRefused:
         ids=["below", "above", "a file", "twice", "spelt"],
     )
     def test_a_target_that_lies_in_another(self, targets, named, other):
-        """
-        Its recipes would be imported twice.
-        """
+        """A target inside another target is rejected, because its recipes would be imported twice."""
         with pytest.raises(LoadError) as caught:
             load(targets)
 
@@ -168,25 +152,19 @@ class TestWhatIsRefused:
         assert (caught.value.target, caught.value.reason) == (named, reason)
 
     def test_a_target_that_is_not_there(self, recipes):
-        """
-        It is named, and nothing is loaded.
-        """
+        """The error names the missing target."""
         with pytest.raises(LoadError) as caught:
             load([recipes(a=says("a")), "nowhere/at/all"])
 
         assert caught.value.target == "nowhere/at/all"
 
     def test_no_target(self):
-        """
-        An empty list says nothing.
-        """
+        """An empty list of targets is rejected."""
         with pytest.raises(LoadError, match="name a folder, a file or a module"):
             load([])
 
     def test_a_sibling_that_two_folders_have(self, recipes):
-        """
-        Python has one module of a name: which one is meant has to be said.
-        """
+        """A plain import of a module that two targets have is an error, because it is ambiguous."""
         one = recipes("one", words="", a=says("a", line="import words"))
         two = recipes("two", words="", b=says("b", line="from . import words"))
 
@@ -200,7 +178,7 @@ class TestWhatIsRefused:
 class TestModulesAsTargets:
     @pytest.fixture
     def library(self, recipes, tmp_path, monkeypatch):
-        """A package of prompts that is no target, in the current folder."""
+        """A package of prompts in the current folder, which is not a target."""
         recipes("library", __init__="", plans=says("plan") + says("review"))
         monkeypatch.chdir(tmp_path)
 
@@ -215,17 +193,13 @@ class TestModulesAsTargets:
         ids=["imported", "listed", "in a tuple"],
     )
     def test_one_that_lists_prompts_serves_them(self, source, target, library, recipes):
-        """
-        Whoever has defined them, and whatever it is called: it was named.
-        """
+        """A module named as target serves the prompts that it imports or lists, even if it is private."""
         recipes(".", **{target.removesuffix(".py"): source})
 
         assert {prompt.options.name for prompt in load(target).prompts} == {"plan", "review"}
 
     def test_a_package_serves_what_its_init_imports(self, library, recipes):
-        """
-        Of others, and of its own modules each prompt once.
-        """
+        """A package serves the prompts that its `__init__.py` imports, each of them once."""
         init = "from library.plans import plan\nfrom .own import own"
         recipes("outer/published", __init__=init, own=says("own"))
 
@@ -234,9 +208,7 @@ class TestModulesAsTargets:
         assert sorted(served) == ["own", "plan"]
 
     def test_a_recipe_of_a_folder_may_import_a_prompt_to_call_it(self, library, recipes):
-        """
-        There it is a part of others, and not served.
-        """
+        """A recipe in a folder does not serve a prompt that it only imports to call."""
         folder = recipes(mine=says("mine", "plan()", "from library.plans import plan"))
 
         assert texts(folder) == {"mine": "x"}
@@ -251,9 +223,7 @@ class TestModulesAsTargets:
     ],
 )
 def test_the_target_of_a_file(file, target, tmp_path, monkeypatch):
-    """
-    It is the folder or the file that holds it, else a module.
-    """
+    """The target of a file is the folder or file that contains it, or a module otherwise."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prompts").mkdir()
     (tmp_path / "one.py").touch()

@@ -1,4 +1,4 @@
-"""A slow import is reported on standard error, whichever command imports."""
+"""Every command reports a slow import on standard error."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from tests.wire import initialize, line, request
 
-#: The command line, in a process where a tenth of a second is long. A recipe can wait until it was reported.
+#: Runs a command that reports imports after 0.1 s. A recipe can wait until the report was written.
 IMPATIENT = """
 import sys
 from threading import Event
@@ -43,14 +43,14 @@ SAID = re.compile(r"promptkit: (.*) been importing for \d+ s, now at (.*slow.py)
 
 
 def reported(lines, folder):
-    """The files and lines that were reported as slow."""
+    """Return the files and lines that were reported as slow."""
     found = [match.groups() for match in map(SAID.fullmatch, lines) if match]
     return [(file.removeprefix(f"{folder}/"), *place) for file, *place in found]
 
 
 @pytest.fixture
 def ran(recipes, tmp_path):
-    """A function that writes recipes and runs a command on them; it returns its output, and what it said."""
+    """A function that runs a command on recipes, and returns its output and its lines on stderr."""
 
     def run(*argv, sent=b"", **files):
         recipes(**files)
@@ -73,9 +73,7 @@ def ran(recipes, tmp_path):
     ids=" ".join,
 )
 def test_a_command(ran, tmp_path, argv):
-    """
-    It reports once which file is slow, for how long and at which line, and works as usual.
-    """
+    """A command reports the slow file once, with the time and line, and otherwise works as usual."""
     out, said = ran(*argv, quick=QUICK, slow=SLOW)
 
     assert reported(said, tmp_path) == [WHERE]
@@ -83,9 +81,7 @@ def test_a_command(ran, tmp_path, argv):
 
 
 def test_a_server_on_standard_input(recipes, tmp_path):
-    """
-    So does a server, whose client is answered meanwhile.
-    """
+    """A server on stdio reports the slow file, and answers its client."""
     recipes(quick=QUICK, slow=SLOW)
     session = line(initialize("2025-11-25")) + line(request(1, "prompts/get", {"name": "slow"}))
     command = [sys.executable, "-c", IMPATIENT, "serve"]
@@ -101,9 +97,7 @@ def test_a_server_on_standard_input(recipes, tmp_path):
 
 
 def test_a_server_over_http(recipes, tmp_path):
-    """
-    And one over HTTP, before it serves.
-    """
+    """An HTTP server reports the slow file before it starts to serve."""
     recipes(quick=QUICK, slow=SLOW)
     command = [sys.executable, "-c", IMPATIENT, "serve", "--http", "127.0.0.1:0"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
@@ -117,9 +111,7 @@ def test_a_server_over_http(recipes, tmp_path):
 
 
 def test_a_module(ran, tmp_path):
-    """
-    If the file is not known, the line names it.
-    """
+    """For a module as target, the report names the file that contains the line."""
     out, said = ran("list", "recipes.slow", slow=SLOW)
 
     assert "slow" in out
@@ -127,15 +119,13 @@ def test_a_module(ran, tmp_path):
 
 
 def test_the_import_of_a_helper(ran, tmp_path):
-    """
-    The line is that of the helper.
-    """
+    """For a slow helper, the report names the recipe and the helper's line."""
     _, said = ran("list", _slow="import sys\nsys.reported.wait(30)\n", reads=f"from . import _slow\n{QUICK}")
 
     assert reported(said, tmp_path) == [("recipes/reads.py has", "recipes/_slow.py", "2")]
 
 
-#: Names the threads of its process.
+#: A recipe whose prompt returns the names of the threads in its process.
 NAMES = """
 import threading
 from promptkit import prompt
@@ -147,9 +137,7 @@ def names():
 
 
 def test_it_leaves_no_thread(ran):
-    """
-    The thread that looks at an import ends with the import.
-    """
+    """The thread that watches an import ends with the import."""
     out, said = ran("render", "names", names=NAMES)
 
     assert "MainThread" in out

@@ -9,9 +9,7 @@ from promptkit.loader.targets import project_root
 class TestTheRootOfAProject:
     @pytest.mark.parametrize("mark", ["pyproject.toml", ".git"])
     def test_the_nearest_folder_with_a_mark(self, tmp_path, mark):
-        """
-        The root is the nearest folder above the recipes that looks like a project's.
-        """
+        """The root is the nearest folder above the recipes that contains a project marker."""
         outer, inner = tmp_path, tmp_path / "team" / "bot"
         recipes = inner / "src" / "recipes"
         recipes.mkdir(parents=True)
@@ -21,17 +19,13 @@ class TestTheRootOfAProject:
         assert project_root(recipes) == str(inner)
 
     def test_a_folder_without_a_mark_above(self, tmp_path, monkeypatch):
-        """
-        Where no folder above looks like a project's, the root is the parent.
-        """
+        """Without a project marker above, the root is the parent folder."""
         monkeypatch.setattr("promptkit.loader.targets.PROJECT_MARKERS", ("never-there",))
 
         assert project_root(tmp_path / "recipes") == str(tmp_path)
 
     def test_the_folder_itself_is_not_its_root(self, tmp_path):
-        """
-        A project that is nothing but recipes can be imported from its parent, by its name.
-        """
+        """The folder of recipes is never its own root, even if it contains a marker."""
         (tmp_path / "pyproject.toml").touch()
         recipes = tmp_path / "recipes"
         recipes.mkdir()
@@ -40,9 +34,7 @@ class TestTheRootOfAProject:
         assert project_root(recipes) == str(tmp_path)
 
     def test_a_relative_folder(self, tmp_path, monkeypatch):
-        """
-        The root is absolute, however the folder is spelt.
-        """
+        """The root is absolute, however the folder is written."""
         (tmp_path / ".git").mkdir()
         (tmp_path / "recipes").mkdir()
         monkeypatch.chdir(tmp_path)
@@ -50,7 +42,5 @@ class TestTheRootOfAProject:
         assert project_root("recipes") == project_root(Path("recipes/../recipes")) == str(tmp_path)
 
     def test_the_file_system_as_a_whole(self):
-        """
-        The folder above all others is its own parent.
-        """
+        """The root of the file system is its own project root."""
         assert project_root(os.sep) == os.sep

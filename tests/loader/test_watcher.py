@@ -1,6 +1,4 @@
-"""
-Tests that folders are watched with the backend of watchfiles alone, and as the package would.
-"""
+"""Watching folders with the backend of watchfiles only, with the same results as the package."""
 
 import platform
 import subprocess
@@ -20,7 +18,7 @@ TIMES = Debounce(quiet=10, every=50)
 
 @pytest.fixture
 def changes(tmp_path):
-    """What is told of a folder, until the test ends."""
+    """The changes in a folder, until the test ends."""
     stop = Event()
     rounds = changes_in([str(tmp_path)], stop, TIMES)
     next(rounds)
@@ -30,14 +28,12 @@ def changes(tmp_path):
 
 
 def next_paths(changes):
-    """The next paths that are told."""
+    """Return the next non-empty set of changed paths."""
     return next(filter(None, changes))
 
 
 def test_a_change_is_told_and_so_is_none(changes, tmp_path):
-    """
-    A file that is written, replaced and removed; and that nothing has changed for a while.
-    """
+    """Writing, replacing and removing a file is reported, and so is a round without changes."""
     file, other = tmp_path / "a.py", tmp_path / "b.py"
 
     file.write_text("one")
@@ -50,9 +46,7 @@ def test_a_change_is_told_and_so_is_none(changes, tmp_path):
 
 
 def test_what_is_written_again_and_again_is_told_once_it_rests(tmp_path):
-    """
-    So no half of it is read.
-    """
+    """A file is reported only once it stays unchanged, so that no partial content is read."""
     stop, file = Event(), tmp_path / "a.py"
     written = []
 
@@ -72,15 +66,13 @@ def test_what_is_written_again_and_again_is_told_once_it_rests(tmp_path):
     list(rounds)
 
     assert paths == {str(file)}
-    # Systems note the times of files by the tick, and a busy machine may hold up the writer itself.
+    # File systems round timestamps to a clock tick, and a busy machine can delay the writer.
     before = [moment for moment in written if moment < told]
     assert told - before[-1] > 0.15
 
 
 def test_what_never_rests_is_told_all_the_same(tmp_path):
-    """
-    No later than so long after its first change.
-    """
+    """A file that changes all the time is reported after the maximum delay."""
     stop, file = Event(), tmp_path / "a.py"
 
     def write():
@@ -100,9 +92,7 @@ def test_what_never_rests_is_told_all_the_same(tmp_path):
 
 
 def test_what_lies_below_the_folder_does_not_count(changes, tmp_path):
-    """
-    Such as the cache of bytecode.
-    """
+    """Changes inside subfolders, such as the bytecode cache, are not reported."""
     below = tmp_path / "below"
     below.mkdir()
     assert next_paths(changes) == {str(below)}
@@ -113,9 +103,7 @@ def test_what_lies_below_the_folder_does_not_count(changes, tmp_path):
 
 
 def test_a_folder_that_does_not_exist(tmp_path):
-    """
-    Whoever watches has to look again later.
-    """
+    """Watching a missing folder raises FileNotFoundError."""
     with pytest.raises(FileNotFoundError):
         next(changes_in([str(tmp_path / "gone")], Event(), TIMES))
 
@@ -123,9 +111,7 @@ def test_a_folder_that_does_not_exist(tmp_path):
 @pytest.mark.parametrize("told", [None, "", "true", "1", "false", "Disable", "disabled"])
 @pytest.mark.parametrize("release", ["6.1.0", "5.15.0-Microsoft-Standard-WSL2"])
 def test_files_are_polled_where_watchfiles_would(told, release, monkeypatch):
-    """
-    The system tells nothing of folders that other systems share, such as in Docker on macOS.
-    """
+    """Polling is used where watchfiles would use it, because shared folders send no events."""
     known = main.platform if hasattr(main, "platform") else platform
     monkeypatch.setattr(known, "uname", lambda: known.uname_result("Linux", "", release, "", ""))
     monkeypatch.delenv("WATCHFILES_FORCE_POLLING", raising=False)
@@ -136,9 +122,7 @@ def test_files_are_polled_where_watchfiles_would(told, release, monkeypatch):
 
 
 def test_polling_tells_the_same(tmp_path, monkeypatch):
-    """
-    Only later.
-    """
+    """Polling reports the same changes."""
     monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
     monkeypatch.setattr("promptkit.loader.watching._POLL_EVERY_MS", 20)
     changes = changes_in([str(tmp_path)], Event(), TIMES)
@@ -150,9 +134,7 @@ def test_polling_tells_the_same(tmp_path, monkeypatch):
 
 
 def test_nothing_else_is_imported_and_authors_can_import_the_package(tmp_path):
-    """
-    The package takes 2 MiB. One that is imported later, or before, uses the same backend.
-    """
+    """The watchfiles package, which takes 2 MiB, is not imported; if it is, it uses the same backend."""
     program = f"""
 import sys
 import time
@@ -170,9 +152,7 @@ print(watchfiles.main.RustNotify is watching._backend())
 
 
 def test_a_package_without_the_backend(monkeypatch):
-    """
-    The error names it.
-    """
+    """The error names the missing backend."""
     monkeypatch.delitem(sys.modules, "watchfiles._rust_notify")
     monkeypatch.setattr(watching, "find_spec", lambda _: None)
 

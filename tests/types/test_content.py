@@ -1,4 +1,4 @@
-"""Conversations, images and recordings are arguments."""
+"""Conversations, images and audio as arguments."""
 
 import json
 from base64 import b64encode
@@ -50,7 +50,7 @@ def read(annotation, value):
 
 
 def faults(annotation, value):
-    """What a client is told."""
+    """Return the error messages that a client receives."""
 
     def ask(history) -> str:
         return ""
@@ -61,7 +61,7 @@ def faults(annotation, value):
     return [str(fault) for fault in refused.value.errors]
 
 
-#: What a client sends as the content of a turn, and the blocks that it is.
+#: The content of a message from a client, and the blocks that it becomes.
 CONTENT = [
     ("Hello", [Text("Hello")]),
     ("", []),
@@ -97,9 +97,7 @@ CONTENT = [
 class TestConversations:
     @pytest.mark.parametrize(("content", "blocks"), CONTENT, ids=lambda part: str(part)[:40])
     def test_content_is_text_or_blocks(self, content, blocks):
-        """
-        Each block is a message of the turn's role; blank text is left out, as `user` leaves it out.
-        """
+        """Each block becomes a message with the role of its turn; blank text is omitted, as by `user`."""
         found = read(Workflow, json.dumps([{"role": "assistant", "content": content}]))
 
         assert [(message.role, message.content) for message in found] == [("assistant", b) for b in blocks]
@@ -120,9 +118,7 @@ class TestConversations:
     )
     @pytest.mark.parametrize("dump", [json.dumps, lambda value: value], ids=["text", "JSON"])
     def test_every_spelling_reads_the_same_messages(self, annotation, kind, dump):
-        """
-        As text, as the arguments of prompts are, and as JSON, as those of tools are.
-        """
+        """Messages are accepted as text, as in prompt arguments, and as JSON, as in tool arguments."""
         blocks = [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
         sent = [{"role": "user", "content": "a"}, {"role": "assistant", "content": blocks}]
 
@@ -190,15 +186,11 @@ class TestConversations:
     )
     @pytest.mark.parametrize("annotation", [Workflow, list[Message]], ids=str)
     def test_a_fault_has_its_place(self, annotation, sent, told):
-        """
-        The turn, and in it the member and the block.
-        """
+        """An error has the path of the message, the block and the field."""
         assert faults(annotation, sent if isinstance(sent, str) else json.dumps(sent)) == told
 
     def test_a_system_part(self):
-        """
-        A workflow has a place for it, and a list of messages has none.
-        """
+        """A workflow accepts system messages, and a list of messages does not."""
         sent = [
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": "a"},
@@ -222,9 +214,7 @@ class TestConversations:
         ]
 
     def test_one_message_is_one_block(self):
-        """
-        A parameter for one message says so of more, and of none.
-        """
+        """A parameter for one message rejects several blocks and empty content."""
         several = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
 
         assert read(Message, '{"role": "user", "content": "a"}') == Message("user", "a")
@@ -234,9 +224,7 @@ class TestConversations:
         assert faults(Message, '{"role": "user", "content": " "}') == ["'history.content' holds no content"]
 
     def test_what_is_read_is_what_structuring_makes(self):
-        """
-        On the fast path, which JSON takes that fits.
-        """
+        """JSON content takes the fast path, with the same result as structuring."""
         sent = [{"role": "user", "content": content} for content, _ in CONTENT]
 
         assert fast_path(list[Message])(sent) == structurer(list[Message])(sent) == list(read(Workflow, sent))
@@ -256,9 +244,7 @@ MESSAGES = st.lists(st.builds(Message, st.sampled_from(["user", "assistant"]), C
 @settings(deadline=None)
 @given(MESSAGES)
 def test_a_conversation_comes_back(messages):
-    """
-    What is written of any conversation is read as the same conversation.
-    """
+    """Any conversation survives serializing and reading."""
     assert read(Workflow, text_of(Workflow(messages))) == Workflow(messages)
     assert read(list[Message], text_of(messages)) == messages
     assert structurer(dict[str, Workflow])({"a": json_of(Workflow(messages))}) == {"a": Workflow(messages)}
@@ -267,31 +253,23 @@ def test_a_conversation_comes_back(messages):
 class TestImages:
     @pytest.mark.parametrize("sent", [PIXEL, f"data:image/gif;base64,{PIXEL}"], ids=["base64", "data URI"])
     def test_an_image_is_base64_or_a_data_uri(self, sent):
-        """
-        So are several, one a line.
-        """
+        """An image is sent as base64 or a data: URI, and several images as one per line."""
         assert read(Image, sent) == PICTURE
         assert read(list[Image], f"{sent}\n{sent}") == [PICTURE, PICTURE]
         assert text_of(PICTURE) == PIXEL
 
     def test_a_recording_is_read_likewise(self, wav):
-        """
-        Its type is that of its bytes.
-        """
+        """Audio is accepted, with the type detected from its bytes."""
         assert read(Audio, b64encode(wav).decode()).mime_type == "audio/wav"
 
     def test_it_may_lie_in_a_record(self):
-        """
-        There it is base64, as bytes are.
-        """
+        """Inside a record, an image is base64."""
         sent = {"title": "a", "pictures": [PIXEL], "talk": [{"role": "user", "content": "b"}]}
 
         assert read(Report, json.dumps(sent)) == Report("a", [PICTURE], user("b"))
 
     def test_what_clients_refuse_is_refused(self, wav):
-        """
-        With the place of it, and what the value of this class says itself.
-        """
+        """Invalid media are rejected with their path and the error of the class."""
         assert faults(Image, "***") == ["'history' is '***', not base64 or a data: URI"]
         (told,) = faults(Image, b64encode(wav).decode())
         assert told.startswith("'history' is refused: the bytes are audio/")
@@ -306,9 +284,7 @@ def ask(history: Workflow, picture: Image, others: list[Message] | None = None) 
 
 class TestOnTheWire:
     def test_the_schema_is_as_short_as_it_can_be(self):
-        """
-        It says what a turn holds, and no docstring of a class.
-        """
+        """The schema of a message describes its fields and contains no docstrings of classes."""
         schema = prompt(ask).compiled.schema
         turns = schema["properties"]["history"]
         turn = turns["items"]
@@ -325,24 +301,20 @@ class TestOnTheWire:
         assert other["properties"]["role"]["enum"] == ["user", "assistant"]
         assert other["properties"]["content"] == turn["properties"]["content"]
         assert schema["properties"]["picture"]["contentEncoding"] == "base64"
-        assert schema["properties"]["picture"]["minLength"] == 1  # no picture is empty
+        assert schema["properties"]["picture"]["minLength"] == 1  # an image is never empty
         assert "frozen" not in json.dumps(schema)
         assert '"description": "One' not in json.dumps(schema)
         assert len(json.dumps(turns)) < 1_500
 
     def test_a_record_that_holds_them_says_the_same(self):
-        """
-        Wherever they lie.
-        """
+        """A conversation inside a record has the same schema."""
         schema, _ = type_schema(Report, Definitions({}))
         alone, _ = type_schema(Workflow, Definitions({}))
 
         assert schema["properties"]["talk"]["anyOf"][0] == alone
 
     def test_a_client_sends_them(self):
-        """
-        To a prompt as text, to a tool as JSON.
-        """
+        """The test client sends conversations and images to prompts as text and to tools as JSON."""
         talk = user("Hello.") + assistant("Hello.")
         sent = {"history": talk, "picture": PICTURE, "others": list(talk)}
 
@@ -356,17 +328,13 @@ class TestOnTheWire:
     @settings(max_examples=20, deadline=None)
     @given(st.data())
     def test_tests_make_them_up(self, data):
-        """
-        All kinds of content, in files that are whole.
-        """
+        """`call_arguments` generates valid conversations and images."""
         given = data.draw(call_arguments(prompt(ask)))
 
         assert prompt(ask).render(**given)
 
     def test_a_default_is_shown_as_it_would_be_sent(self):
-        """
-        In the schema, too.
-        """
+        """The default is shown in the description and the schema as a client would send it."""
 
         @prompt
         def go_on(history: Workflow = user("Hello.")) -> Workflow:  # noqa: B008 (it cannot be changed)

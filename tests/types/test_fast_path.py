@@ -1,5 +1,5 @@
 # ruff: noqa: UP045 (people write types in every spelling)
-"""The fast path and structuring: the same values, and the same faults."""
+"""The fast path and structuring: the same values and the same errors."""
 
 import datetime as dt
 import enum
@@ -198,7 +198,7 @@ class Box(Generic[T]):
     held: T
 
 
-#: Types that have a fast path.
+#: Types with a fast path.
 FAST: dict[str, Any] = {
     each.__name__: each
     for each in (Point, Slotted, Checked, Own, Mark, Strict, Circle, Closed, Scalars, Containers)
@@ -259,7 +259,7 @@ class Late:
     now: InitVar[int]
 
 
-#: Types whose values msgspec would make otherwise, or not as surely.
+#: Types for which msgspec would produce different values, or could.
 SLOW: dict[str, Any] = {
     "keys that are no text": dict[int, str],
     "bound on a set": Annotated[set[int], Meta(max_length=1)],
@@ -308,13 +308,13 @@ JUNK = st.recursive(
 
 
 def fitting(annotation: Any) -> st.SearchStrategy[Any]:
-    """JSON values that may fit a type."""
+    """Return a strategy for JSON values that mostly fit a type."""
     annotation = plain(annotation)
     arguments = get_args(annotation)
     return next((make(annotation, arguments) for recognises, make in FITTING if recognises(annotation)), JUNK)
 
 
-#: What recognises a type, and what makes JSON values of it and its arguments.
+#: A test for the kind of type, and a function that makes a strategy from a type and its arguments.
 FITTING: list[tuple[Callable[[Any], bool], Callable[[Any, Any], st.SearchStrategy[Any]]]] = [
     (is_constrained, lambda t, _: near(t.__origin__)),
     (is_union, lambda _, members: st.one_of([near(member) for member in members])),
@@ -344,7 +344,7 @@ WRITTEN: dict[Any, st.SearchStrategy[Any]] = {
 
 
 def members(annotation: Any) -> st.SearchStrategy[dict[str, Any]]:
-    """JSON objects with most members of a record, and some that it does not have."""
+    """Return a strategy for JSON objects with most fields of a record and some unknown ones."""
     if issubclass(annotation, msgspec.Struct):
         types = {each.encode_name: each.type for each in msgspec.structs.fields(annotation)}
     elif attrs.has(annotation):
@@ -359,13 +359,13 @@ def members(annotation: Any) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def near(annotation: Any) -> st.SearchStrategy[Any]:
-    """JSON values that fit a type, and now and then others."""
+    """Return a strategy for JSON values that fit a type, with occasional other values."""
     fits = fitting(annotation)
     return st.integers(0, 15).flatmap(lambda chance: fits if chance else JUNK)
 
 
 def shape(value: Any) -> Any:
-    """All that can be seen of a value: types, the order of attributes, and which numbers are -0.0."""
+    """Return everything observable about a value: types, the order of attributes, and the sign of zeros."""
     kind = type(value)
     if isinstance(value, dict):
         return kind, [(key, shape(part)) for key, part in value.items()]
@@ -382,7 +382,7 @@ def shape(value: Any) -> Any:
 
 
 def outcome(read: Any, value: Any) -> Any:
-    """What is made of a value, or every fault of it."""
+    """Return the shape of the converted value, or all its errors."""
     try:
         return shape(read(value))
     except ConversionError as error:
@@ -394,9 +394,9 @@ def outcome(read: Any, value: Any) -> Any:
 @pytest.mark.parametrize("annotation", FAST.values(), ids=FAST)
 def test_what_is_read_is_what_structuring_makes(annotation):
     """
-    For every JSON value: the same value, to the last attribute, or the same faults.
+    For every JSON value, reading returns the same value or errors as structuring.
 
-    And the fast path by itself is not more lenient than structuring.
+    The fast path alone accepts nothing that structuring rejects.
     """
     holding = dict[str, annotation]
     read, convert, structure = reader_of(holding).read, fast_path(holding), structurer(holding)
@@ -408,7 +408,7 @@ def test_what_is_read_is_what_structuring_makes(annotation):
         assert outcome(read, json.dumps(value)) == structured
         try:
             made = convert(value)
-        except Exception:  # noqa: BLE001 (structuring has said what is wrong)
+        except Exception:  # noqa: BLE001 (structuring reported the error)
             return
         assert shape(made) == structured
 
@@ -418,9 +418,7 @@ def test_what_is_read_is_what_structuring_makes(annotation):
 @given(first=st.integers(), second=st.integers() | st.text())
 @example(first=1, second=1.0)
 def test_of_members_with_one_name_the_last_counts(first, second):
-    """
-    On both paths.
-    """
+    """Of duplicate members, the last one is used on both paths."""
     text = f'{{"x": {first}, "x": {json.dumps(second)}}}'
 
     assert outcome(reader_of(Point).read, text) == outcome(structurer(Point), json.loads(text))
@@ -432,9 +430,7 @@ def test_of_members_with_one_name_the_last_counts(first, second):
     ids=range(7),
 )
 def test_what_nobody_asks_for_has_to_be_json_too(other):
-    """
-    A member of no certain type is still a part of the text.
-    """
+    """Invalid JSON is rejected even inside a member of type Any."""
     assert reader_of(Containers).read('{"anything": [1, null]}').anything == [1, None]
     with pytest.raises(ConversionError) as refused:
         reader_of(Containers).read(f'{{"anything": {other}}}')
@@ -457,15 +453,13 @@ def test_what_nobody_asks_for_has_to_be_json_too(other):
         (Box[int], {"held": 1, "hold": 1}, ".hold", "held"),
         (Labelled[int], {"held": 1, "hold": 1}, ".hold", "held"),
         (tuple[int, Point], [1, {"x": 1, "yy": 2}], "[1].yy", None),
-        (Strict, {"_n": 1, "twice": 2}, ".twice", None),  # which ``__init__`` does not take
+        (Strict, {"_n": 1, "twice": 2}, ".twice", None),  # which `__init__` does not take
         (int | Point, {"x": 1, "yy": 2}, ".yy", None),
     ],
     ids=lambda part: getattr(part, "__name__", None) or str(part)[:40],
 )
 def test_no_member_is_dropped(annotation, value, place, near):
-    """
-    What a record does not have is refused wherever it lies, with its place and the nearest name.
-    """
+    """An unknown member of a record is rejected at any depth, with its path and the nearest name."""
     with pytest.raises(ConversionError) as refused:
         reader_of(annotation).read(value)
 
@@ -473,9 +467,7 @@ def test_no_member_is_dropped(annotation, value, place, near):
 
 
 def test_of_many_unknown_members_some_are_told():
-    """
-    A client may send millions.
-    """
+    """The number of reported unknown members is limited, because a client can send millions."""
     with pytest.raises(ConversionError) as refused:
         reader_of(Point).read({"x": 1} | {f"more {number}": 0 for number in range(2 * MAX_FAULTS)})
 
@@ -483,13 +475,11 @@ def test_of_many_unknown_members_some_are_told():
 
 
 def test_a_struct_with_a_type_parameter_is_read():
-    """
-    As the same class without one is.
-    """
+    """A struct with a type parameter is read."""
     assert reader_of(Labelled[int]).read({"held": 1}) == Labelled(1)
 
 
-#: What fits, for each type that has a fast path.
+#: A valid value for each type with a fast path.
 FITS: dict[str, Any] = {
     "Point": {"x": 1, "y": 2},
     "Slotted": {"points": [{"x": 1}]},
@@ -527,25 +517,19 @@ FITS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", FAST)
 def test_what_fits_takes_the_fast_path(name):
-    """
-    So that the laws above are not true of nothing.
-    """
+    """A valid value takes the fast path, so that the tests above exercise it."""
     assert shape(fast_path(FAST[name])(FITS[name])) == shape(structurer(FAST[name])(FITS[name]))
 
 
 @pytest.mark.parametrize("annotation", SLOW.values(), ids=SLOW)
 def test_where_values_might_differ_there_is_no_fast_path(annotation):
-    """
-    Structuring makes them.
-    """
+    """Types whose values might differ have no fast path."""
     assert fast_path(annotation) is None
 
 
 @pytest.mark.parametrize(("kind", "value"), [(Level, 1), (Color, "red"), (Mixed, 1), (Tone, "warm")])
 def test_an_enumeration_is_one_inside_of_a_list_too(kind, value):
-    """
-    Also if its members are numbers or text themselves; and what it does not have is refused.
-    """
+    """A member of an enumeration inside a list is converted, and an unknown value is rejected."""
     structure = structurer(list[kind])
 
     assert type(structure([value])[0]) is kind
@@ -554,9 +538,7 @@ def test_an_enumeration_is_one_inside_of_a_list_too(kind, value):
 
 
 def test_the_class_itself_is_called():
-    """
-    With its converters and its validators, in ``__init__``; attributes are in the order of the class.
-    """
+    """The fast path calls `__init__`, with converters and validators, and keeps attributes in order."""
     read = fast_path(Strict)
 
     assert read({"_n": 1, "words": ["a"]}) == Strict(1, ("a",))
@@ -567,9 +549,7 @@ def test_the_class_itself_is_called():
 
 
 def test_of_equal_unions_each_has_its_own_order():
-    """
-    The first member that fits counts, whatever else was read before.
-    """
+    """Each union tries its own members in order, even if an equal union was read before."""
     found = [structurer(list[int | float])([1]), structurer(list[float | int])([1])]
 
     assert [type(items[0]) for items in found] == [int, float]

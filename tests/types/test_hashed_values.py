@@ -1,4 +1,4 @@
-"""Sets and dicts of what a client sends: so many values, and few of them that collide."""
+"""Sets and dicts from a client: limits on their size and on hash collisions."""
 
 import datetime as dt
 import json
@@ -21,7 +21,7 @@ from tests.wire import Client
 
 pytestmark = pytest.mark.timeout(60)
 
-#: What a whole number's hash is the remainder of.
+#: Python's hash of an integer is its remainder modulo this prime.
 P = 2**61 - 1
 MANY = 10_000
 FEW = 32
@@ -66,7 +66,7 @@ NUMBERS = [str(P * n) for n in range(1, MANY)]
 JSON_NUMBERS = [P * n for n in range(1, 100)]
 BOARD = {"marks": [], "sizes": {}}
 
-#: A type, and what a client sends for it: more than a few values of one hash.
+#: A type, and a value from a client with too many hash collisions.
 COLLIDING: dict[str, tuple[Any, Any]] = {
     "set of numbers": (set[int], ",".join(NUMBERS)),
     "set of numbers, one a line": (set[int], "\n".join(NUMBERS)),
@@ -117,16 +117,14 @@ COLLIDING: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize(("annotation", "sent"), COLLIDING.values(), ids=COLLIDING)
 def test_values_that_collide_are_refused(annotation, sent):
-    """
-    In whatever a hash table is made of what a client chose, values of one hash are few.
-    """
+    """Too many values with the same hash are rejected, wherever a hash table would be built from them."""
     with pytest.raises(ConversionError) as refused:
         reader_of(annotation).read(sent)
 
     assert {part.reason for part in refused.value.parts} == {REFUSED}
 
 
-#: A type, what a client sends, and how many of it there are: many, and nobody means harm.
+#: A type, a large value without an attack, and its expected size.
 HARMLESS: dict[str, tuple[Any, Any, int]] = {
     "numbers": (set[int], ",".join(map(str, range(MANY))), MANY),
     "multiples of a power of two": (set[int], ",".join(str(n << 40) for n in range(MANY)), MANY),
@@ -147,9 +145,7 @@ HARMLESS: dict[str, tuple[Any, Any, int]] = {
 
 @pytest.mark.parametrize(("annotation", "sent", "size"), HARMLESS.values(), ids=HARMLESS)
 def test_many_values_make_a_real_set_or_dict(annotation, sent, size):
-    """
-    Values that were not chosen for their hashes may be many.
-    """
+    """Large sets and dicts are accepted if their hashes do not collide."""
     found = reader_of(annotation).read(sent)
 
     assert type(found) in (set, frozenset, dict)
@@ -168,9 +164,7 @@ def test_many_values_make_a_real_set_or_dict(annotation, sent, size):
     ids=["set", "frozenset", "set in a list", "dict", "dict in a dict"],
 )
 def test_more_values_are_refused(annotation, sent):
-    """
-    Nobody can make a hash table slow that is small.
-    """
+    """Sets, and dicts without string keys, are limited to 10,000 values."""
     with pytest.raises(ConversionError) as refused:
         reader_of(annotation).read(sent)
 
@@ -180,16 +174,12 @@ def test_more_values_are_refused(annotation, sent):
 
 
 def test_an_object_by_text_has_as_many_members_as_there_are():
-    """
-    Python salts the hashes of text.
-    """
+    """A dict with string keys has no limit, because Python randomizes the hashes of strings."""
     assert len(reader_of(dict[str, int]).read(json.dumps({str(n): n for n in range(2 * MANY)}))) == 2 * MANY
 
 
 def test_of_equal_keys_the_last_counts():
-    """
-    As in any dict.
-    """
+    """Of equal keys, the last one is used."""
     sent = {"1.0": 0, **{str(n): n for n in range(100, 200)}, "1.00": 101}
 
     assert reader_of(dict[Decimal, int]).read(json.dumps(sent))[Decimal(1)] == 101
@@ -197,9 +187,7 @@ def test_of_equal_keys_the_last_counts():
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2026-07-28"])
 def test_the_server_answers_and_goes_on(revision):
-    """
-    The error says what to do, and the next request is served.
-    """
+    """The server returns an error for colliding values and continues to serve."""
     from promptkit import prompt
     from promptkit.compiler.compilation import compile
     from promptkit.loader.recipes import Recipes

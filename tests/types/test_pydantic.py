@@ -1,4 +1,4 @@
-"""Classes of pydantic are arguments, as pydantic reads, describes and writes them."""
+"""Pydantic classes as arguments: parsed, described and serialized by pydantic."""
 
 import json
 import subprocess
@@ -156,9 +156,7 @@ VALUES = [
 @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda part: str(part)[:40])
 @pytest.mark.parametrize("dump", [json.dumps, lambda value: value], ids=["text", "JSON"])
 def test_values_are_what_pydantic_makes(annotation, sent, value, dump):
-    """
-    Of text and of JSON, alone and in other types, also those of promptkit's own.
-    """
+    """Text and JSON are converted to pydantic's values, alone and inside other types."""
     found = read(annotation, sent if isinstance(sent, str) else dump(sent))
 
     assert (type(found), found) == (type(value), value)
@@ -200,36 +198,28 @@ def test_values_are_what_pydantic_makes(annotation, sent, value, dump):
     ids=lambda part: str(part)[:40],
 )
 def test_faults_are_told_as_others_are(annotation, sent, told):
-    """
-    All of them, each with its place and, of a misspelt name, the nearest.
-    """
+    """All errors are reported, each with its path and, for a misspelt name, the nearest one."""
     assert faults(annotation, sent) == told
 
 
 def test_a_form_says_what_to_write():
-    """
-    Members in the order of the class, and an example that fits.
-    """
+    """A form's hint lists the fields in order, with a valid example."""
     reader = reader_of(Order)
 
     assert reader.expected == "a JSON object with customer, items, tone, due, howFast"
     assert reader.hint == 'JSON, for example {"customer":"text"}'
     assert read(Order, reader.hint.partition("example ")[2])
-    assert reader_of(Even).hint == "a JSON object with number"  # no example is found that fits
+    assert reader_of(Even).hint == "a JSON object with number"  # no valid example is found
 
 
 def test_choices_are_completed():
-    """
-    Those of a class that is one of several values.
-    """
+    """A root model of a Literal is completed with its choices."""
     assert Client(taking(Color)).complete("ask", "order", "g").values == ("green",)
 
 
 class TestSchemas:
     def test_it_is_pydantics_with_each_class_in_its_place(self):
-        """
-        As other schemas are: without the titles that pydantic makes of names.
-        """
+        """The schema is pydantic's, with classes inlined and without generated titles."""
         schema = taking(Order).compiled.schema
         order = schema["properties"]["order"]
 
@@ -251,9 +241,7 @@ class TestSchemas:
         }
 
     def test_a_class_that_holds_itself_is_referred_to(self):
-        """
-        Also within a type of promptkit's own, and once for two parameters.
-        """
+        """A recursive class has one definition, even if it is used inside other types."""
         definitions = Definitions({})
         first, _ = type_schema(Folder, definitions)
         second, _ = type_schema(dict[str, Folder], definitions)
@@ -264,9 +252,7 @@ class TestSchemas:
         assert definitions.schemas[name]["properties"]["inside"]["items"] == first
 
     def test_classes_of_one_name_are_two(self):
-        """
-        Each has a definition of its own.
-        """
+        """Two classes with the same name have separate definitions."""
         other = pydantic.create_model("Folder", size=int, inside=(list["Folder"], []))
         other.model_rebuild(_types_namespace={"Folder": other})
         definitions = Definitions({})
@@ -278,18 +264,14 @@ class TestSchemas:
         assert list(definitions.schemas["Folder"]["properties"]) == ["name", "inside"]
 
     def test_a_member_may_be_called_as_a_word_of_json_schema(self):
-        """
-        It is no reference for that.
-        """
+        """A field named `$ref` is not treated as a reference."""
         schema, _ = type_schema(pydantic.create_model("Odd", ref=(int, Field(alias="$ref"))), Definitions({}))
 
         assert schema["properties"] == {"$ref": {"type": "integer"}}
 
     @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda part: str(part)[:40])
     def test_what_is_read_is_what_it_says(self, annotation, sent, value):
-        """
-        So that what a model makes of it is taken.
-        """
+        """The values that are accepted are valid against the schema."""
         schema = taking(annotation).compiled.schema
 
         jsonschema.validate({"order": sent}, schema)
@@ -298,9 +280,7 @@ class TestSchemas:
 
 @pytest.mark.parametrize("annotation", [Called, list[Called], Called | None], ids=str)
 def test_what_json_cannot_write_is_no_argument(annotation):
-    """
-    A class with a member that no client can fill is refused when it is compiled.
-    """
+    """A class with a field that no client can fill is reported when it is compiled."""
     compiled, (told,) = taking(annotation).compile()
 
     assert compiled is None
@@ -311,9 +291,7 @@ def test_what_json_cannot_write_is_no_argument(annotation):
     "kind", [Order, Folder, Basket, Point, Numbers, Color], ids=lambda kind: kind.__name__
 )
 def test_tests_make_them_up(kind):
-    """
-    For `call_arguments`, within the bounds of their fields; what is written is read back.
-    """
+    """`call_arguments` generates valid values, which survive serializing and reading."""
     asking = taking(kind)
 
     @settings(max_examples=20, deadline=None)
@@ -327,9 +305,7 @@ def test_tests_make_them_up(kind):
 
 
 def test_a_default_is_written_by_pydantic():
-    """
-    With the names that clients know.
-    """
+    """A default is serialized by pydantic, with aliases."""
 
     @prompt
     def ask(order: Order = Order(customer="Ann")) -> str:  # noqa: B008 (each call has its own)
@@ -342,9 +318,7 @@ def test_a_default_is_written_by_pydantic():
 
 
 def test_a_class_that_is_defined_again_is_known_again():
-    """
-    After a reload nothing is kept of the old one.
-    """
+    """After `forget_types`, the description of a class is built again."""
     assert surrogate_of(Order) is surrogate_of(Order)
     before = surrogate_of(Order)
     forget_types()
@@ -354,9 +328,7 @@ def test_a_class_that_is_defined_again_is_known_again():
 
 
 def test_pydantic_is_loaded_by_authors_alone():
-    """
-    Serving without it, nothing of it is loaded, and nothing of ours that needs it.
-    """
+    """Without pydantic types, no module of pydantic is imported."""
     code = (
         "import sys\n"
         "from dataclasses import dataclass\n"

@@ -52,7 +52,7 @@ class Crossed(Enum):
     B = "A"
 
 
-#: A type of each kind, and values of it.
+#: One type of each kind.
 TYPES = {
     "str": str,
     "int": int,
@@ -88,7 +88,7 @@ def read(annotation, value):
 
 @pytest.fixture(params=TYPES)
 def annotation(request):
-    """Each type that can be read."""
+    """Each of the types."""
     return TYPES[request.param]
 
 
@@ -100,9 +100,7 @@ class TestLaws:
     )
     @pytest.mark.parametrize("kind", TYPES)
     def test_any_text_is_a_value_or_a_conversion_error(self, kind, value):
-        """
-        Whatever a client sends, there is a value or a ConversionError, and never another exception.
-        """
+        """Any text is converted or raises ConversionError."""
         try:
             read(TYPES[kind], value)
         except ConversionError:
@@ -112,9 +110,7 @@ class TestLaws:
     @given(value=JSON)
     @pytest.mark.parametrize("kind", TYPES)
     def test_any_json_is_a_value_or_a_conversion_error(self, kind, value):
-        """
-        The same holds for JSON values of every shape.
-        """
+        """Any JSON value is converted or raises ConversionError."""
         try:
             read(TYPES[kind], value)
         except ConversionError:
@@ -122,25 +118,19 @@ class TestLaws:
 
     @given(st.integers())
     def test_a_whole_number_comes_back(self, value):
-        """
-        What str() writes is read as the same number, and so is the JSON number.
-        """
+        """An integer survives `str` and JSON."""
         assert read(int, str(value)) == value
         assert read(int, value) == value
 
     @given(st.floats(allow_nan=False, allow_infinity=False))
     def test_a_number_comes_back(self, value):
-        """
-        To the last bit.
-        """
+        """A float survives `str` and JSON exactly."""
         assert read(float, str(value)) == value
         assert read(float, value) == value
 
     @given(st.booleans())
     def test_yes_or_no_comes_back(self, value):
-        """
-        As Python writes it, and as JSON does.
-        """
+        """A boolean survives `str` and JSON."""
         assert read(bool, str(value)) is value
         assert read(bool, str(value).lower()) is value
         assert read(bool, value) is value
@@ -148,16 +138,12 @@ class TestLaws:
     @settings(deadline=None)
     @given(st.binary(), st.sampled_from(["{}", "data:;base64,{}", "data:image/png;base64,{}"]))
     def test_bytes_come_back(self, value, form):
-        """
-        Base64 alone and in a data: URI, of any bytes.
-        """
+        """Bytes survive base64 and data: URIs."""
         assert read(bytes, form.format(b64encode(value).decode())) == value
 
     @given(st.text())
     def test_text_is_not_touched(self, value):
-        """
-        Every text is itself: no space is stripped, no character read.
-        """
+        """Text is not changed: nothing is stripped or interpreted."""
         assert read(str, value) == value
 
     @pytest.mark.parametrize(
@@ -166,9 +152,7 @@ class TestLaws:
         ids=str,
     )
     def test_a_member_comes_back(self, kind, member):
-        """
-        By its name, by its value where that is plain, and by what people are shown.
-        """
+        """A member is accepted by name, by plain value and as shown."""
         assert read(kind, member.name) is member
         assert read(kind, member.name.lower()) is member
         if kind is not Pair:
@@ -176,18 +160,14 @@ class TestLaws:
             assert read(kind, member.value) is member
 
     def test_what_is_offered_can_be_read(self, annotation):
-        """
-        Every text that completion offers is a value, and each a different one.
-        """
+        """Every completion can be read, and no two give the same value."""
         reader = reader_of(annotation)
         values = [reader.read(text) for text in reader.values]
 
         assert len({(type(value), value) for value in values}) == len(values)
 
     def test_what_is_offered_is_said(self, annotation):
-        """
-        Where there are few values, the error lists them.
-        """
+        """If a type has several values, the error message lists them."""
         reader = reader_of(annotation)
 
         if len(reader.values) > 1 and annotation is not bool:
@@ -201,9 +181,7 @@ class TestScalars:
         ids=shown,
     )
     def test_whole_numbers_are_read_as_people_write_them(self, text, value):
-        """
-        With space around, a sign, leading zeros; a JSON number may have a zero fraction.
-        """
+        """Integers can have surrounding spaces, a sign and leading zeros; JSON numbers a zero fraction."""
         assert read(int, text) == value
         assert type(read(int, text)) is int
 
@@ -229,9 +207,7 @@ class TestScalars:
         ids=lambda text: repr(text)[:12],
     )
     def test_what_is_no_whole_number_is_refused(self, text):
-        """
-        Nothing is rounded, and no other notation is guessed; true is not a number.
-        """
+        """Fractions, other notations and booleans are not integers."""
         with pytest.raises(ConversionError):
             read(int, text)
 
@@ -241,9 +217,7 @@ class TestScalars:
         ids=shown,
     )
     def test_numbers_are_read_as_people_write_them(self, text, value):
-        """
-        With or without fraction and exponent, and always as float.
-        """
+        """Floats can have a fraction and an exponent."""
         assert read(float, text) == value
         assert type(read(float, text)) is float
 
@@ -253,31 +227,23 @@ class TestScalars:
         ids=lambda t: repr(t)[:12],
     )
     def test_what_is_no_number_is_refused(self, text):
-        """
-        Infinity and NaN are no numbers that JSON could say.
-        """
+        """Infinity and NaN are rejected, because JSON cannot represent them."""
         with pytest.raises(ConversionError):
             read(float, text)
 
     @pytest.mark.parametrize("text", ["true", "True", "TRUE", "yes", "Yes", "on", "1", " true "])
     def test_ways_to_say_yes(self, text):
-        """
-        All that forms and people send, in any case.
-        """
+        """All usual spellings of true are accepted, in any case."""
         assert read(bool, text) is True
 
     @pytest.mark.parametrize("text", ["false", "False", "no", "NO", "off", "0", "\tno"])
     def test_ways_to_say_no(self, text):
-        """
-        All that forms and people send, in any case.
-        """
+        """All usual spellings of false are accepted, in any case."""
         assert read(bool, text) is False
 
     @pytest.mark.parametrize("text", ["", "maybe", "y", "2", "nope", 1, 0, None, []], ids=shown)
     def test_what_is_neither_is_refused(self, text):
-        """
-        Truthiness is not guessed.
-        """
+        """Other values are not converted by truthiness."""
         with pytest.raises(ConversionError):
             read(bool, text)
 
@@ -296,9 +262,7 @@ class TestScalars:
         ids=["base64", "wrapped", "URI", "typed URI", "upper case", "empty URI", "escaped URI", "plain URI"],
     )
     def test_bytes_are_base64_or_a_data_uri(self, text, value):
-        """
-        Wrapped as e-mail does, and as RFC 2397 has it.
-        """
+        """Bytes can be base64, with line breaks, or a data: URI as in RFC 2397."""
         assert read(bytes, text) == value
 
     @pytest.mark.parametrize(
@@ -307,17 +271,13 @@ class TestScalars:
         ids=shown,
     )
     def test_what_is_no_base64_is_refused(self, text):
-        """
-        Nothing is skipped or padded, and no URL fetched.
-        """
+        """Invalid base64 is neither skipped nor padded, and URLs are not fetched."""
         with pytest.raises(ConversionError):
             read(bytes, text)
 
     @pytest.mark.parametrize("value", [3, True, None, ["a"], {"a": 1}], ids=shown)
     def test_text_is_text(self, value):
-        """
-        No other JSON value is turned into its text.
-        """
+        """Other JSON values are not converted to text."""
         with pytest.raises(ConversionError):
             read(str, value)
 
@@ -325,15 +285,11 @@ class TestScalars:
 class TestChoices:
     @pytest.mark.parametrize("text", ["python", "PYTHON", "  Python\n"])
     def test_case_and_space_do_not_matter(self, text):
-        """
-        A choice is read as people type it.
-        """
+        """Case and surrounding spaces are ignored in choices."""
         assert read(Literal["python", "rust"], text) == "python"
 
     def test_a_choice_in_its_own_case_comes_first(self):
-        """
-        Two that differ in case alone stay two; another spelling is the first.
-        """
+        """Choices that differ only in case stay distinct."""
         either = Literal["a", "A"]
 
         assert (read(either, "a"), read(either, "A")) == ("a", "A")
@@ -342,39 +298,29 @@ class TestChoices:
         ("text", "value"), [("1", 1), (1, 1), ("true", True), (True, True), ("one", "one")], ids=shown
     )
     def test_choices_keep_their_types(self, text, value):
-        """
-        Numbers and booleans among the choices come as themselves.
-        """
+        """Numbers and booleans keep their type as choices."""
         found = read(Literal[1, True, "one"], text)
 
         assert (type(found), found) == (type(value), value)
 
     def test_a_choice_of_the_type_that_was_sent_comes_first(self):
-        """
-        Text that could be two choices is the text; a JSON number is always the number.
-        """
+        """A choice of the type that was sent takes precedence: text for text, a number for a number."""
         for either in (Literal["1", 1], Literal[1, "1"]):
             assert isinstance(read(either, "1"), str)
             assert isinstance(read(either, 1), int)
 
     def test_a_value_wins_over_a_name(self):
-        """
-        Where one member's value is another's name, the value counts: it is what people see.
-        """
+        """A value takes precedence over a member's name, because the value is what users see."""
         assert read(Crossed, "A") is Crossed.B
         assert read(Crossed, "B") is Crossed.A
 
     def test_aliases_are_read_and_not_shown(self):
-        """
-        A second name for a member is understood; people see each member once.
-        """
+        """Aliases of members are accepted but not offered."""
         assert read(Tone, "hot") is Tone.WARM
         assert reader_of(Tone).values == ("#f80", "#08f")
 
     def test_members_in_a_literal_read_as_in_their_enum(self):
-        """
-        Whether all members or some may be chosen, they are called the same.
-        """
+        """Members in a Literal are read like members of their enumeration."""
         some = Literal[Tone.WARM]
 
         assert read(some, "warm") is Tone.WARM
@@ -400,9 +346,7 @@ class TestChoices:
         ids=shown,
     )
     def test_flags(self, sent, value):
-        """
-        Several are written with a bar between them, by name or number, or as their sum.
-        """
+        """Flags are combined with a bar, by name or number, or as their sum."""
         if value is not None:
             assert read(Access, sent) is value
             assert read(Access, text_of(value)) is value
@@ -411,9 +355,7 @@ class TestChoices:
             read(Access, sent)
 
     def test_booleans_among_choices(self):
-        """
-        They are read as people write them.
-        """
+        """Booleans in a Literal can be written like a boolean."""
         choice = Literal["auto", True, False]
 
         assert [read(choice, text) for text in ("auto", "yes", "no", "true", True)] == [
@@ -422,9 +364,7 @@ class TestChoices:
         ]
 
     def test_none_is_no_choice(self):
-        """
-        It stands for an argument that was not given, and is not offered.
-        """
+        """None in a Literal is not offered or accepted."""
         choice = Literal["a", None]  # noqa: PYI061 (people write it)
 
         assert reader_of(choice).values == ("a",)
@@ -444,9 +384,7 @@ class TestChoices:
         ids=["typo", "strange", "empty", "member", "name of a member", "name of a number"],
     )
     def test_a_slip_finds_the_choice(self, annotation, text, nearest):
-        """
-        The nearest choice is suggested as people see it.
-        """
+        """The nearest choice is suggested as users see it."""
         with pytest.raises(ConversionError) as caught:
             read(annotation, text)
 
@@ -454,9 +392,7 @@ class TestChoices:
 
     @pytest.mark.parametrize("value", [None, ["python"], {"python": 1}, 3], ids=shown)
     def test_what_is_no_name_is_refused(self, value):
-        """
-        A JSON value of another kind is refused.
-        """
+        """JSON values of another type are rejected."""
         with pytest.raises(ConversionError):
             read(Literal["python", "rust"], value)
 
@@ -478,29 +414,21 @@ class TestLists:
         ids=shown,
     )
     def test_items_are_read_as_people_write_them(self, sent):
-        """
-        Separated by commas, one a line, as a JSON array in text, or as one.
-        """
+        """Items are separated by commas or newlines, or are a JSON array, as text or as JSON."""
         assert read(list[int], sent) == [1, 2, 3]
 
     @pytest.mark.parametrize("sent", ["[]", ",", " \n ", []], ids=shown)
     def test_a_list_may_be_empty(self, sent):
-        """
-        Blank items are dropped.
-        """
+        """A list can be empty, and blank items are dropped."""
         assert read(list[str], sent) == []
 
     def test_a_data_uri_is_one_item(self):
-        """
-        The comma in it separates its head from its data, and no two items.
-        """
+        """The comma in a data: URI does not separate items."""
         assert read(list[bytes], "data:;base64,aGk=") == [b"hi"]
         assert read(list[bytes], "data:;base64,aGk=\naG8=") == [b"hi", b"ho"]
 
     def test_a_line_may_hold_commas(self):
-        """
-        Where there are lines, commas separate nothing.
-        """
+        """In a list with newlines, commas do not separate items."""
         assert read(list[str], "be brief, please\nbe kind") == ["be brief, please", "be kind"]
 
     @pytest.mark.parametrize(
@@ -509,40 +437,30 @@ class TestLists:
         ids=shown,
     )
     def test_what_is_no_list_of_them_is_refused(self, sent):
-        """
-        Each item has to fit, and nothing but a list is one.
-        """
+        """Invalid items and values that are not lists are rejected."""
         with pytest.raises(ConversionError):
             read(list[int], sent)
 
     @settings(deadline=None)
     @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
     def test_any_list_of_text_comes_back_from_json(self, items):
-        """
-        Whatever the items hold, JSON carries them, as text and as itself.
-        """
+        """Any list of text survives JSON."""
         assert read(list[str], json.dumps(items)) == items
         assert read(list[str], items) == items
 
     @settings(deadline=None)
     @given(st.lists(st.integers() | st.booleans().map(int)), st.sampled_from([",", ", ", "\n"]))
     def test_numbers_come_back_from_any_separator(self, items, separator):
-        """
-        What is written plainly is read plainly.
-        """
+        """Lists of numbers can use any separator."""
         assert read(list[int], separator.join(map(str, items))) == items
 
     @pytest.mark.parametrize("annotation", [list[complex], list[object], list[type]], ids=str)
     def test_a_list_of_what_cannot_be_read_has_no_reader(self, annotation):
-        """
-        The compiler reports it.
-        """
+        """A list of an unsupported type has no reader."""
         assert reader_of(annotation) is None
 
     def test_a_slip_in_an_item_finds_its_choice(self):
-        """
-        As for a choice alone.
-        """
+        """A misspelt item gets a suggestion, with its path."""
         with pytest.raises(ConversionError) as caught:
             read(list[Literal["python", "rust"]], "rust, pyhton")
 
@@ -586,17 +504,13 @@ class TestExpected:
         ],
     )
     def test_what_a_type_takes_is_said_in_a_few_words(self, annotation, expected, hint, values):
-        """
-        Never a type's name or a JSON dump.
-        """
+        """A type is described in a few words, not by its Python name or as JSON."""
         reader = reader_of(annotation)
 
         assert (reader.expected, reader.hint, reader.values) == (expected, hint, values)
 
     def test_choices_in_json_are_in_their_authors_order(self):
-        """
-        For the whole and for a part that is refused.
-        """
+        """Choices keep the author's order in the description of a type and in errors of its parts."""
         reader = reader_of(tuple[Literal[3, 1, 2], bool])
 
         with pytest.raises(ConversionError) as caught:
@@ -613,9 +527,7 @@ class TestReaderOf:
         ids=str,
     )
     def test_every_spelling_of_optional_is_the_same(self, annotation):
-        """
-        T or None is read as T.
-        """
+        """Optional types are read by the reader of the type itself."""
         assert reader_of(annotation) is reader_of(int)
 
     @pytest.mark.parametrize(
@@ -624,15 +536,11 @@ class TestReaderOf:
         ids=shown,
     )
     def test_what_cannot_be_read_has_no_reader(self, annotation):
-        """
-        The compiler reports it; nothing is read as its text by default.
-        """
+        """Unsupported types have no reader."""
         assert reader_of(annotation) is None
 
     def test_a_choice_of_one(self):
-        """
-        The smallest Literal is a choice too.
-        """
+        """A Literal with one value is described by that value."""
         assert reader_of(Literal["a"]).expected == "'a'"
 
 
@@ -648,17 +556,13 @@ class TestReaderOf:
     ids=["enum", "int enum", "literal", "union", "optional"],
 )
 def test_kinds_of_types_are_told_apart(recognises, yes, no):
-    """
-    By what they are, not by how they are written.
-    """
+    """The kind of a type does not depend on its spelling."""
     assert recognises(yes)
     assert not recognises(no)
 
 
 def test_a_conversion_error_travels():
-    """
-    It keeps what was probably meant.
-    """
+    """A ConversionError keeps its suggestion when pickled."""
     assert pickle.loads(pickle.dumps(ConversionError(nearest="rust"))).nearest == "rust"  # noqa: S301 (our own pickle)
 
 
@@ -683,15 +587,11 @@ class TestSaidOnly:
         ids=str,
     )
     def test_the_words(self, annotation, expected):
-        """
-        The description is that of the type alone.
-        """
+        """Titles and descriptions in Meta do not change the description of a type."""
         assert reader_of(annotation).expected == expected
 
     def test_constraints_beside_it_hold(self):
-        """
-        A list that is too short is refused, whatever other constraints it has.
-        """
+        """Constraints next to a title are checked."""
         with pytest.raises(ConversionError):
             reader_of(Annotated[list[int], msgspec.Meta(title="x", min_length=2)]).read([1])
 
@@ -701,9 +601,7 @@ class TestEscapes:
         st.lists(st.sampled_from(["%41", "%", "%4", "%%", "%zz", "a", "\u00e9"]), max_size=40).map("".join)
     )
     def test_pieces_give_what_the_whole_gives(self, text):
-        """
-        Wherever a long text is cut, no escape is.
-        """
+        """Decoding percent escapes in pieces gives the same result as decoding the whole."""
         from urllib.parse import unquote_to_bytes
 
         whole = scalar_parsing._PIECE
@@ -713,16 +611,12 @@ class TestEscapes:
                 assert scalar_parsing._unescaped(text) == unquote_to_bytes(text)
 
     def test_a_long_data_uri(self):
-        """
-        A document of more than one piece.
-        """
+        """A data: URI longer than one piece is decoded."""
         assert reader_of(bytes).read("data:," + "%41" * 20_000) == b"A" * 20_000
 
 
 def test_what_msgspec_has_not_implemented_is_not_supported():
-    """
-    The author is told of the parameter, not of msgspec.
-    """
+    """A type that msgspec cannot inspect has no reader."""
 
     @attrs.define
     class Doubled:

@@ -1,4 +1,4 @@
-"""What is known of a scalar type stands in one record: a new type is one entry in one table."""
+"""The table of scalar types: one entry defines everything about a type."""
 
 import ast
 import re
@@ -29,7 +29,7 @@ from tests.wire import MODERN, Client
 
 LOCAL = IPv4Address("127.0.0.1")
 
-#: The record of a type that promptkit does not bring.
+#: The entry of a type that promptkit does not have.
 RECORD = msgspec.structs.replace(
     text_scalar(
         IPv4Address,
@@ -37,12 +37,12 @@ RECORD = msgspec.structs.replace(
         schema={"type": "string", "format": "ipv4"},
         write=lambda address: address.exploded,
     ),
-    values=("127.0.0.1", "0.0.0.0"),  # noqa: S104 (what completion offers)
+    values=("127.0.0.1", "0.0.0.0"),  # noqa: S104 (offered as a completion)
     example="10.0.0.1",
     shown_in_row=True,
 )
 
-#: A value of each type that promptkit brings.
+#: A value of each built-in scalar type.
 VALUES = {
     str: "a, b",
     bool: True,
@@ -62,13 +62,13 @@ EVERY = pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.__name__)
 
 @pytest.fixture
 def address(monkeypatch):
-    """The type, once the table has its entry."""
+    """The additional type, with an entry in the table."""
     monkeypatch.setitem(SCALARS, IPv4Address, RECORD)
     return IPv4Address
 
 
 def taking(annotation, **options):
-    """A prompt with one parameter of a type."""
+    """A prompt with one parameter of the given type."""
 
     def typed(value) -> str:
         return str(value)
@@ -79,7 +79,7 @@ def taking(annotation, **options):
 
 
 def schema(annotation):
-    """The JSON Schema of a type, and what it refers to."""
+    """The JSON Schema of a type, and its definitions."""
     found = schema_of(taking(annotation).compiled.arguments.ordered)
     return found["properties"]["value"], found.get("$defs", {})
 
@@ -99,33 +99,25 @@ def schema(annotation):
     ids=str,
 )
 def test_a_duration_is_written_as_people_write_it(duration, text):
-    """
-    So it is read back.
-    """
+    """A duration is written in hours, minutes and seconds, and can be read back."""
     assert text_of(duration) == text
     assert reader_of(timedelta).read(text) == duration
 
 
 class TestOneEntry:
     def test_without_it_the_type_is_not_supported(self):
-        """
-        What the other tests see comes from the entry.
-        """
+        """Without an entry in the table, the type is not supported."""
         assert reader_of(IPv4Address) is None
 
     def test_it_is_read(self, address):
-        """
-        Alone, optional, in a union, and in lists and sets as people write them.
-        """
+        """The type is read alone, as optional, in a union, and in lists and sets."""
         for annotation in (address, address | None, address | int):
             assert reader_of(annotation).read("127.0.0.1") == LOCAL
         assert reader_of(list[address]).read("127.0.0.1, 127.0.0.1") == [LOCAL, LOCAL]
         assert reader_of(set[address]).read("127.0.0.1\n127.0.0.1") == {LOCAL}
 
     def test_it_is_structured(self, address):
-        """
-        As a field, as an item, and as a key and a value of an object.
-        """
+        """The type is converted as a field, an item, a key and a value."""
 
         @dataclass
         class Host:
@@ -137,9 +129,7 @@ class TestOneEntry:
         assert structurer(Host)(sent) == Host(LOCAL, {LOCAL: [LOCAL]})
 
     def test_it_is_written(self, address):
-        """
-        As text, and in JSON, so that it is read back.
-        """
+        """A value is serialized as text and in JSON, and can be read back."""
         assert (text_of(LOCAL), json_of([LOCAL])) == ("127.0.0.1", ["127.0.0.1"])
         assert reader_of(dict[str, address]).read(text_of({"a": LOCAL})) == {"a": LOCAL}
 
@@ -154,18 +144,14 @@ class TestOneEntry:
         ids=["alone", "union", "list", "dict"],
     )
     def test_faults_say_what_it_takes(self, address, within, sent, fault):
-        """
-        In the words of its record, wherever it stands.
-        """
+        """Errors describe the type in the words of its entry, at every depth."""
         with pytest.raises(ArgumentsError) as refused:
             taking(within(address)).compiled.arguments.read({"value": sent})
 
         assert str(refused.value) == f"prompt 'typed': {fault}"
 
     def test_it_is_in_the_schema(self, address):
-        """
-        Alone, in a list, and as a key and a value of an object.
-        """
+        """The type's schema is used for values, items and keys."""
         text = {"type": "string", "format": "ipv4"}
 
         assert schema(address) == ({**text, "description": "an IPv4 address"}, {})
@@ -174,9 +160,7 @@ class TestOneEntry:
         assert schema(dict[address, address])[0]["additionalProperties"] == text
 
     def test_it_is_in_the_listing(self, address):
-        """
-        With what it takes, a default as people write it, and an example where JSON is needed.
-        """
+        """The listing has the type's description, its default as text, and an example for JSON."""
         annotations = {"one": address, "several": list[address], "named": dict[str, address]}
         prompts = [taking(annotation) for annotation in annotations.values()]
         shown = [found.compiled.arguments.ordered[0].description for found in prompts]
@@ -192,17 +176,13 @@ class TestOneEntry:
         ]
 
     def test_several_are_shown_as_its_record_says(self, address):
-        """
-        Separated by commas, as they are entered.
-        """
+        """A default list is shown separated by commas, as it would be entered."""
         several = taking(list[address], value=[LOCAL, LOCAL]).compiled.arguments.ordered[0]
 
         assert several.description.endswith("; default 127.0.0.1, 127.0.0.1")
 
     def test_its_values_are_offered(self, address):
-        """
-        To people who complete an argument.
-        """
+        """The type's values are offered as completions."""
         client = Client(compile(Recipes(prompts=(taking(address),))), MODERN)
         params = {
             "ref": {"type": "ref/prompt", "name": "typed"},
@@ -214,17 +194,13 @@ class TestOneEntry:
 
 class TestEveryRecord:
     def test_each_has_a_value_here(self):
-        """
-        No type of the table is left out below.
-        """
+        """Every type in the table has a value in these tests."""
         assert VALUES.keys() <= SCALARS.keys()
         assert {kind for kind in SCALARS if SCALARS[kind].tree} | {Path} == VALUES.keys()
 
     @EVERY
     def test_it_has_every_field(self, kind):
-        """
-        Of built-in and registered types alike, and each of the right type.
-        """
+        """Every entry has every field, with the right type."""
         record = SCALARS[kind]
 
         assert isinstance(record, ScalarType)
@@ -238,25 +214,19 @@ class TestEveryRecord:
 
     @EVERY
     def test_its_reader_is_the_record(self, kind):
-        """
-        Nothing is looked up when a value is read.
-        """
+        """The reader of a scalar type is its entry."""
         assert reader_of(kind) is SCALARS[kind]
 
     @EVERY
     def test_it_is_recognised(self, kind):
-        """
-        As msgspec sees it, if msgspec knows it.
-        """
+        """Each type is recognized as the matching msgspec type."""
         tree = SCALARS[kind].tree
 
         assert type(type_tree(kind)) is (tree or msgspec.inspect.CustomType)
 
     @EVERY
     def test_what_is_written_is_read(self, kind):
-        """
-        As text, and as JSON.
-        """
+        """A serialized value can be read back from text and JSON."""
         record, value = SCALARS[kind], VALUES[kind]
 
         assert record.read(record.write(value)) == value
@@ -264,9 +234,7 @@ class TestEveryRecord:
 
     @EVERY
     def test_its_example_is_one(self, kind):
-        """
-        It meets the schema, and is converted.
-        """
+        """The example is valid against the schema and can be converted."""
         record, tree = SCALARS[kind], type_tree(kind)
         example = record.example_of(tree)
 
@@ -290,9 +258,7 @@ class TestEveryRecord:
     )
     @pytest.mark.parametrize("kind", [int, float])
     def test_its_example_meets_constraints(self, kind, bounds):
-        """
-        Of numbers: the least that is within the bounds, if there is one.
-        """
+        """The example of a number satisfies its constraints."""
         constrained = Annotated[kind, Meta(**bounds)]
 
         example = SCALARS[kind].example_of(type_tree(constrained))
@@ -303,18 +269,14 @@ class TestEveryRecord:
         "bounds", [{"gt": 0, "lt": 1}, {"gt": 0, "le": 0.5}, {"ge": 0.5, "lt": 1}], ids=str
     )
     def test_its_example_is_between_near_bounds(self, bounds):
-        """
-        Between open bounds, it is in the middle.
-        """
+        """Between open bounds, the example is in the middle."""
         constrained = Annotated[float, Meta(**bounds)]
 
         assert SCALARS[float].example_of(type_tree(constrained)) == 0.5
 
     @EVERY
     def test_no_pattern_looks_around(self, kind):
-        """
-        Neither of values nor of keys, which are a part of schemas: some clients could read no tool.
-        """
+        """No pattern has lookaround, because some clients cannot read tools with such schemas."""
         record, tree = SCALARS[kind], type_tree(kind)
 
         schemas = {"value": {**record.schema, **record.facets_of(tree)}, "key": record.key_schema_of(tree)}
@@ -323,9 +285,7 @@ class TestEveryRecord:
 
     @EVERY
     def test_its_keys_are_as_the_schema_says(self, kind):
-        """
-        What cannot be a key is in no object, and what can matches its pattern.
-        """
+        """A key matches its schema's pattern; a type that cannot be a key is not supported as one."""
         record = SCALARS[kind]
 
         if record.key_schema is None:
@@ -336,18 +296,14 @@ class TestEveryRecord:
         assert re.match(record.key_schema_of(type_tree(kind)).get("pattern", ""), key)
 
     def test_registering_a_type_again_does_not_change_what_msgspec_reads(self):
-        """
-        A built-in type stays as it is.
-        """
+        """Registering a built-in type does not replace its entry."""
         before = SCALARS[date]
         register_type(date, date.fromisoformat, expected="a day")
 
         assert SCALARS[date] is before
 
     def test_there_is_no_other_table(self):
-        """
-        What msgspec calls a scalar type stands in one module.
-        """
+        """Only one module contains msgspec's scalar types."""
         names = {"BoolType", "DecimalType", "DateType", "TimeDeltaType", "UUIDType"}
         package = Path(promptkit.__file__).parent
         found = {

@@ -1,4 +1,4 @@
-"""The JSON Schemas of types are in the words that every client knows which converts them for its model."""
+"""The JSON Schemas of types use only keywords that clients can convert for their models."""
 
 import json
 from dataclasses import dataclass, field
@@ -64,12 +64,12 @@ class Open(TypedDict):
 
 
 def schema(annotation):
-    """The schema of a type."""
+    """Return the schema of a type."""
     return type_schema(annotation, Definitions({}))[0]
 
 
 def words(annotation, default=msgspec.NODEFAULT, arg=None):
-    """The description of an argument."""
+    """Return the description of an argument."""
 
     def taking(value):
         return "x"
@@ -81,7 +81,7 @@ def words(annotation, default=msgspec.NODEFAULT, arg=None):
 
 
 def parts(schema):
-    """A schema, and all schemas in it."""
+    """Yield a schema and all its subschemas."""
     if isinstance(schema, dict):
         yield schema
     for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
@@ -96,9 +96,7 @@ EVERY = pytest.mark.parametrize(
 class TestEveryType:
     @EVERY
     def test_it_has_none_of_the_words_that_clients_trip_over(self, annotation):
-        """
-        A type is one word, arrays say what is in them, objects are not closed, and no item has its place.
-        """
+        """Types are single strings, arrays have `items`, and objects are not closed."""
         whole = compiled(annotation).schema
 
         for part in parts(whole):
@@ -113,9 +111,7 @@ class TestEveryType:
 
     @EVERY
     def test_it_is_written_the_same_again(self, annotation):
-        """
-        Equal input gives equal bytes.
-        """
+        """The same type always has the same schema."""
         assert json.dumps(compiled(annotation).schema) == json.dumps(compiled(annotation).schema)
 
 
@@ -149,22 +145,19 @@ class TestChoices:
                     ]
                 },
             ),
-            # Of words that stand nowhere else: typing keeps the first union of equal literals, in any order.
+            # These names occur nowhere else: typing caches the first union of equal literals, whatever their
+            # order.
             (Literal["n", "m"] | None, {"anyOf": [{"type": "string", "enum": ["n", "m"]}, {"type": "null"}]}),
             (Literal[Tone.COLD, Tone.WARM], {"type": "string", "enum": ["Cold", "warm"]}),
         ],
         ids=str,
     )
     def test_they_have_their_type_and_the_authors_order(self, annotation, expected):
-        """
-        Of several types there are alternatives.
-        """
+        """Choices have a type and the author's order; choices of several types are alternatives."""
         assert schema(annotation) == expected
 
     def test_within_a_class(self):
-        """
-        There, too, and in a class whose type is chosen where it is used.
-        """
+        """Choices in a class keep their order, even through a type parameter."""
         (days,) = [part for part in parts(schema(Week)) if "enum" in part]
 
         assert days["enum"] == ["tue", "mon"]
@@ -173,9 +166,7 @@ class TestChoices:
 
 class TestClasses:
     def test_they_stand_in_their_place(self):
-        """
-        With what their author says of them, and of their members.
-        """
+        """Classes are inlined, with their docstrings and the descriptions of their fields."""
         assert schema(list[Week]) == {
             "type": "array",
             "items": {
@@ -199,9 +190,7 @@ class TestClasses:
         }
 
     def test_only_what_holds_itself_is_referred_to(self):
-        """
-        Once, wherever it is used.
-        """
+        """Only recursive classes are references, with one definition each."""
         whole = Definitions({})
 
         assert type_schema(Node, whole)[0] == type_schema(Node, whole)[0] == {"$ref": "#/$defs/Node"}
@@ -210,9 +199,7 @@ class TestClasses:
         assert whole.schemas["Node"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Node"}
 
     def test_classes_that_hold_one_another(self):
-        """
-        The outer one is referred to.
-        """
+        """Of classes that refer to each other, only the outer one is a reference."""
         whole = Definitions({})
 
         assert type_schema(Left, whole)[0] == {"$ref": "#/$defs/Left"}
@@ -221,9 +208,7 @@ class TestClasses:
         assert {"$ref": "#/$defs/Left"} in list(parts(right))
 
     def test_two_of_one_name(self):
-        """
-        Each has a name of its own.
-        """
+        """Two classes with the same name have different names in the definitions."""
         whole = Definitions({})
 
         def made():
@@ -272,15 +257,11 @@ class TestArrays:
         ids=str,
     )
     def test_they_say_what_is_in_them_and_how_long_they_are(self, annotation, expected):
-        """
-        Which item stands where is said in words.
-        """
+        """Arrays have the schema of their items and their length."""
         assert schema(plain(annotation)) == expected
 
     def test_a_struct_of_places_may_be_longer(self):
-        """
-        As msgspec reads it.
-        """
+        """A struct that is an array has no maximum length, as in msgspec."""
         assert (schema(Row)["minItems"], "maxItems" in schema(Row)) == (1, False)
 
 
@@ -323,9 +304,7 @@ class TestWords:
         ids=str,
     )
     def test_they_say_what_the_json_types_do_not(self, annotation, default, expected):
-        """
-        What a value looks like, its bounds, and the default, as JSON has it.
-        """
+        """A description states the format, the bounds and the default, where JSON types do not."""
         assert words(annotation, default) == expected
 
     @pytest.mark.parametrize(
@@ -352,9 +331,7 @@ class TestWords:
         ids=str,
     )
     def test_they_say_all_alternatives(self, annotation, expected):
-        """
-        Also those of which the JSON types say all, if another one needs words.
-        """
+        """If one alternative of a union needs a description, all are described."""
         assert words(annotation) == expected
 
     @pytest.mark.parametrize(
@@ -375,15 +352,11 @@ class TestWords:
         ids=str,
     )
     def test_choices_are_in_the_authors_order(self, annotation, expected):
-        """
-        Wherever they stand, as in the schema.
-        """
+        """The description lists choices in the author's order, at every depth."""
         assert words(annotation) == expected
 
     def test_choices_of_members_are_in_the_authors_order(self):
-        """
-        There, too.
-        """
+        """Fields of a class list choices in the author's order."""
 
         @dataclass
         class Order:
@@ -396,9 +369,7 @@ class TestWords:
         assert members["extras"]["description"] == "a list, each one of b, 2, a"
 
     def test_they_follow_the_authors(self):
-        """
-        In brackets.
-        """
+        """The generated description follows the author's in brackets."""
         arg = Arg("The day", examples=[date(2026, 2, 3)])
 
         assert words(date, date(2026, 3, 4), arg) == (
@@ -406,9 +377,7 @@ class TestWords:
         )
 
     def test_the_only_alternative_to_null_has_them_too(self):
-        """
-        Some clients show that one alone.
-        """
+        """The alternative to null has a description, because some clients only show that one."""
 
         def taking(value: Annotated[date | None, Arg("The day")] = None):
             return "x"
@@ -425,24 +394,18 @@ class TestWords:
 class TestPatterns:
     @pytest.mark.parametrize("pattern", ["^[a-z]+$", "(?:a|b)", r"\d{4}"])
     def test_an_authors_pattern_is_there(self, pattern):
-        """
-        If every client can read it.
-        """
+        """A pattern is in the schema if every client can read it."""
         assert schema(Annotated[str, Meta(pattern=pattern)])["pattern"] == pattern
 
     @pytest.mark.parametrize("pattern", ["(?!a)b", "(?<=a)b", "(?P<n>a)", r"(a)\1", r"\Aa\Z"])
     def test_one_that_only_python_reads_is_in_words(self, pattern):
-        """
-        One such pattern made some clients give up all tools.
-        """
+        """A pattern that only Python reads is in the description: some clients reject all tools for it."""
         annotation = Annotated[str, Meta(pattern=pattern)]
 
         assert schema(annotation) == {"type": "string"}
         assert pattern in words(annotation)
 
     def test_numbers_are_text_or_numbers(self):
-        """
-        Alternatives, each of one type.
-        """
+        """A Decimal is a string or a number, as separate alternatives."""
         assert [one["type"] for one in schema(Decimal)["anyOf"]] == ["string", "number"]
         assert schema(UUID).keys() == {"type", "pattern"}

@@ -86,10 +86,10 @@ register_type(
 UserId = NewType("UserId", int)
 Depth = Annotated[int, msgspec.Meta(ge=1, le=9)]
 Slug = Annotated[str, msgspec.Meta(pattern="^[a-z]+$", min_length=2)]
-NOON = dt.datetime(2026, 1, 31, 12)  # noqa: DTZ001 (it is read so)
+NOON = dt.datetime(2026, 1, 31, 12)  # noqa: DTZ001 (parsed without an offset)
 ID = UUID("12345678-1234-5678-1234-567812345678")
 
-#: A type, what a client sends, and what the function gets. In the environment, DEPTH is 3.
+#: A type, what a client sends, and what the function receives. The variable DEPTH is 3.
 VALUES = [
     (str, "text", "text"),
     (str, "", ""),
@@ -236,7 +236,7 @@ VALUES = [
 
 PLACE = "'value' is JSON that cannot be read at line"
 
-#: A type, what a client sends, and what it is told.
+#: A type, what a client sends, and the error message.
 FAULTS = [
     (str, 5, "'value' is 5, not text"),
     (int, "five", "'value' is 'five', not a whole number"),
@@ -396,7 +396,7 @@ FAULTS = [
 
 
 def taking(annotation):
-    """The arguments of a compiled prompt with one parameter of a type."""
+    """Return the arguments of a prompt with one parameter of the given type."""
 
     def typed(value) -> str:
         return str(value)
@@ -407,9 +407,7 @@ def taking(annotation):
 
 @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda value: shown(value)[:40])
 def test_what_a_client_sends_becomes_a_value(annotation, sent, value, monkeypatch):
-    """
-    Every type is read as people write it, and as JSON writes it.
-    """
+    """Every type accepts the notations of people and of JSON."""
     monkeypatch.setenv("DEPTH", "3")
 
     found = taking(annotation).read({"value": sent})["value"]
@@ -419,9 +417,7 @@ def test_what_a_client_sends_becomes_a_value(annotation, sent, value, monkeypatc
 
 @pytest.mark.parametrize(("annotation", "sent", "fault"), FAULTS, ids=lambda value: shown(value)[:40])
 def test_what_does_not_fit_is_told(annotation, sent, fault):
-    """
-    One error names all faults, each with its path, the value and what was expected.
-    """
+    """One error lists all problems, each with its path, the value and the expected type."""
     with pytest.raises(ArgumentsError) as refused:
         taking(annotation).read({"value": sent})
 
@@ -429,18 +425,14 @@ def test_what_does_not_fit_is_told(annotation, sent, fault):
 
 
 def test_there_are_enough_of_them():
-    """
-    The table is long.
-    """
+    """The tables have at least 150 entries."""
     assert len(VALUES) + len(FAULTS) >= 150
 
 
 @pytest.mark.parametrize("annotation", [int, Optional[int], list[int], Tone, Point, Depth, bool], ids=str)
 @pytest.mark.parametrize("blank", ["", None], ids=["empty", "null"])
 def test_what_is_not_given_is_the_default(annotation, blank):
-    """
-    An empty form field, and null, leave the default of anything but text.
-    """
+    """An empty field or null means the default, for every type except text."""
 
     def typed(value=None) -> str:
         return str(value)
