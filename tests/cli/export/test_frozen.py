@@ -122,7 +122,7 @@ class TestClaude:
             ("Of\n!`date`", "line 2 of its text has the beginning of a command that Claude Code runs"),
             ("```!\nls\n```", "line 1 of its text has the beginning of a command that Claude Code runs"),
             ("In ${CLAUDE_SESSION_ID}", "line 1 of its text has '${CLAUDE_', a placeholder of Claude Code"),
-            (r"As \$1", r"line 1 of its text has a backslash before what Claude Code fills"),
+            (r"As \$1", r"line 1 of its text has a backslash before a placeholder of Claude Code"),
             ("At \\", "line 1 of its text has a backslash before the place of an argument"),
         ],
     )

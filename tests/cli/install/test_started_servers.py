@@ -179,7 +179,7 @@ class TestOptions:
             ),
             (
                 ["--http", "80"],
-                "promptkit install: error: --http is for HTTP, and a client speaks to what it starts",
+                "promptkit install: error: --http is for HTTP, and a client talks over stdio to a server",
             ),
         ],
         ids=" ".join,

@@ -81,7 +81,7 @@ class TestLinks:
 
         assert (code, len(lines)) == (1, 4)
         assert re.search(
-            r"a\.md:1: not imported: it is a link.* (or name that|import its target instead)$", lines[0]
+            r"a\.md:1: not imported: it is a link.* (or name the target|import its target instead)$", lines[0]
         )
         assert files_in(repository.parent / "prompts") == ["fine.md", "fine.py"]
 
