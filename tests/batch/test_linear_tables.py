@@ -21,7 +21,7 @@ from promptkit.files.folder import Folder
 pytestmark = pytest.mark.timeout(120)
 
 #: How often an input is measured before it counts as not linear.
-CHANCES = 4
+CHANCES = 12
 
 
 def growth(kind, small, large):

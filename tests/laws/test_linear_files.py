@@ -28,7 +28,7 @@ SIZE: Final = 1_000
 YAML_SIZE: Final = 200
 
 #: Maximum number of measurements of text that does not seem linear.
-CHANCES: Final = 5
+CHANCES: Final = 12
 
 
 def imported(read):

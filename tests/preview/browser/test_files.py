@@ -92,7 +92,7 @@ def test_a_file_that_is_no_text(visit):
     page.get_by_role("button", name="Read a file into The text").set_input_files(file("x.bin", b"ok\xff"))
 
     expect(page.locator("#faults-of-text")).to_contain_text("'x.bin'")
-    expect(page.locator("#faults-of-text")).to_contain_text("no UTF-8 text (byte 3)")
+    expect(page.locator("#faults-of-text")).to_contain_text("not UTF-8 text (byte 3)")
 
 
 def test_a_file_that_is_too_large(png, visit):
