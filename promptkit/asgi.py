@@ -83,7 +83,7 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             ``auth``.
 
         token_file:
-            A file of tokens, used instead of an issuer, in the format of ``promptkit serve --token-file``.
+            A token file, used instead of an issuer, in the format of ``promptkit serve --token-file``.
 
         verifier:
             Verifies tokens of any other kind.

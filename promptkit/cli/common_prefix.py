@@ -86,7 +86,7 @@ def common_prefix(prompt: CompiledPrompt) -> CommonPrefix | str:
     for arguments in (sent[0], *sent):  # the first twice, because its renderings can differ
         call = Call(prompt, arguments)
         outcome = call.outcome()
-        if isinstance(outcome, CallTimeoutError):  # other arguments can hang, too
+        if isinstance(outcome, CallTimeoutError):  # other arguments can also hang
             return f"it {outcome}"
         if isinstance(outcome, BaseException):
             failure = failure or call.redactor.redacted(f"for {call.label}: {failure_reason(outcome)}")

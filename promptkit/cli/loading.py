@@ -33,7 +33,7 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
             Folders, files, modules, or module:object.
 
         cases:
-            Whether to import the files with cases, too.
+            Whether to import case files as well.
 
     Raises:
         LoadError: If a target does not exist, or cannot be read.
@@ -71,7 +71,7 @@ def load_catalog(targets: Sequence[str], ignore: Collection[Rule] = (), *, lint:
             The rules whose diagnostics are omitted.
 
         lint:
-            Whether to report probable mistakes, too, and to import the cases.
+            Whether to report probable mistakes and import the case files as well.
 
     Raises:
         LoadError: If a target does not exist, or cannot be read.

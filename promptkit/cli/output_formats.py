@@ -122,7 +122,7 @@ def exported_as_json(
             One of `promptkit.exports.FORMS`.
 
         result:
-            The rendering, or a document, which becomes a turn of the user.
+            The rendering, or a document, which becomes a user turn.
 
         redactor:
             Hides secrets.

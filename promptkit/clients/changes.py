@@ -1,8 +1,9 @@
 """
-Changes of a client's configuration: previewed as a diff, then carried out.
+Changes to a client's configuration, shown as a diff and then applied.
 
-Claude Code also stores its state in its configuration file, and rewrites it under a lock while it runs.
-Therefore the ``claude`` command changes that file, if it is installed. The files of other clients are edited.
+Claude Code also stores its state in its configuration file, and rewrites it under a lock while it runs. So
+that file is changed with the ``claude`` command, if it is installed. The files of other clients are edited
+directly.
 """
 
 import difflib

@@ -49,7 +49,7 @@ def compile(target: Recipes | Target, *, lint: bool = False) -> Catalog:
             returned unchanged; or the result of `promptkit.loader.loader.load`.
 
         lint:
-            Whether to look for probable mistakes in working recipes, too. Serving skips this, because it
+            Whether to also look for probable mistakes in working recipes. Serving skips this, because it
             takes time.
 
     Returns:
@@ -85,7 +85,11 @@ def _load_recipes(target: Target) -> Recipes:
 
 
 def sound(catalog: Catalog) -> Catalog:
-    """Return *catalog*. Raises `CompileError` if a prompt, resource or skill is missing from it."""
+    """
+    Return *catalog* if it is complete.
+
+    Raises `CompileError` if an error kept a prompt, resource or skill out of it.
+    """
     if not catalog.healthy:
         raise CompileError(catalog.diagnostics)
     return catalog

@@ -39,8 +39,8 @@ class Reloader:
 
     Args:
         target:
-            A folder or a file, optionally with an object in it; or several. A module is loaded, too, but not
-            watched.
+            One or more targets: a folder, or a file, which can be followed by the name of an object in it.
+            Modules are loaded but not watched.
 
         report:
             Called with each catalog whose diagnostics differ from those of the previous one.
@@ -49,7 +49,7 @@ class Reloader:
             Yields the warnings for one file.
 
         cases:
-            Whether the files with cases are imported, too.
+            Whether to import case files as well.
 
     Attributes:
         is_quiet:
@@ -114,7 +114,7 @@ class Reloader:
 
     def start(self, publish: Callable[[Catalog], None], is_idle: Callable[[], bool] = lambda: True) -> None:
         """
-        Watch the files from now on. Changes since `load` are loaded, too.
+        Watch the files from now on. Changes made since `load` are loaded as well.
 
         Args:
             publish:

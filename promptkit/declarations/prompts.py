@@ -106,7 +106,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
-        Do what `render` does, on the running event loop. The function can be synchronous, too.
+        Do what `render` does, on the running event loop. The function can also be synchronous.
 
         Args:
             *args:
@@ -302,7 +302,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             never asked for.
 
         scopes:
-            Scopes that a caller must have, all of them. For other callers, the prompt does not exist.
+            The scopes that a caller needs. For callers that lack any of them, the prompt does not exist.
 
         tool:
             Hints for models where prompts are served as tools; False if models must not call it.

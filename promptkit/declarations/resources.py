@@ -253,7 +253,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             The MIME type. Without it, the type of bytes is detected from their content.
 
         scopes:
-            Scopes that a caller must have, all of them. For other callers, the resource does not exist.
+            The scopes that a caller needs. For callers that lack any of them, the resource does not exist.
 
     Returns:
         A decorator for a plain function that returns `str` or `bytes`.

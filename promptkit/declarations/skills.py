@@ -266,7 +266,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             either, or the path of a file or folder next to the recipe.
 
         scopes:
-            Scopes that a caller must have, all of them. For other callers, the skill does not exist.
+            The scopes that a caller needs. For callers that lack any of them, the skill does not exist.
 
     Returns:
         The skill, or a decorator that makes one.

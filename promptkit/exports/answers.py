@@ -27,9 +27,9 @@ _MAPPING_KEYWORDS: Final = ("properties", "$defs")
 
 class UnsupportedAnswerError(PromptkitError, TypeError):
     """
-    A vendor does not support this type of answer.
+    A vendor does not support an answer type.
 
-    The message names the part of the type, and suggests a replacement.
+    The message names the unsupported part of the type and suggests a replacement.
     """
 
 

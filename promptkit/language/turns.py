@@ -43,7 +43,7 @@ def cache_point() -> CachePoint:
 
 def user(*parts: Part) -> Workflow:
     """
-    Create a turn of the user.
+    Create a user turn.
 
     Args:
         *parts:
@@ -68,7 +68,7 @@ def user(*parts: Part) -> Workflow:
 
 def assistant(*parts: Part) -> Workflow:
     """
-    Create a turn of the assistant.
+    Create an assistant turn.
 
     Args:
         *parts:

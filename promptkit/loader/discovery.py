@@ -105,7 +105,7 @@ class FoundFiles(NamedTuple):
             The Python files that are not recipes: tests, cases, and ``__init__.py``.
 
         cases:
-            The paths of the files with cases within it, sorted.
+            The paths of the case files within it, sorted.
 
         skills:
             The folders of skills that are not in the folder of another skill, sorted.

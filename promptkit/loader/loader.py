@@ -45,7 +45,7 @@ def load(target: Targets, *, importing: Callable[[Path], None] = do_nothing, cas
             Called with each file of a folder before it is imported.
 
         cases:
-            Whether the ``cases_*.py`` files next to the recipes are imported, too.
+            Whether to import the case files (``cases_*.py``) next to the recipes as well.
 
     Raises:
         LoadError: If a folder, file, module or object does not exist, or targets overlap.
@@ -137,7 +137,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
 
 
 def _cases_in(path: str, folder: _Folder) -> Iterable[str]:
-    """Return the files with cases for the recipes in a folder."""
+    """Return the case files for the recipes in a folder."""
     if folder.files is not None:
         return folder.files.cases
     return sorted({*filter(is_cases, os.listdir(path))}.difference(folder.names))
@@ -207,7 +207,7 @@ class ModuleImport(Struct, frozen=True):
             The finders of the same load. If the module is a package, its finder is added.
 
         cases:
-            Whether files with cases in a package are imported.
+            Whether to import the case files in a package.
     """
 
     target: str

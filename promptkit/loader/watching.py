@@ -49,7 +49,7 @@ class WatchedFiles(Struct, frozen=True):
             The device and the inode of each folder; None if it does not exist.
 
         scanned:
-            The folders in which new files count, too, each with the required suffix of their names.
+            The folders in which new files also count, each with the required suffix of their names.
 
         skipped:
             The folders that could not be scanned, with the reason.

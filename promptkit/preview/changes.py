@@ -1,4 +1,4 @@
-"""Changes of a prompt's renderings: the texts of each case before and after an edit."""
+"""Changes in a prompt's renderings: the texts of each case before and after an edit."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,7 +86,7 @@ class CaseChange:
 @attrs.frozen
 class Changes:
     """
-    The changes of a prompt.
+    The changes in a prompt.
 
     Args:
         since:
@@ -122,7 +122,7 @@ class Comparisons:
         self, version: CatalogVersion, prompt: CompiledPrompt, form: Submission, since: str
     ) -> Changes:
         """
-        Return the changes of a prompt's cases, and of the values in its form.
+        Return the changes in a prompt's cases, and in the rendering of the values in its form.
 
         Args:
             version:

@@ -1,8 +1,8 @@
 """
 Controls: the form fields of arguments, chosen by type in one table.
 
-A control is used only if the browser sends its value back unchanged. Otherwise the next control of the type
-is tried, and finally the value is kept out of sight.
+A control is used only if the browser sends its value back unchanged. Otherwise the next control for the type
+is tried. If none works, the value is kept but not shown.
 """
 
 import math

@@ -117,7 +117,7 @@ class Method(Struct, frozen=True, dict=True):
 
 #: The methods that always exist. This table alone decides when a method may be called.
 #:
-#: Empty lists are served, too: some clients request every kind of list and abort on an error.
+#: Empty lists are served as well: some clients request every kind of list and abort on an error.
 METHODS: Final[Mapping[str, Method]] = {
     "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False, served=False),
     "ping": Method(wire.Params, modern=False, opens=True, served=False, static=b"{}"),

@@ -168,7 +168,7 @@ def refuse_unknown(method: str, params: msgspec.Raw) -> MethodNotFound:
     Return the error for an unknown method.
 
     Raises:
-        JsonRpcError: If the params are invalid, too.
+        JsonRpcError: If the params are also invalid.
     """
     check_object(params)
     check_envelope(params)

@@ -55,7 +55,7 @@ class Revision(Struct, frozen=True, eq=False):
             Whether an elicitation has a mode, and a form can offer multiple choice.
 
         empty_lists:
-            Whether capabilities are declared for empty lists, too, because undeclared ones are not served.
+            Whether capabilities are also declared for empty lists, because undeclared ones are not served.
 
         resource_not_found:
             Whether an unknown resource has its own error code.

@@ -172,7 +172,7 @@ class Subscriptions:
         """
         Return the notifications for lists, named by their methods, that were wrong when they were sent.
 
-        Sessions and streams that open later are notified, too, because their clients may have a wrong list.
+        Later sessions and streams are notified as well, because their clients may have a wrong list.
         """
         with self._lock:
             self._corrected = _types_for(lists)

@@ -84,7 +84,7 @@ _RETRY_DELAY_S: Final = 0.01
 
 class _Turn:
     """
-    The state of a thread that leads, or that runs requests next to the leader.
+    The state of one dispatcher thread: the leader, or a thread that runs requests alongside it.
 
     Attributes:
         event:

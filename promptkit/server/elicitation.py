@@ -90,7 +90,7 @@ class Question(Struct, frozen=True):
 
 class Elicitation:
     """
-    The questions to one client, with or without a session.
+    The elicitation requests sent to one client, with or without a session.
 
     Args:
         connection:
@@ -184,7 +184,7 @@ class Elicitation:
         """
         Return the result that makes a modern client ask *question* and repeat its request.
 
-        The *params* come from `params`, called with the same question.
+        *params* must be the result of calling `params` with the same question.
         """
         request, count = question.pending.request, question.count + 1
         state = f"{count}.{self._signer.sign(request.method, _signed_fields(request, count))}"
@@ -195,7 +195,7 @@ class Elicitation:
         """
         Send *question* to a client with a session. The request is held open until the client answers.
 
-        The *params* come from `params`, called with the same question.
+        *params* must be the result of calling `params` with the same question.
 
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#timeouts

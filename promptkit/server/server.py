@@ -314,7 +314,11 @@ class SharedServer(Server):
 
     @property
     def observe(self) -> Observe | None:
-        """The callback for each request that does not reach the server, and its reply."""
+        """
+        The callback for requests that are answered before they reach the server.
+
+        It is called with the request and its reply.
+        """
         return self._connection.observe
 
     def handle_from(self, next_events: Callable[[], Iterable[Event] | None]) -> None:

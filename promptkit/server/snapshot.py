@@ -158,7 +158,7 @@ class Snapshot:
         """Return the snapshot that callers with *scopes* see, which contains nothing else."""
         if not self.requirements:
             return self
-        # Callers that meet the same requirements share a view. Their tokens may have other scopes, too.
+        # Callers that meet the same requirements share a view. Their tokens may also have other scopes.
         return self._view(frozenset(required for required in self.requirements if required <= scopes))
 
     @cached_property

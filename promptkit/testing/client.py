@@ -217,7 +217,7 @@ class Client(ServerConnection):
         ValueError: If the revision is unknown or a scope is invalid.
     """
 
-    def __init__(  # noqa: PLR0913 (each is an option of serve, too)
+    def __init__(  # noqa: PLR0913 (each is also an option of serve)
         self,
         target: Target,
         *,

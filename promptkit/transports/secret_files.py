@@ -19,7 +19,7 @@ from promptkit.standard_error import say
 
 _Secrets = TypeVar("_Secrets")
 
-#: Maximum size of a file of secrets.
+#: Maximum size of a secret file.
 _MAX_FILE_BYTES: Final = 65536
 
 #: Minimum time between two reads of a file in use, in seconds.
@@ -28,7 +28,7 @@ _READ_EVERY_S: Final = 1.0
 #: The environment variable with the keys.
 VARIABLE: Final = "PROMPTKIT_STATE_KEYS"
 
-#: What the log says while a file of keys cannot be read.
+#: The log message while a key file cannot be read.
 _STALE_KEYS: Final = "the keys that were last read are used until this is fixed"
 
 #: A command that prints a new key.
@@ -132,7 +132,7 @@ def _is_shared(folder: Path) -> bool:
 
 class SecretFile(Generic[_Secrets]):
     """
-    A file of secrets that is read again while they are used.
+    A secret file that is reread while its secrets are used.
 
     Args:
         path:
@@ -270,7 +270,7 @@ def state_keys(
 
     Args:
         file:
-            A file of keys, which is read again while they are used. Without it, the variable
+            A key file, which is reread while its keys are used. Without it, the variable
             PROMPTKIT_STATE_KEYS is read.
 
         environment:

@@ -30,7 +30,7 @@ def leaf(annotation: Any) -> Read:
     kind = annotation.__origin__ if is_constrained(annotation) else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
     convert = msgspec.convert if scalar is None else scalar.convert
-    # In JSON Schema, 1.0 is an integer. The values of a Literal or an Enum can be integers, too.
+    # In JSON Schema, 1.0 is an integer. The values of a Literal or an Enum can also be integers.
     takes_integers = scalar is None or scalar.schema.get("type") == "integer"
     zone = zone_of(annotation)
 

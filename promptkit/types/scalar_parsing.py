@@ -265,7 +265,7 @@ def extent(json: bytes) -> Iterator[tuple[int, int]]:
 
 
 def holds_more(text: str, limit: int) -> bool:
-    """Whether JSON or the text of a list has more than *limit* values. Blank items count, too."""
+    """Whether JSON or the text of a list has more than *limit* values. Blank items are counted."""
     text = text.strip()
     if text.startswith(("[", "{")):
         count = text.count(",") + text.count("[") + text.count("{")

@@ -116,7 +116,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
 def text_scalar(
     read: Callable[[str], Any], *, expected: str, schema: Schema, write: Callable[[Any], str] = str
 ) -> ScalarType:
-    """Return the record of a type that msgspec does not support. Its values are text, also in JSON."""
+    """Return the record of a type that msgspec does not support. Its values are text, including in JSON."""
 
     def checked(value: Any, _: Any = None) -> Any:
         if not isinstance(value, str):
@@ -217,7 +217,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         write=date.isoformat,
     ),
     datetime: ScalarType(
-        parsed(lambda text: datetime.fromisoformat(text.upper())),  # lower case is accepted, too
+        parsed(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
         "a date and time, as in 2026-01-31T12:00",
         "a date and time, as in 2026-01-31T12:00, read as it is written, with an offset (+01:00) or without",
         tree=mi.DateTimeType,

@@ -152,7 +152,7 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
 
 
 def with_words(schema: Schema, words: str) -> Schema:
-    """Add a description to *schema*, also inside an optional type, because some clients show only that."""
+    """Add a description to *schema*, including inside an optional type, where some clients look for it."""
     if not words:
         return schema
     described = {**schema, "description": words}

@@ -17,7 +17,7 @@ def json_of(value: Any) -> Any:
         TypeError: If *value* or a part of it cannot be converted.
     """
     if isinstance(value, Enum) and not isinstance(value.value, str | int):
-        return value.name  # readers accept names, too
+        return value.name  # readers also accept names
     return msgspec.to_builtins(_dump_surrogates(value), str_keys=True, enc_hook=_text_in_json)
 
 

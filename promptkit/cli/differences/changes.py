@@ -273,7 +273,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
 
 def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
     """
-    Return the changes of prompts and then of resources, by name.
+    Return the changes to prompts and then to resources, by name.
 
     Args:
         old:
@@ -306,7 +306,7 @@ def _items(lists: Mapping[str, Any], name: str) -> Iterable[Item]:
 
 
 def _list_changes(noun: str, owner: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
-    """Yield the changes of one item of a list, which can be missing on one side."""
+    """Yield the changes to one list item, which can be missing on one side."""
     if old is None or new is None:
         if new is None:
             yield Difference(_REMOVED.get(noun, Kind.RESOURCE_REMOVED), owner, "is gone")
@@ -367,7 +367,7 @@ def _text_changes(noun: str, owner: str, old: Iterable[Item], new: Iterable[Item
 def _member_changes(
     owner: str, old: Item, new: Item, table: Mapping[str, tuple[Kind, str]]
 ) -> Iterator[Difference]:
-    """Yield the changes of descriptive members."""
+    """Yield the changes to descriptive members."""
     for member, (kind, name) in table.items():
         before, after = old.get(member), new.get(member)
         if before != after:

@@ -79,7 +79,7 @@ def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents
 
 
 def _paths_in(folder: Path, without: Path) -> Iterator[str]:
-    """Yield the paths of the files to package that are not in skills."""
+    """Yield the paths of the files that belong in the package, except those in skills."""
     walk, root = FolderWalk(str(folder), private=True), str(folder)
     is_below = is_within(str(without), root)
     for path, entries in walk:

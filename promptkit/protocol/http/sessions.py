@@ -81,14 +81,14 @@ _EMPTY_PAYLOAD_SIZE: Final = len(_encode(_Payload(bytes(12), next(iter(REVISIONS
 
 class Sessions:
     """
-    An issuer of session ids, which also opens them.
+    Issues sealed session ids, and opens them again.
 
     Args:
         ring:
             The keys that seal the ids.
 
         lifetime:
-            The validity of an id, in seconds.
+            How long an id is valid, in seconds.
 
         clock:
             A function that returns the time, in seconds since 1970.

@@ -171,7 +171,7 @@ def protect(
             The issuer of tokens. They are JSON Web Tokens unless there is a verifier.
 
         token_file:
-            A file of tokens.
+            A token file.
 
         verifier:
             Verifies tokens of any other kind.

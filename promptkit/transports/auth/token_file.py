@@ -1,4 +1,4 @@
-"""A file of tokens with the name of each bearer, for small teams."""
+"""A token file with the name of each bearer, for small teams."""
 
 import time
 from collections.abc import Callable
