@@ -128,7 +128,11 @@ def _rest_of_line(stream: BinaryIO, data: bytes) -> int:
 
 
 def _json_chunks(stream: BinaryIO) -> Iterator[Chunk]:
-    """Yield chunks of whole lines. Rows are numbered like lines, so the lines need not be split here."""
+    """
+    Yield chunks of whole lines.
+
+    A row's number is its line number, so counting newlines is enough; the lines are not split here.
+    """
     rows, end, size = 0, 0, _FIRST_BYTES
     while data := stream.read(size):
         if not data.endswith(b"\n"):

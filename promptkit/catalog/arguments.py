@@ -148,7 +148,7 @@ def _invalid_value(part: ConversionError, value: Any) -> Any:
 
 
 def _reason(part: ConversionError, value: Any, expected: str, *, secret: bool) -> str:
-    """Return the text of an error after the argument's name, such as ``is missing``."""
+    """Return the part of an error message that follows the argument's name, such as ``is missing``."""
     if part.got is ABSENT:
         return "is missing"
     if part.reason is not None and not secret:

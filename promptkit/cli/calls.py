@@ -102,7 +102,11 @@ class Call(Struct, frozen=True):
         return ", ".join(words) or "its defaults"
 
     def refusal(self, outcome: object) -> str | None:
-        """Return why the prompt rejects its defaults with a `PromptError`; None if it does not."""
+        """
+        Return the message of the `PromptError` that the prompt raises for its default arguments.
+
+        Return None if it raises none.
+        """
         is_default = self.case is None and not self.arguments
         return str(outcome) if isinstance(outcome, PromptError) and is_default else None
 

@@ -215,7 +215,9 @@ def merge(
 
 def summary(files: Sequence[CompiledFile]) -> str:
     """
-    Return a message about the files whose old version is served, and those with errors; ``""`` without any.
+    Return a message that lists the files with errors and those still served in an old version.
+
+    Return ``""`` if there are none.
 
     Args:
         files:

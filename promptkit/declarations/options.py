@@ -36,7 +36,7 @@ def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
             The name of a prompt.
 
         function:
-            The author's function, whose name is the default.
+            The author's function. Its name is the default for the prompt's name.
 
         report:
             Receives the diagnostics.
@@ -187,7 +187,7 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
             The options given to `@prompt`.
 
         function:
-            The author's function, whose name is the default.
+            The author's function. Its name is the default for the prompt's name.
 
         report:
             Receives the diagnostics.

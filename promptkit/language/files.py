@@ -1,4 +1,4 @@
-"""Files that become content: files of the author, and files in one folder that clients can name."""
+"""Files that become content: the author's own, and those that clients can request by path within one folder."""
 
 import os
 import sys

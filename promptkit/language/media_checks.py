@@ -155,7 +155,7 @@ def too_large_message(size: int, limit: int) -> str:
 
 
 def _check_picture(data: bytes, mime_type: str) -> None:
-    """Raise MediaError unless an image is complete and its sides are within the limit."""
+    """Raise MediaError unless an image is complete and its width and height are within the limit."""
     from io import BytesIO
 
     import imagesize  # type: ignore[import-untyped]  # imported on first use

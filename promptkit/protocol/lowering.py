@@ -230,7 +230,7 @@ class Lowering:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
     def _described(self, resource: "CompiledResource | CompiledSkill") -> tuple[str, Any, Any, Any]:
-        """Return the members of a list entry of a resource or a template, except its URI."""
+        """Return the fields of a list entry for a resource, template or skill, except the URI."""
         title = _or_unset(resource.title) if self.revision.titles else UNSET
         return resource.name, title, _or_unset(resource.description), _or_unset(resource.mime_type)
 

@@ -217,7 +217,7 @@ class TextContent(Struct, tag_field="type", tag="text", gc=False):
 
 
 class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
-    """An image, in base64."""
+    """Image data, encoded in base64."""
 
     data: Raw
     mime_type: str
@@ -225,7 +225,7 @@ class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
 
 
 class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
-    """A recording, in base64."""
+    """Audio data, encoded in base64."""
 
     data: Raw
     mime_type: str
@@ -233,7 +233,7 @@ class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
 
 
 class ResourceContents(Struct, rename="camel"):
-    """The contents of a resource: text, or bytes in base64."""
+    """The contents of a resource: text, or bytes encoded in base64."""
 
     uri: str
     mime_type: str | UnsetType = UNSET

@@ -151,7 +151,11 @@ class Snapshot:
 
     @cached_property
     def requirements(self) -> frozenset[frozenset[str]]:
-        """The sets of scopes that prompts and resources require; empty if all callers see the same."""
+        """
+        The sets of scopes that prompts and resources require.
+
+        Empty if all callers see the same prompts and resources.
+        """
         return self.catalog.requirements
 
     def view(self, scopes: frozenset[str]) -> "Snapshot":

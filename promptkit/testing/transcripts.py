@@ -195,7 +195,9 @@ def _explain_search(operator: str, text: object, turns: object, *, full: bool) -
 
 
 def _hint(left: object, right: object) -> str | None:
-    """Return what to compare if the types make two values unequal; None if they can be equal."""
+    """
+    Suggest what to compare instead if values of these types are never equal; None if they can be equal.
+    """
     if all(isinstance(value, Workflow | Message) for value in (left, right)):
         return None
     if isinstance(left, type(right)) or isinstance(right, type(left)):

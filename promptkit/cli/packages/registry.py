@@ -109,7 +109,7 @@ def server_entry(
             The name of the server.
 
         project:
-            The package. A description that is too long is cut after a word.
+            The package. A long description is truncated at a word boundary.
 
         variables:
             The environment variables that the server reads.

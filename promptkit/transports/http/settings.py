@@ -1,4 +1,4 @@
-"""Settings of HTTP servers, and the types of ASGI."""
+"""Settings for HTTP servers, and ASGI type aliases."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias

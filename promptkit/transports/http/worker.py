@@ -287,7 +287,7 @@ class HttpWorker:
         self._connections.abort()
 
     async def _close_application(self, until: float) -> None:
-        """Close the application on a thread, because that can block, and wait for it."""
+        """Close the application in a separate thread, because closing can block, and wait until it is done."""
         seconds = max(0.0, until - self._loop.time())
         closing = asyncio.to_thread(self._application.close, seconds)
         with suppress(TimeoutError):
