@@ -25,7 +25,7 @@ from promptkit.files.reading import open_input, open_regular_file
 #: The number of typed rows to read at a time.
 _TYPED_ROWS: Final = 4_000
 
-#: The maximum size of a line or cell in bytes, with which a chunk fits into memory.
+#: The maximum size of a line or cell in bytes, so that a chunk fits into memory.
 _MAX_LINE: Final = 16 * 1024 * 1024
 
 #: The number of bytes of JSON Lines to read first, and the maximum to read at a time.

@@ -229,7 +229,7 @@ class CompiledPrompt(Struct, frozen=True):
             The author's description of its behavior as a tool; False if it is not offered as a tool.
 
         scopes:
-            The scopes that a caller must have, all of them. The prompt is hidden from other callers.
+            The scopes that a caller needs; all are required. The prompt is hidden from other callers.
 
         deprecated:
             The replacement to use, if the author deprecated the prompt.

@@ -69,7 +69,7 @@ class CompiledResource(Struct, frozen=True):
             Where the author defined it.
 
         scopes:
-            The scopes that a caller must have, all of them. The resource is hidden from other callers.
+            The scopes that a caller needs; all are required. The resource is hidden from other callers.
 
         saved:
             Returns the cases that its author has saved.

@@ -90,7 +90,7 @@ class CompiledSkill(Struct, frozen=True, dict=True):
             Where its author defined it.
 
         scopes:
-            The scopes that a caller must have, all of them. The skill is hidden from other callers.
+            The scopes that a caller needs; all are required. The skill is hidden from other callers.
     """
 
     name: str

@@ -63,7 +63,7 @@ class Call(Struct, frozen=True):
             The prompt or the resource.
 
         sent:
-            What a client sends for it: the arguments of the prompt, or the URI of the resource.
+            The input that a client sends: the arguments of the prompt, or the URI of the resource.
 
         case:
             The saved case; None for an example, or for arguments of the command line.
@@ -82,7 +82,7 @@ class Call(Struct, frozen=True):
 
     @property
     def case_name(self) -> str:
-        """The name of the case; ``""`` without one."""
+        """The name of the case; ``""`` if there is no case."""
         return "" if self.case is None else self.case.name
 
     @property

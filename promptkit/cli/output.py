@@ -78,7 +78,7 @@ class Output(StringIO):
         print(escape_invisible(text) if self.isatty() else text, file=self)
 
     def print_lines(self, lines: Iterable[str], *, one_line: bool = False) -> None:
-        """Print lines with control characters escaped; with *one_line*, line feeds in them, too."""
+        """Print lines with control characters escaped; with *one_line*, line feeds are escaped as well."""
         for line in lines:
             print(escape_invisible(line, one_line=one_line), file=self)
 

@@ -266,10 +266,10 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             either, or the path of a file or folder next to the recipe.
 
         scopes:
-            Scopes that a caller must have, all of them. For other callers, the skill does not exist.
+            Scopes that a caller needs; all are required. For other callers, the skill does not exist.
 
     Returns:
-        The skill, or a decorator that makes one.
+        The skill, or a decorator that creates a skill.
 
     Raises:
         TypeError: If the decorated object is not a plain function without parameters, or an option has the

@@ -29,7 +29,7 @@ class UnsupportedAnswerError(PromptkitError, TypeError):
     """
     A vendor does not support this type of answer.
 
-    The message names the part of the type, and suggests a replacement.
+    The message names the unsupported part of the type, and suggests a replacement.
     """
 
 
@@ -73,7 +73,8 @@ class Strictness(Struct, frozen=True):
         Return the schema of a type in the vendor's subset.
 
         Raises:
-            UnsupportedAnswerError: If the vendor does not support the type; the message names the part.
+            UnsupportedAnswerError: If the vendor does not support the type; the message names the unsupported
+                part.
 
             TypeError: If promptkit does not support the type.
         """

@@ -71,12 +71,12 @@ class _AddedPrompt(Prompt):
         return prompt
 
     def to_mcp_prompt(self, **overrides: Any) -> ListedPrompt:
-        """Return the listing with titles of arguments, which fastmcp lacks."""
+        """Return the listing with argument titles, which fastmcp does not support."""
         prompt = super().to_mcp_prompt(**overrides)
         return prompt.model_copy(update={"arguments": self._listed.arguments})
 
     async def render(self, arguments: dict[str, Any] | None = None) -> PromptResult:
-        """Render the prompt. Raises `MCPError` with the error of a promptkit server."""
+        """Render the prompt. Raises `MCPError` with the error that a promptkit server would send."""
         session = None
         with suppress(RuntimeError):  # outside a request
             session = get_context().session

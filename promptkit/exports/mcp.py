@@ -50,7 +50,7 @@ def add_prompts(server: MCPServer[Any] | Server[Any], target: Target) -> None:
     }
 
     async def list_prompts(context: Any, params: PaginatedRequestParams) -> Any:
-        """Return a page of the server's own prompts; the last page also has the added ones."""
+        """Return a page of the server's own prompts; the last page also has the added prompts."""
         page: Any = ListPromptsResult(prompts=[])
         if "prompts/list" in previous:
             page = await previous["prompts/list"](context, params)

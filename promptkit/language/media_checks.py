@@ -69,7 +69,7 @@ def sniff(data: bytes) -> str | None:
 
 def document_type(name: str, data: bytes, declared: str | None) -> tuple[str, str | None]:
     """
-    Return the MIME type of a file and its text, which is None unless the file is a text document in UTF-8.
+    Return the MIME type of a file, and its text; the text is None unless the file is a UTF-8 text document.
 
     Args:
         name:

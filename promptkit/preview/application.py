@@ -99,7 +99,7 @@ class _StaticFiles(StaticFiles):
 
 
 class _CatalogPages(Endpoints):
-    """Handles the requests of all pages but those of prompts."""
+    """Handles the requests for all pages except those of prompts."""
 
     async def show_gallery(self, request: Request) -> Response:
         return self._draw(request, "gallery.html", typed=request.query_params.get("q", ""))

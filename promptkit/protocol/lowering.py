@@ -218,7 +218,7 @@ class Lowering:
         """
         Yield every content block in order.
 
-        Results have no roles, so that with several turns a text block with the role precedes each turn.
+        Tool results have no roles. If there are several turns, a text block with the role precedes each turn.
         """
         turns = [(role, list(messages)) for role, messages in groupby(workflow.shown, attrgetter("role"))]
         for role, messages in turns:

@@ -60,7 +60,7 @@ class InitializeParams(Params, rename="camel"):
 
 
 class PageParams(Params):
-    """The params of methods that list: the page to return."""
+    """The params of list methods: the page to return."""
 
     cursor: str | UnsetType = UNSET
 
@@ -152,7 +152,7 @@ class NotificationMeta(Struct):
 
 
 class ChangeParams(Struct):
-    """The params of a notification of changes."""
+    """The params of a change notification."""
 
     uri: str | UnsetType = UNSET
     notifications: SubscriptionFilter | UnsetType = UNSET

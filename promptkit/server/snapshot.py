@@ -159,7 +159,7 @@ class Snapshot:
         return self.catalog.requirements
 
     def view(self, scopes: frozenset[str]) -> "Snapshot":
-        """Return the snapshot that callers with *scopes* see, which contains nothing else."""
+        """Return the snapshot for callers with *scopes*; it contains only what these callers can see."""
         if not self.requirements:
             return self
         # Callers that meet the same requirements share a view. Their tokens may have other scopes, too.

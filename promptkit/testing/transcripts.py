@@ -160,7 +160,7 @@ def explain(operator: str, left: object, right: object, *, full: bool = False) -
     """
     Explain why a comparison failed; return None unless it involves workflows, messages or content.
 
-    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are cut unless *full*.
+    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are truncated unless *full*.
     """
     if operator in ("in", "not in"):
         is_search = isinstance(left, str) and isinstance(right, Workflow | Message)

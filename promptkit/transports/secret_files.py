@@ -28,7 +28,7 @@ _READ_EVERY_S: Final = 1.0
 #: The environment variable with the keys.
 VARIABLE: Final = "PROMPTKIT_STATE_KEYS"
 
-#: What the log says while a file of keys cannot be read.
+#: The log message while a file of keys cannot be read.
 _STALE_KEYS: Final = "the keys that were last read are used until this is fixed"
 
 #: A command that prints a new key.

@@ -122,7 +122,7 @@ class Guard:
         return _check_form(head)
 
     def _check_caller(self, head: Head) -> HttpResponse | None:
-        """Return the error response to a request with a foreign host or origin, or None."""
+        """Return the error response to a request with a disallowed host or origin, or None."""
         if (response := self._check_host(head)) is not None:
             return response
         origin = head.get(b"origin")

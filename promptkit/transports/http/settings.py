@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
     from promptkit.transports.auth.authorizer import Authorizer
 
-#: Default maximum size of a body, in bytes. The official servers have the same.
+#: Default maximum size of a body, in bytes. The official servers have the same limit.
 BODY_BYTES: Final = 4 * 1024 * 1024
 
 
