@@ -69,9 +69,9 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             Origins of web pages that can send requests, such as ``https://chat.example``.
 
         keys:
-            Keys that seal tokens, each of 32 bytes or more: the first one seals, all of them open. Defaults
-            to the variable PROMPTKIT_STATE_KEYS. Without it, servers of the same target share a key per user
-            and machine.
+            Keys of at least 32 bytes that seal tokens: the first key seals tokens, and every key opens them.
+            Defaults to the variable PROMPTKIT_STATE_KEYS. Without it, servers of the same target share a key
+            per user and machine.
 
         public_url:
             The URL that clients use. Its host and its origin are allowed, and it is the audience of the
@@ -79,8 +79,8 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
 
         issuer:
             The URL of the issuer of tokens. Each request then needs a token, and clients are shown where to
-            get one. Without a *verifier*, tokens are JSON Web Tokens for the public URL, which need the extra
-            ``auth``.
+            get one. Without a *verifier*, tokens are JSON Web Tokens for the public URL. Verifying them needs
+            the extra ``auth``.
 
         token_file:
             A token file, used instead of an issuer, in the format of ``promptkit serve --token-file``.
@@ -101,8 +101,8 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             Number of prompts or resources per page of a list.
 
         tools:
-            Whether to offer each prompt as a tool as well. ``"search"`` offers two tools instead, which find
-            prompts and get one.
+            Whether to offer each prompt as a tool as well. ``"search"`` offers two tools instead: one finds
+            prompts, the other gets a prompt.
 
         body_limit:
             Maximum size of a request's body, in bytes.
@@ -111,18 +111,16 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             Further limits on what a client can request.
 
         otel:
-            Whether to report each request to OpenTelemetry, which needs the extra ``otel``.
+            Whether to report each request to OpenTelemetry. This needs the extra ``otel``.
 
     Raises:
         LoadError: If the target does not exist.
 
         ValueError: If an origin, a URL or a scope is invalid, if a key or a token is too short or cannot be
-        read,
-            or if *scopes* are combined with tokens.
+            read, or if *scopes* are combined with tokens.
 
-        ModuleNotFoundError: If there is an issuer but the extra ``auth`` is not installed, or *otel* but the
-        API
-            of OpenTelemetry is not installed.
+        ModuleNotFoundError: If there is an issuer without the extra ``auth``, or *otel* is true without the
+            API of OpenTelemetry.
     """
     os.environ.setdefault("PROMPTKIT_WORKSPACE", "")  # the working directory is not the callers' workspace
     targets = targets_of(target)

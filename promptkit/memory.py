@@ -12,7 +12,7 @@ def share_one_arena() -> None:
     """
     Let all threads allocate from one arena. Otherwise, the fragmented arenas of ended threads remain.
 
-    Python's lock runs one thread at a time, so threads do not contend for the arena.
+    The GIL lets only one thread run at a time, so threads do not contend for the arena.
     """
     _call("mallopt", _M_ARENA_MAX, 1)
 

@@ -2,8 +2,8 @@
 The checkpoint of an unfinished batch, and the names and sizes of the files next to it.
 
 A folder can come with another author's repository, so a checkpoint is trusted only as far as the files agree:
-names, sizes, counts, and the lines of the file to continue are compared. The lines of earlier files are not,
-because that would require reading them all.
+names, sizes, counts, and the lines of the file to continue are compared. The lines of earlier files are not
+compared, because that would require reading them all.
 """
 
 import errno
@@ -134,7 +134,7 @@ def _check_own(status: os.stat_result, name: str) -> None:
 
 
 def is_whole(files: Collection[str]) -> bool:
-    """Whether *files*, those of a batch, belong to a finished one."""
+    """Whether *files*, the files of a batch, belong to a finished batch."""
     return bool(files) and CHECKPOINT not in files
 
 

@@ -50,7 +50,7 @@ def known_table(table: Any) -> Any:
 
 
 def columns_of(table: Any) -> list[str] | None:
-    """Return the column names of a supported table; None for a list, whose rows have their own."""
+    """Return the column names of a supported table; None for a list, whose rows have their own columns."""
     kind = _kind_of(table)
     return None if kind is None else kind.names(table)
 

@@ -50,8 +50,9 @@ def joined(table: Table, results: Path, key: str | None) -> Iterator[dict[str, A
             The column that identifies rows; None if their numbers do.
 
     Returns:
-        The row's values as ``row``, its ``answer`` as text, and its ``error``, one of which is None. Missing
-        results are errors. If a row has several results, one with an answer is used.
+        The row's values as ``row``, its ``answer`` as text, and its ``error``. Exactly one of ``answer`` and
+        ``error`` is None. Missing results are errors. If a row has several results, a result with an answer
+        is used.
 
     Raises:
         ColumnError: If the key column does not exist.
@@ -172,7 +173,7 @@ def _result_at(files: Sequence[_Results], location: int) -> dict[str, Any]:
 
 def answer_of(result: Mapping[str, Any]) -> tuple[str, str | None]:
     """
-    Return the text of a model's answer, and the error, which is None if there is an answer.
+    Return the text of a model's answer, and the error; the error is None if there is an answer.
 
     Args:
         result:

@@ -51,7 +51,7 @@ class Renderer:
 
     Columns are matched to parameters by name; other columns are ignored. Values keep their types; text is
     parsed like text from a client, and None means that an argument is missing. Two columns are added:
-    ``messages`` or ``request``, and ``fault``. One of them is None.
+    ``messages`` or ``request``, and ``fault``. In each row, exactly one of the two is None.
 
     Args:
         prompt:

@@ -39,7 +39,7 @@ class RowError(PromptkitError, ValueError):
 
     Args:
         errors:
-            One error per invalid value. An error of the whole row has an empty argument name.
+            One error per invalid value. An error in the whole row has an empty argument name.
     """
 
     def __init__(self, errors: tuple[InvalidArgument, ...]) -> None:
@@ -48,7 +48,7 @@ class RowError(PromptkitError, ValueError):
 
     @classmethod
     def of(cls, reason: str) -> Self:
-        """Return an error of a whole row."""
+        """Return an error in the whole row."""
         return cls((InvalidArgument("", reason),))
 
     @property
@@ -233,7 +233,7 @@ Row: TypeAlias = Mapping[str, Any]
 #: A row as read from a file: its bytes, its cells, or its values; or the error if it cannot be read.
 Raw: TypeAlias = "bytes | list[str] | Row | RowError"
 
-#: The maximum number of rows in a chunk, so that it fits into processor caches, and the minimum.
+#: The maximum number of rows in a chunk, so that it fits into CPU caches, and the minimum.
 _MAX_ROWS: Final = 400
 _MIN_ROWS: Final = 16
 

@@ -25,7 +25,7 @@ from promptkit.files.reading import open_input, open_regular_file
 #: The number of typed rows to read at a time.
 _TYPED_ROWS: Final = 4_000
 
-#: The maximum size of a line or cell in bytes, with which a chunk fits into memory.
+#: The maximum size of a line or cell in bytes, so that a chunk fits into memory.
 _MAX_LINE: Final = 16 * 1024 * 1024
 
 #: The number of bytes of JSON Lines to read first, and the maximum to read at a time.
@@ -128,7 +128,11 @@ def _rest_of_line(stream: BinaryIO, data: bytes) -> int:
 
 
 def _json_chunks(stream: BinaryIO) -> Iterator[Chunk]:
-    """Yield chunks of whole lines. Rows are numbered like lines, so the lines need not be split here."""
+    """
+    Yield chunks of whole lines.
+
+    A row's number is its line number, so counting newlines is enough; the lines are not split here.
+    """
     rows, end, size = 0, 0, _FIRST_BYTES
     while data := stream.read(size):
         if not data.endswith(b"\n"):

@@ -28,7 +28,7 @@ from promptkit.batch.rows import Chunk
 _CHUNKS_PER_WORKER: Final = 3
 
 #: Size of a block that is allocated and freed once, in bytes. Afterwards, the C library of Linux reuses
-#: memory up to this size. Otherwise it would map new pages for each chunk, a sixth of all processor time.
+#: memory up to this size. Otherwise it would map new pages for each chunk, a sixth of all CPU time.
 _FREED_ONCE: Final = 8 * 1024 * 1024
 
 #: Renders chunks, and yields the results in order.

@@ -34,7 +34,8 @@ def template(
         The name, the template, and the JSON Schema of the answer, if there is one.
 
     Raises:
-        TemplateError: If the prompt cannot be a template. The message names a text for which they differ.
+        TemplateError: If the prompt cannot be a template. The message shows a value for which the template
+            would differ.
 
         ArgumentsError: If one of *values* is invalid.
 

@@ -1,5 +1,6 @@
 """
-Arguments of compiled prompts: their description for clients, and the conversion of the values they send.
+Arguments of compiled prompts: their description for clients, and the conversion of the values that clients
+send.
 """
 
 import os
@@ -19,7 +20,7 @@ from promptkit.types.scalar_parsing import Read, holds_more
 from promptkit.types.scalars import Reader
 from promptkit.types.unstructuring import can_be_sent, text_of
 
-#: JSON spelling of these values for error messages, which clients know better than Python's.
+#: The JSON spelling of these values for error messages: clients know it better than Python's spelling.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
 
@@ -137,7 +138,7 @@ def takes_blank(annotation: Any) -> bool:
 
 
 def shortened(value: Any) -> str:
-    """Return *value* as text for an error's data, cut to a readable length."""
+    """Return *value* as text for an error's data, truncated to a readable length."""
     if not isinstance(value, str):
         return short.repr(value)
     return value if len(value) <= short.maxstring else f"{value[: short.maxstring]}..."
@@ -148,7 +149,7 @@ def _invalid_value(part: ConversionError, value: Any) -> Any:
 
 
 def _reason(part: ConversionError, value: Any, expected: str, *, secret: bool) -> str:
-    """Return the text of an error after the argument's name, such as ``is missing``."""
+    """Return the part of an error message that follows the argument's name, such as ``is missing``."""
     if part.got is ABSENT:
         return "is missing"
     if part.reason is not None and not secret:

@@ -100,7 +100,8 @@ class Expression(Struct, frozen=True):
 
     def ends(self, uri: str, fits: bytearray) -> list[int]:
         """
-        Return, for each position in a URI, the earliest end of an expansion that starts there; -1 for none.
+        Return, for each position in a URI, the earliest end of an expansion that starts there; -1 if there is
+        none.
 
         Args:
             uri:
@@ -182,7 +183,7 @@ class URITemplate:
     - ``{a:3}`` returns the start of the value;
     - without ``*``, as in ``{?a}``, a single value is text, and several values or a mapping are a list. With
       ``*`` the value is always a list or a mapping;
-    - in ``{+a}`` and ``{#a}`` a comma separates values, and everything that looks like an escape is one;
+    - in ``{+a}`` and ``{#a}`` a comma separates values, and whatever looks like an escape is read as one;
     - where the next expression can start within the current one, as in ``{a}{b}`` or ``{a}.{b}``,
       each is as short as possible;
     - if a pair could belong to several exploded variables, as in ``{?a*,b*}``, and has none of their names,

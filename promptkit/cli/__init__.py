@@ -47,8 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Args:
         argv:
-            The words after the program's name. None takes the arguments of the process and does not
-            restore standard output, because the process ends afterwards.
+            The command-line arguments, without the program's name. With None, the arguments of the process
+            are used, and standard output is not restored, because the process ends afterwards.
 
     Returns:
         The exit code, one of `Exit`.

@@ -63,7 +63,7 @@ class Call(Struct, frozen=True):
             The prompt or the resource.
 
         sent:
-            What a client sends for it: the arguments of the prompt, or the URI of the resource.
+            The input that a client sends: the arguments of the prompt, or the URI of the resource.
 
         case:
             The saved case; None for an example, or for arguments of the command line.
@@ -82,7 +82,7 @@ class Call(Struct, frozen=True):
 
     @property
     def case_name(self) -> str:
-        """The name of the case; ``""`` without one."""
+        """The name of the case; ``""`` if there is no case."""
         return "" if self.case is None else self.case.name
 
     @property
@@ -102,7 +102,11 @@ class Call(Struct, frozen=True):
         return ", ".join(words) or "its defaults"
 
     def refusal(self, outcome: object) -> str | None:
-        """Return why the prompt rejects its defaults with a `PromptError`; None if it does not."""
+        """
+        Return the message of the `PromptError` that the prompt raises for its default arguments.
+
+        Return None if it raises none.
+        """
         is_default = self.case is None and not self.arguments
         return str(outcome) if isinstance(outcome, PromptError) and is_default else None
 

@@ -39,7 +39,7 @@ def run(options: Namespace, output: Output) -> int:
     try:
         arguments = _arguments(catalog, options.name)
     except (UnknownPromptError, UnknownResourceError) as error:
-        report_diagnostics(catalog.errors)  # these errors can be why the name is unknown
+        report_diagnostics(catalog.errors)  # these errors can explain why the name is unknown
         return fail(format_unknown(error, options), Exit.USAGE)
     try:
         arguments.completer(options.argument)
@@ -68,7 +68,7 @@ def _arguments(catalog: Catalog, name: str) -> Arguments:
 
 
 def _typed(options: Namespace, chosen: dict[str, str]) -> str:
-    """Return the text typed so far, given as a separate word or as ``ARGUMENT=TYPED``."""
+    """Return the text typed so far, given as a separate argument or as ``ARGUMENT=TYPED``."""
     typed: str | None = options.typed
     if options.argument not in chosen:
         return typed or ""

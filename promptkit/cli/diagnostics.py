@@ -122,7 +122,9 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
 
 
 def _window(location: Location, width: int) -> tuple[str, int, int]:
-    """Return the line at *location*, and the range to mark in it; a long line is cut around the mark."""
+    """
+    Return the line at *location*, and the range to mark in it; a long line is truncated around the mark.
+    """
     from rich.cells import cell_len
 
     # Each invisible character becomes one space, which keeps the columns.
@@ -168,8 +170,8 @@ def print_annotation(
             Where to print.
 
         properties:
-            Its file, line, columns and title, of which empty ones are omitted; None if it belongs to
-            no line.
+            Its file, line, columns and title; empty properties are omitted. None if it does not belong to a
+            line.
     """
     known = {name: str(value) for name, value in (properties or {"title": "promptkit"}).items() if value}
     pairs = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in known.items())

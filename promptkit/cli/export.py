@@ -35,7 +35,7 @@ from promptkit.loader.targets import is_within, split_target
 #: The file in the folder that records which files were written.
 NOTE: Final = ".promptkit-export.json"
 
-#: The line that ends typed input, and the pattern that finds it in a file written before.
+#: The line that ends typed input, and the pattern that finds it in an existing file.
 _END_LINE: Final = "end-{}"
 _END_PATTERN: Final = re.compile(rb"--typed (end-[0-9a-f]{32})\b")
 
@@ -154,12 +154,14 @@ def _target(options: Namespace) -> str:
 
 
 def _is_inside(options: Namespace) -> bool:
-    """Return whether the folder is in the current folder, as that of a project is."""
+    """Return whether the folder is in the current folder, as a project's folder is."""
     return is_within(os.path.realpath(options.folder), os.path.realpath("."))
 
 
 def _source(options: Namespace) -> str:
-    """Return what identifies the recipes; in a project, relative paths that are the same on every machine."""
+    """
+    Return an identifier of the recipes; in a project, relative paths, which are the same on every machine.
+    """
     if _is_inside(options):
         return " ".join(Path(os.path.relpath(target)).as_posix() for target in options.targets)
     return os.pathsep.join(os.path.realpath(target) for target in options.targets)

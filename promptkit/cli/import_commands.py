@@ -80,7 +80,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _find(path: str, ending: str) -> list[_Source] | None:
-    """Return the files of a format at a path, a file or a folder; None if the path does not exist."""
+    """Return the files of a format at *path*, a file or a folder; None if *path* does not exist."""
     path = os.path.normpath(path)
     folder = Folder.named(path, is_portable=False)
     try:
@@ -131,7 +131,7 @@ def _unreadable(path: str, error: OSError) -> _Source:
 
 
 class _RecipeWriter:
-    """A writer of recipes, which counts its results."""
+    """Writes recipes, and counts the results."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder

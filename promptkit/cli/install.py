@@ -1,4 +1,4 @@
-"""``promptkit install`` and ``uninstall``: add a server of prompts, or skills, to clients, or remove them."""
+"""``promptkit install`` and ``uninstall``: add a prompt server, or skills, to clients, or remove them."""
 
 import os
 from argparse import Namespace
@@ -69,7 +69,8 @@ def _configuration_of(options: Namespace, client: str, scope: Scope = "user") ->
 
 def _change(options: Namespace, configurations: list[ConfigurationFile], output: Output) -> int:
     """
-    Add a server to configurations, or remove it; a file that cannot be changed does not stop the others.
+    Add a server to configurations, or remove it; a file that cannot be changed does not stop the other
+    changes.
     """
     configurations = _with_scope(options, configurations)
     name = None if options.all else _server_name(options)

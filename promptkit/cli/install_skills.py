@@ -95,7 +95,9 @@ def _apply(
 
 
 def _source(configuration: ConfigurationFile, targets: Sequence[str]) -> str:
-    """Return what identifies the recipes; in a project, relative paths that are the same on every machine."""
+    """
+    Return an identifier of the recipes; in a project, relative paths, which are the same on every machine.
+    """
     if configuration.scope == "project":
         return " ".join(Path(os.path.relpath(target, configuration.project)).as_posix() for target in targets)
     return os.pathsep.join(str(Path(target).absolute()) for target in targets)

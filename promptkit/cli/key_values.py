@@ -27,7 +27,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class ArgumentSyntaxError(ValueError):
-    """A word of the command line is not an argument, or its value cannot be read."""
+    """A command-line argument is not ``KEY=VALUE``, or its value cannot be read."""
 
 
 def current_folder() -> Path:
@@ -44,10 +44,10 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
 
     Args:
         arguments:
-            The parameters; files for those of bytes are encoded in base64.
+            The parameters. Files for parameters of type `bytes` are encoded in base64.
 
         words:
-            The words of the command line.
+            The command-line arguments.
 
         folder:
             The base of relative paths.
@@ -85,7 +85,7 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
             The parameters.
 
         end:
-            The line that must end the input, because clients can cut or change the text.
+            The line that must end the input, because clients can truncate or change the text.
 
     Raises:
         ArgumentSyntaxError: If the end is missing, or the input is not text, or too long.
@@ -178,7 +178,7 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
 
 
 def list_known_arguments(error: ArgumentsError, arguments: Arguments) -> ArgumentsError:
-    """Return the error, with the known arguments added to unknown ones that have no suggestion."""
+    """Return the error, with the known arguments added for unknown arguments without a suggestion."""
     known = f", which takes {', '.join(arguments.by_name) or 'none'}"
     errors = (
         structs.replace(argument_error, reason=f"{argument_error.reason}{known}")

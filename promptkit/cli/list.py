@@ -84,7 +84,7 @@ def _print(catalog: Catalog, output: Output) -> None:
 
 
 def _parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> "Iterator[Text]":
-    """Yield a line for each argument of an item, or one for the files of a skill."""
+    """Yield a line for each argument of an item, or one line for the files of a skill."""
     if isinstance(item, CompiledPrompt | CompiledResource):
         yield from map(_describe_argument, item.arguments.ordered)
         return

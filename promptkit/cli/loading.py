@@ -49,7 +49,7 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
 
 def check_existence(targets: Iterable[str]) -> None:
     """
-    Check that all targets exist, so that a missing one is the first error a command reports.
+    Check that all targets exist, so that a missing target is the first error a command reports.
 
     Raises:
         LoadError: If a target is neither a folder, nor a file, nor a module.
@@ -107,7 +107,7 @@ def load_for_files(targets: Sequence[str]) -> Catalog | None:
     Load the recipes for a command that writes files, and report their diagnostics and hidden items.
 
     Returns:
-        The catalog without items that need scopes; None if the recipes have errors, which is reported.
+        The catalog without items that need scopes; None if the recipes have errors; the errors are reported.
 
     Raises:
         LoadError: If a target does not exist, or cannot be read.

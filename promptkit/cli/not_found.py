@@ -1,4 +1,4 @@
-"""Explanations for a name that does not exist, or whose prompt cannot be rendered."""
+"""Explanations for names that do not exist, and for prompts that cannot be rendered."""
 
 import os
 import re

@@ -94,7 +94,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
 
     Args:
         arguments:
-            The words after the program's name.
+            The command-line arguments, without the program's name.
 
     Raises:
         SystemExit: If the command line asks for help, or is invalid.
@@ -164,7 +164,7 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
 
 def configured_targets(options: Namespace) -> list[str]:
     """
-    Return the targets of a command that works without any: those given, or otherwise those configured.
+    Return the given targets, or otherwise the configured targets, of a command that works without targets.
 
     Args:
         options:
@@ -261,7 +261,7 @@ def _parser_of(name: str, *, helps: bool = False) -> _Parser:
 
 
 def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
-    """Return the settings of argparse for a command's parser; only help is as wide as the terminal."""
+    """Return the argparse settings for a command's parser; only help is as wide as the terminal."""
     summary, _ = COMMANDS[name]
     # Without a width, argparse queries the terminal for each option, which would double the parsing time.
     formatter = partial(argparse.RawDescriptionHelpFormatter, width=None if helps else 80)
@@ -317,7 +317,7 @@ def _find_typed(options: Namespace) -> None:
 
 
 def _find_rows(options: Namespace) -> None:
-    """Separate the rows from the prompt, which ``--join`` does not take."""
+    """Separate the rows from the prompt; with ``--join``, there is no prompt."""
     if options.join is not None and options.rows is None:
         options.name, options.rows = None, options.name
     if options.rows is None or (options.name is None) != (options.join is not None):
@@ -343,7 +343,7 @@ def _targets(options: Namespace, configuration: Configuration) -> list[str]:
 
 
 def serve_words(configuration: Configuration) -> list[str]:
-    """Return the configured options of `serve`, as words of a command line."""
+    """Return the configured options of `serve` as command-line arguments."""
     actions = options_of("serve")
     check_keys(configuration.serve, actions, configuration.file, "tool.promptkit.serve")
     words: list[str] = []

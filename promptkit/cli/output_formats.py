@@ -162,7 +162,7 @@ def _turns(result: Workflow | EmbeddedResource) -> Workflow:
 
 def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping[int, Path]:
     """
-    Write media to files, and replace those of the previous run.
+    Write media to files, and replace the files of the previous run.
 
     Links and pipes at these paths are kept, and a link in place of a relative *folder* is not followed.
 

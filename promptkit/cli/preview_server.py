@@ -1,4 +1,4 @@
-"""The server of the pages of ``promptkit dev``."""
+"""The server for the pages of ``promptkit dev``."""
 
 import os
 import secrets
@@ -114,7 +114,7 @@ def serve(options: Namespace, listener: Listener, output: Output) -> int:
 
 
 class _Pages(Struct):
-    """The application of the pages, as a worker serves it."""
+    """The application for the pages, as a worker serves it."""
 
     application: ASGIApplication
     cleanup: ExitStack
@@ -129,7 +129,7 @@ class _Pages(Struct):
 
 
 def _has_screen() -> bool:
-    """Return whether a browser would open in a window; one in this terminal would hide the output."""
+    """Return whether a browser would open in a window; a browser in this terminal would hide the output."""
     names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("win32", "darwin") or any(map(os.environ.get, names))
 

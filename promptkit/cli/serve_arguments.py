@@ -1,5 +1,5 @@
 """
-The words after ``serve`` in a client's configuration: targets and options.
+The arguments of ``serve`` in a client's configuration: targets and options.
 
 Options are kept when an entry is rewritten, because users have chosen them.
 """
@@ -25,17 +25,17 @@ _TOOLS: Final = {"--tools", "--tools-search"}
 
 class ServedWords(Struct, frozen=True):
     """
-    The parsed words after ``serve``.
+    The parsed command-line arguments of ``serve``.
 
     Args:
         targets:
             The targets.
 
         options:
-            The options, each as one word, such as ``--grace=5``.
+            The options, each as one argument, such as ``--grace=5``.
 
         unknown:
-            Words that look like options, but are not options of `serve`.
+            Arguments that look like options but that `serve` does not have.
     """
 
     targets: tuple[str, ...]
@@ -49,7 +49,7 @@ def served_words(words: Sequence[str], convert_path: Callable[[str], str] = str)
 
     Args:
         words:
-            The words after ``serve``.
+            The arguments after ``serve``.
 
         convert_path:
             Converts an option's path to the form for the configuration.

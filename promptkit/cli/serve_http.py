@@ -340,7 +340,11 @@ class _Service(Struct):
         exit_now(self.run(number, lifeline))
 
     def run(self, number: int, lifeline: int | None = None) -> int:
-        """Serve as the worker *number*, and return the exit code. Without a lifeline, it is the only one."""
+        """
+        Serve as the worker *number*, and return the exit code.
+
+        Without a lifeline, it is the only worker.
+        """
         if number > 0:  # the first worker reports for all
             self.reloader.is_quiet = True
         if self.options.metrics is not None:

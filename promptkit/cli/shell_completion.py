@@ -1,5 +1,5 @@
 """
-Completion in the shell, by argcomplete: of commands, options, prompts, arguments and values.
+Shell completion with argcomplete, for commands, options, prompts, arguments and values.
 
 Where a word can be a prompt, a resource or an argument, the recipes are imported.
 """
@@ -23,7 +23,7 @@ from promptkit.cli.output import capture_output
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 
-#: Values of an argument with more of them are not completed.
+#: Arguments with more values than this are not completed.
 _MAX_VALUES: Final = 10_000
 
 
@@ -33,7 +33,7 @@ class ShellWords(Struct, frozen=True):
 
     Args:
         prompts:
-            The arguments of each prompt by its name, with the values of each; none if a function
+            The arguments of each prompt by its name, with the values of each; no values if a function
             completes them.
 
         resources:

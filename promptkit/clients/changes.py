@@ -83,7 +83,7 @@ class EntryChange(Struct, frozen=True):
 
     @property
     def diff(self) -> str:
-        """The changed lines, without context, which could contain the keys of other servers."""
+        """The changed lines, without context, because context could contain the keys of other servers."""
         file = str(self.place.path)
         before = os.devnull if self.contents.data is None else file
         old, new = (text.splitlines(keepends=True) for text in (self.contents.text, self.after))
@@ -98,7 +98,7 @@ class EntryChange(Struct, frozen=True):
             The backup of the old file; None if there was no file.
 
         Raises:
-            FileRefusedError: If the file cannot be changed, or was changed since it was read.
+            FileRefusedError: If the file cannot be changed, or has been changed since it was read.
         """
         if not self.commands:
             return replace_file(self.contents, self.after.encode())

@@ -102,7 +102,7 @@ class FolderChange(Struct, frozen=True):
         Write and remove the files.
 
         Raises:
-            OSError: If a file cannot be written or removed, or was changed since it was checked.
+            OSError: If a file cannot be written or removed, or has been changed since it was checked.
         """
         if not self.is_needed:
             return
@@ -374,8 +374,9 @@ def skill_change(folder: Folder, skills: Iterable[CompiledSkill], source: str | 
             skill is wanted.
 
     Raises:
-        FolderRefusedError: If two skills have the same name, or if a file was not written by promptkit or
-            changed since.
+        FolderRefusedError: If two skills have the same name, or if a file was not written by promptkit or has
+            been changed since.
+
         OSError: If the folder cannot be read.
     """
     return folder_change(folder, files_by_skill(skills), source, NOTE)

@@ -75,7 +75,7 @@ def local_server(
     name: str, targets: Sequence[str], file: ConfigurationFile, variables: Mapping[str, str]
 ) -> InstalledServer:
     """
-    Return a server of recipes that the client starts.
+    Return a recipe server that the client starts.
 
     It is started with the running promptkit, or in project scope with the project's promptkit. Clients start
     servers in another folder and environment, so paths are absolute or relative to the project's folder.

@@ -53,9 +53,9 @@ def compile(target: Recipes | Target, *, lint: bool = False) -> Catalog:
             takes time.
 
     Returns:
-        A catalog of every prompt and resource that can be served. Its diagnostics have the errors of all
-        others, each with file, line and hint. Of two prompts with the same name, or two resources with the
-        same URI template, only the first one is served.
+        A catalog of every prompt and resource that can be served. Its diagnostics include the errors of all
+        other prompts and resources, each with file, line and hint. Of two prompts with the same name, or two
+        resources with the same URI template, only the first one is served.
 
     Raises:
         LoadError: If *target* does not exist.

@@ -149,9 +149,9 @@ def link(
     """
     Combine the declarations of *files* into one catalog, and choose the declaration of each key.
 
-    Each name and each URI template appears once. If several declarations have the same key, the one of the
-    file with the lowest age is served; of the same age, the one that is defined first, and the others are
-    errors.
+    Each name and each URI template appears once. If several declarations have the same key, the declaration
+    from the file with the lowest age is served. At the same age, the first definition is served, and the
+    others are errors.
 
     Args:
         files:
@@ -185,11 +185,11 @@ def merge(
     before: Sequence[CompiledFile], after: Sequence[CompiledFile], owners: Owners
 ) -> list[CompiledFile]:
     """
-    Choose, for each file, the new declarations, or the old ones if the new version is worse.
+    Choose, for each file, the new declarations, or the old declarations if the new version is worse.
 
     The prompts of a file belong together, so a file is replaced as a whole. A new version is worse if it has
-    an error, and the old one had none or has a prompt or resource that the new one lacks. Newly declaring a
-    key that another file has been serving is also an error.
+    an error, and the old version had none or has a prompt or resource that the new version lacks. Newly
+    declaring a key that another file has been serving is also an error.
 
     Args:
         before:
@@ -215,7 +215,9 @@ def merge(
 
 def summary(files: Sequence[CompiledFile]) -> str:
     """
-    Return a message about the files whose old version is served, and those with errors; ``""`` without any.
+    Return a message that lists the files with errors and those still served in an old version.
+
+    Return ``""`` if there are none.
 
     Args:
         files:

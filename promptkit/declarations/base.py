@@ -123,7 +123,7 @@ class Declared(Decorated, Generic[P, Sent]):
 
     def case_wire(self, name: str, sent: Sent, /) -> Case:
         """
-        Save what a client sends as a case. Unlike with `case`, it can be input that the types forbid.
+        Save a client's input as a case. Unlike with `case`, the input can be invalid for the types.
 
         Args:
             name:

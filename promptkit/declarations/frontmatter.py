@@ -13,7 +13,7 @@ import msgspec
 
 from promptkit.language.validation import describe
 
-#: Limit of hosts for the frontmatter, in characters.
+#: The hosts' limit for the frontmatter, in characters.
 _MAX_SIZE: Final = 64 * 1024
 
 _FRONTMATTER: Final = re.compile(r"---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?\n|\Z)")
@@ -101,7 +101,7 @@ def _encode_text(text: str) -> str:
 
 def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
     """
-    Parse a ``SKILL.md``. Return its fields, its Markdown, and the number of lines before that.
+    Parse a ``SKILL.md``. Return its fields, its Markdown, and the number of lines before the Markdown.
 
     Raises:
         FrontmatterError: If it is not UTF-8, or does not start with a frontmatter that is a mapping of plain

@@ -29,14 +29,14 @@ _TRANSLITERATED: Final = str.maketrans(
 
 def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
     """
-    Report a name that some clients cannot show, and suggest one that all can.
+    Report a name that some clients cannot show, and suggest a name that all clients can show.
 
     Args:
         name:
             The name of a prompt.
 
         function:
-            The author's function, whose name is the default.
+            The author's function. Its name is the default for the prompt's name.
 
         report:
             Receives the diagnostics.
@@ -132,7 +132,7 @@ def _check_tool(value: object) -> None:
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """The options of `@prompt`, which documents each of them."""
+    """The options of `@prompt`; its docstring documents each of them."""
 
     name: str
     title: str | None = None
@@ -162,7 +162,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
     @property
     def wire_meta(self) -> dict[str, Any]:
-        """The prompt's ``_meta``, with what the author set."""
+        """The prompt's ``_meta``, with the values that the author set."""
         own = {
             TAGS: list(self.tags),
             "promptkit/version": self.version,
@@ -187,7 +187,7 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
             The options given to `@prompt`.
 
         function:
-            The author's function, whose name is the default.
+            The author's function. Its name is the default for the prompt's name.
 
         report:
             Receives the diagnostics.
@@ -246,7 +246,7 @@ def check_sendable(
     values: Iterable[object], what: str, report: Report, place: str | None = None, hint: str = _SURROGATE_HINT
 ) -> None:
     """
-    Report values that cannot be encoded: one would break the whole list of prompts or resources.
+    Report values that cannot be encoded: a single one would break the list of prompts or resources.
 
     Args:
         values:

@@ -131,7 +131,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         Raises:
             CompileError: If the prompt has errors, so that it cannot be served.
 
-            ArgumentsError: If any argument is missing, unknown or invalid; it lists them all.
+            ArgumentsError: If any argument is missing, unknown or invalid; the error lists them all.
 
             Exception: The errors of `render`.
         """
@@ -302,7 +302,11 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             never asked for.
 
         scopes:
+<<<<<<< HEAD
             The scopes that a caller needs. For callers that lack any of them, the prompt does not exist.
+=======
+            Scopes that a caller needs; all are required. For other callers, the prompt does not exist.
+>>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
 
         tool:
             Hints for models where prompts are served as tools; False if models must not call it.
@@ -320,7 +324,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             ``pytest --promptkit``.
 
     Returns:
-        The function as a `Prompt`; without *function*, a decorator that makes one.
+        The function as a `Prompt`; without *function*, a decorator that creates a `Prompt`.
 
     Raises:
         TypeError: If the decorated object is not a function, or an option has the wrong type.

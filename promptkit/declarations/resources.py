@@ -152,7 +152,11 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     @cached_property
     def uri_faults(self) -> tuple[Diagnostic, ...]:
-        """Errors of the template, and mismatches with the function. With any, the resource has no URI."""
+        """
+        Errors of the template, and mismatches with the function.
+
+        If there are any, the resource has no URI.
+        """
         report = Report(f"resource {self.name!r}", self.location)
         self._check_template(report)
         self._check_agreement(report)
@@ -253,7 +257,11 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             The MIME type. Without it, the type of bytes is detected from their content.
 
         scopes:
+<<<<<<< HEAD
             The scopes that a caller needs. For callers that lack any of them, the resource does not exist.
+=======
+            Scopes that a caller needs; all are required. For other callers, the resource does not exist.
+>>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
 
     Returns:
         A decorator for a plain function that returns `str` or `bytes`.

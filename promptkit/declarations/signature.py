@@ -157,7 +157,8 @@ def read_signature(
             the result.
 
         untyped:
-            Whether annotations are optional: without one, a parameter takes text or the type of its default.
+            Whether annotations are optional: without an annotation, a parameter takes text or the type of its
+            default.
     """
     hints = read_hints(function, names, report)
     descriptions = read_descriptions(function.__doc__)

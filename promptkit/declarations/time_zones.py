@@ -57,7 +57,7 @@ def in_zone(parameter: Parameter, report: Report) -> Any:
 
 
 def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
-    """Return the zone that the author names. An unknown one is reported."""
+    """Return the zone that the author names. An unknown zone is reported."""
     zone = parameter.arg.timezone
     if isinstance(zone, tzinfo):
         return zone

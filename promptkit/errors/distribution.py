@@ -102,7 +102,7 @@ def _find_distribution(name: str) -> "Distribution | None":
 @contextmanager
 def needed_by(user: str, package: str) -> Iterator[None]:
     """
-    Report how to install *package*, which the extra ``testing`` has, if it cannot be imported.
+    Report how to install *package*, a part of the extra ``testing``, if it cannot be imported.
 
     Args:
         user:

@@ -80,7 +80,7 @@ class FilledText(Struct, frozen=True):
             The number of values without a name.
 
         is_whole:
-            Whether all values are known: unpacked arguments and variables can have more.
+            Whether all values are known: unpacked arguments and variables can contain more values.
     """
 
     holes: FormatStyle
@@ -245,7 +245,7 @@ def explain_filling(error: BaseException) -> str | None:
     filled = None if position is None else _parse_filled_text(file, position)
     if position is None or filled is None or not _can_raise(filled, error, entry):
         return None
-    # The position of a call with several lines has the last ones only.
+    # The position of a call over several lines covers only the last lines.
     lines = range(position[1], entry.tb_frame.f_code.co_firstlineno - 1, -1)
     placeholder = filled.holes.place_in(file, lines, _name_in(error))
     where = "the text" if placeholder is None else f"line {placeholder.line}"

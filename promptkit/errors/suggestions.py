@@ -19,10 +19,10 @@ _MIN_PREFIX: Final = 3
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """
-    Return the one of *names* that was probably meant.
+    Return the name in *names* that was probably meant.
 
-    A name that differs only in case is preferred, then one with few different letters, then one that starts
-    with *name* or contains it as a word in the same case. Ambiguous matches are not suggested.
+    A name that differs only in case is preferred, then a name with few different letters, then a name that
+    starts with *name* or contains it as a word in the same case. Ambiguous matches are not suggested.
 
     Args:
         name:
@@ -50,7 +50,9 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def is_misspelt(name: str, other: str) -> bool:
-    """Whether *name* is probably a misspelt *other*: with letters in another order, or about one wrong."""
+    """
+    Whether *name* is probably a misspelt *other*: with letters in another order, or about one wrong letter.
+    """
     first, second = name.casefold(), other.casefold()
     if abs(len(first) - len(second)) > 1:
         return False

@@ -29,7 +29,11 @@ class UnsupportedAnswerError(PromptkitError, TypeError):
     """
     A vendor does not support an answer type.
 
+<<<<<<< HEAD
     The message names the unsupported part of the type and suggests a replacement.
+=======
+    The message names the unsupported part of the type, and suggests a replacement.
+>>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
     """
 
 
@@ -73,7 +77,8 @@ class Strictness(Struct, frozen=True):
         Return the schema of a type in the vendor's subset.
 
         Raises:
-            UnsupportedAnswerError: If the vendor does not support the type; the message names the part.
+            UnsupportedAnswerError: If the vendor does not support the type; the message names the unsupported
+                part.
 
             TypeError: If promptkit does not support the type.
         """

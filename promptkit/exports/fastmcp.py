@@ -1,4 +1,4 @@
-"""Prompts for an existing server of fastmcp. It needs fastmcp 4.1 or later."""
+"""Prompts for an existing FastMCP server. Requires fastmcp 4.1 or later."""
 
 import inspect
 from contextlib import suppress
@@ -24,11 +24,11 @@ __all__ = ["add_prompts"]
 
 def add_prompts(server: "FastMCP[Any]", target: Target) -> None:
     """
-    Add prompts to a server of fastmcp, with their completions.
+    Add prompts and their completions to a FastMCP server.
 
-    Clients list and get the prompts, and receive the same error messages, as from a promptkit server. The
-    requests pass through the server's middleware. A server has a single ``completion`` handler: call this
-    function after registering yours, which still receives all other requests.
+    To clients, the prompts and their error messages are the same as on a promptkit server. The requests pass
+    through the server's middleware. A server has a single ``completion`` handler: call this function after
+    registering yours, which still receives all other requests.
 
     Args:
         server:
@@ -71,12 +71,12 @@ class _AddedPrompt(Prompt):
         return prompt
 
     def to_mcp_prompt(self, **overrides: Any) -> ListedPrompt:
-        """Return the listing with titles of arguments, which fastmcp lacks."""
+        """Return the listing with argument titles, which fastmcp does not support."""
         prompt = super().to_mcp_prompt(**overrides)
         return prompt.model_copy(update={"arguments": self._listed.arguments})
 
     async def render(self, arguments: dict[str, Any] | None = None) -> PromptResult:
-        """Render the prompt. Raises `MCPError` with the error of a promptkit server."""
+        """Render the prompt. Raises `MCPError` with the error that a promptkit server would send."""
         session = None
         with suppress(RuntimeError):  # outside a request
             session = get_context().session

@@ -1,4 +1,4 @@
-"""A server in the process of another server, which forwards requests to it."""
+"""An in-process server for another server, which forwards requests to it."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 class InProcessServer:
     """
-    A server of a catalog, with promptkit's time limits, error messages and threads.
+    Serves a catalog with promptkit's time limits, error messages and threads.
 
-    Its threads start with the first request, so that the process can fork before. Prompts that need scopes
-    are omitted, because the scopes of callers are unknown here.
+    Its threads start with the first request, so that the process can fork before that. Prompts that need
+    scopes are omitted, because the scopes of callers are unknown here.
 
     Args:
         target:

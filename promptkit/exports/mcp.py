@@ -1,4 +1,4 @@
-"""Prompts for an existing server of the official Python SDK. It needs mcp 2.3 or later."""
+"""Prompts for an existing server of the official Python SDK. Requires mcp 2.3 or later."""
 
 from typing import Any
 
@@ -22,11 +22,11 @@ __all__ = ["add_prompts"]
 
 def add_prompts(server: MCPServer[Any] | Server[Any], target: Target) -> None:
     """
-    Add prompts to a server of the official Python SDK, with their completions.
+    Add prompts and their completions to a server of the official Python SDK.
 
-    Clients list and get the prompts, and receive the same error messages, as from a promptkit server. The
-    server continues to answer everything else. Its own prompts with the same names are replaced. Call this
-    function after registering the server's own prompts and its ``completion``.
+    To clients, the prompts and their error messages are the same as on a promptkit server. The server
+    continues to answer all other requests. Its own prompts with the same names are replaced. Call this
+    function after registering the server's own prompts and its ``completion`` handler.
 
     Args:
         server:
@@ -50,7 +50,7 @@ def add_prompts(server: MCPServer[Any] | Server[Any], target: Target) -> None:
     }
 
     async def list_prompts(context: Any, params: PaginatedRequestParams) -> Any:
-        """Return a page of the server's own prompts; the last page also has the added ones."""
+        """Return a page of the server's own prompts; the last page also has the added prompts."""
         page: Any = ListPromptsResult(prompts=[])
         if "prompts/list" in previous:
             page = await previous["prompts/list"](context, params)

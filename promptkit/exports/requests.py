@@ -41,8 +41,8 @@ def openai_chat_request(
     Raises:
         ExportError: If there is content that OpenAI does not support, unless *lossy*.
 
-        UnsupportedAnswerError: If OpenAI does not support the answer type. The message names the part of the
-            type. It is a TypeError.
+        UnsupportedAnswerError: If OpenAI does not support the answer type. The message names the unsupported
+            part of the type. The error is a TypeError.
 
     See Also:
         https://platform.openai.com/docs/api-reference/chat/create
@@ -78,8 +78,8 @@ def openai_responses_request(
     Raises:
         ExportError: If there is content that OpenAI does not support, unless *lossy*.
 
-        UnsupportedAnswerError: If OpenAI does not support the answer type. The message names the part of the
-            type. It is a TypeError.
+        UnsupportedAnswerError: If OpenAI does not support the answer type. The message names the unsupported
+            part of the type. The error is a TypeError.
 
     See Also:
         https://platform.openai.com/docs/api-reference/responses/create
@@ -118,8 +118,8 @@ def anthropic_request(
     Raises:
         ExportError: If there is content that Anthropic does not support, unless *lossy*.
 
-        UnsupportedAnswerError: If Anthropic does not support the answer type. The message names the part of
-            the type. It is a TypeError.
+        UnsupportedAnswerError: If Anthropic does not support the answer type. The message names the
+            unsupported part of the type. The error is a TypeError.
 
     See Also:
         https://docs.anthropic.com/en/api/messages
@@ -161,8 +161,8 @@ def gemini_request(
     Raises:
         ExportError: If there is content that Gemini does not support, unless *lossy*.
 
-        UnsupportedAnswerError: If Gemini does not support the answer type. The message names the part of the
-            type. It is a TypeError.
+        UnsupportedAnswerError: If Gemini does not support the answer type. The message names the unsupported
+            part of the type. The error is a TypeError.
 
     See Also:
         https://ai.google.dev/api/generate-content

@@ -1,4 +1,4 @@
-"""Prompts as templates with placeholders, verified by rendering them with many texts."""
+"""Prompts as templates with placeholders, verified by rendering them with many argument values."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ __all__ = ["Placeholder", "PromptTemplate", "TemplateError", "TemplateTurn", "te
 #: The roles and texts of a rendering.
 _Rendering: TypeAlias = list[tuple[Role | Literal["system"], str]]
 
-#: Texts that prompts can treat specially: omit, indent, escape, fence or cut.
+#: Texts that prompts can treat specially: omit, indent, escape, fence or truncate.
 _TEXTS: Final = (
     "two words",
     "two\nlines",
@@ -72,7 +72,7 @@ class TemplateError(PromptkitError, ValueError):
 
 class Placeholder(Struct, frozen=True):
     """
-    The placeholder of an argument's text.
+    A placeholder for an argument's text.
 
     Args:
         name:
@@ -125,11 +125,11 @@ def template_of(
     prompt: Prompt[..., Any] | CompiledPrompt, values: Mapping[str, Any] | None = None, *, lossy: bool = False
 ) -> PromptTemplate:
     """
-    Return a template that equals the prompt's rendering for any texts in its placeholders.
+    Return a template that equals the prompt's rendering for any values of its placeholders.
 
-    Every argument of type `str` without a value becomes a placeholder; others have their values or defaults.
-    The prompt is rendered with unique words to locate the placeholders, and then with many other texts, for
-    each of which the template must match the rendering.
+    Every argument of type `str` without a value becomes a placeholder; other arguments have their values or
+    defaults. The prompt is rendered with unique words to locate the placeholders, and then with many other
+    texts, for each of which the template must match the rendering.
 
     Args:
         prompt:
@@ -142,7 +142,8 @@ def template_of(
             Whether to accept a template that matches for plain words, but not for every text.
 
     Raises:
-        TemplateError: If there is no such template. The message names a text for which the rendering differs.
+        TemplateError: If there is no such template. The message shows a value for which the rendering
+            differs.
 
         ArgumentsError: If one of *values* is invalid.
     """

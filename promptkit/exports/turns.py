@@ -245,7 +245,11 @@ def _extend(turn: Turn, parts: list[Part], vendor: Vendor) -> None:
 
 
 class _Marks:
-    """The cache breakpoints of a request: one on the last part before each cache point that supports it."""
+    """
+    The cache breakpoints of a request.
+
+    For each cache point, one breakpoint is on the last part before it that supports breakpoints.
+    """
 
     def __init__(self, workflow: Workflow, vendor: Vendor, mark: Callable[[Part], object]) -> None:
         self._points = workflow.cache_points

@@ -53,7 +53,7 @@ def check_plain(path: str) -> None:
 
 
 def _check_listed(path: str) -> None:
-    """Raise OSError unless *path* names a file below a folder on this system, like the names it lists."""
+    """Raise OSError unless *path*, as this system lists names, names a file below a folder."""
     is_below = all(part not in ("", ".", "..") for part in path.split("/"))
     if not is_below or "\0" in path or (os.name == "nt" and any(char in path for char in "\\:")):
         raise OSError(errno.EINVAL, "it is not a path within the folder", path)
@@ -417,7 +417,7 @@ class Folder:
 
     def _write_new(self, path: str, data: bytes, undo: ExitStack) -> None:
         """
-        Write a file that does not exist yet, and register its removal, with its new folders, with *undo*.
+        Write a file that does not exist yet, and register the removal of it and its new folders with *undo*.
         """
         self._check(path)
         *above, name = path.split("/")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 #: Identifies a version of a file without reading it: mtime, size, inode and ctime. Programs can set all of
-#: them but the ctime.
+#: them except the ctime.
 Stamp: TypeAlias = tuple[int, int, int, int]
 
 #: The stamps of files by path; None for files that do not exist.

@@ -48,7 +48,7 @@ def scratch_file(text: str, prefix: str, suffix: str) -> Iterator[Path]:
 
 
 def open_unnamed_file(prefix: str) -> IO[bytes]:
-    """Open a file without a name, which no other process can open and which this process's exit removes."""
+    """Open an unnamed file, which no other process can open and which is removed when this process exits."""
     return TemporaryFile(prefix=prefix)
 
 

@@ -23,7 +23,7 @@ def answer_format(answer: Any, example: Any = None) -> Text:
 
     Args:
         answer:
-            Any type that promptkit supports: a dataclass, a class of attrs or msgspec, a TypedDict, a list, a
+            Any type that promptkit supports: a dataclass, an attrs or msgspec class, a TypedDict, a list, a
             ``Literal``, an ``Enum``, text, a number.
 
         example:

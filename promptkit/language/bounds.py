@@ -1,4 +1,4 @@
-"""Limits on reading an author's iterators, which may be endless, to the size of a reply."""
+"""Limits for reading an author's iterators, which may be endless: at most the size of a reply is read."""
 
 from collections.abc import AsyncIterable, Iterable, Sequence
 from typing import Any, Final, TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T")
 #: its tests as it would for a client, instead of filling the memory.
 MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
 
-#: Least overhead of each text in a reply to ``prompts/get``, in bytes.
+#: Minimum overhead of each text in a reply to ``prompts/get``, in bytes.
 _OVERHEAD: Final = len('{"role":"user","content":{"type":"text","text":""}},')
 
 

@@ -1,4 +1,4 @@
-"""Files that become content: files of the author, and files in one folder that clients can name."""
+"""Files that become content: the author's own, and those in one folder that clients can request by path."""
 
 import os
 import sys

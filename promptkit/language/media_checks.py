@@ -69,7 +69,7 @@ def sniff(data: bytes) -> str | None:
 
 def document_type(name: str, data: bytes, declared: str | None) -> tuple[str, str | None]:
     """
-    Return the MIME type of a file and its text, which is None unless the file is a text document in UTF-8.
+    Return the MIME type of a file, and its text; the text is None unless the file is a UTF-8 text document.
 
     Args:
         name:
@@ -155,7 +155,7 @@ def too_large_message(size: int, limit: int) -> str:
 
 
 def _check_picture(data: bytes, mime_type: str) -> None:
-    """Raise MediaError unless an image is complete and its sides are within the limit."""
+    """Raise MediaError unless an image is complete and its width and height are within the limit."""
     from io import BytesIO
 
     import imagesize  # type: ignore[import-untyped]  # imported on first use

@@ -1,4 +1,4 @@
-"""Lints for one client: parts of a prompt that it does not show, send or fill."""
+"""Lints for one client: parts of a prompt that the client does not show, send or fill."""
 
 from collections.abc import Iterable
 from datetime import date, time

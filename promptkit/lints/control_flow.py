@@ -1,4 +1,8 @@
-"""The alternatives and items of an expression, and the execution paths of a function."""
+"""
+Static control flow.
+
+The values that an expression can take, the items of a list expression, and the execution paths of a function.
+"""
 
 import ast
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
 """
-Lints of a file: undefined names, failing imports, and paths relative to the current folder.
+Lints for a file: undefined names, failing imports, and paths relative to the current folder.
 
 In the body of a function, these errors would only occur when a client requests the prompt.
 """
@@ -159,7 +159,7 @@ def _lint_import(node: ast.Import | ast.ImportFrom, file: Path, report: Report) 
 
 
 def _missing(module: str, file: Path) -> str | None:
-    """Return the missing module that lets an import fail: the module or one of its dependencies; or None."""
+    """Return the missing module that makes an import fail: the module or one of its dependencies; or None."""
     top = module.partition(".")[0]
     folders = (file.parent, Path(project_root(file.parent)))
     if module in sys.modules or any(

@@ -1,4 +1,4 @@
-"""Lints of any function: unfilled placeholders, and objects and blocks in f-strings."""
+"""Lints for any function: unfilled placeholders, and objects and blocks in f-strings."""
 
 import ast
 import builtins

@@ -94,7 +94,8 @@ class Scope:
     @classmethod
     def of(cls, function: Any, location: Location) -> "Scope | None":
         """
-        Return the scope of an author's function, or None if its source is not available or is decorated.
+        Return the scope of an author's function, or None if the source is not available or the function is
+        decorated.
 
         Args:
             function:
@@ -137,7 +138,7 @@ class Scope:
 
     @cached_property
     def imported(self) -> Mapping[str, Any]:
-        """The values of names imported in the function or in enclosing ones; None if not loaded yet."""
+        """The values of names imported in the function or in enclosing functions; None if not loaded yet."""
         if isinstance(self.syntax, ast.Module):
             return {}
         values = dict[str, Any](self.outer.imported if self.outer else {})

@@ -1,4 +1,4 @@
-"""Lints of prompts, and of combinations of prompts, resources and skills in a catalog."""
+"""Lints for prompts, and for combinations of prompts, resources and skills in a catalog."""
 
 import ast
 import inspect
@@ -203,7 +203,7 @@ def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diag
 
 
 def _lint_media(scope: Scope, report: Report) -> None:
-    """Report literal paths of content that cannot be read or sent."""
+    """Report literal paths to content that cannot be read or sent."""
     folder = Path(report.location.file).parent
     for node in own_nodes(scope.syntax, ast.Call):
         match node:

@@ -1,4 +1,4 @@
-"""Lints of skills: long text, broken references, unused files and duplicate names."""
+"""Lints for skills: long text, broken references, unused files and duplicate names."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Lints of texts: containers in f-strings, placeholders without values, and wrong indentation."""
+"""Lints for texts: containers in f-strings, placeholders without values, and wrong indentation."""
 
 import ast
 import inspect

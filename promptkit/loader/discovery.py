@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from promptkit.files.reading import read_beginning
 
-#: Default folders of recipes, of which the first that exists is used.
+#: Default folders of recipes; the first that exists is used.
 DEFAULT_FOLDERS: Final = ("recipes", "prompts")
 
 #: Files that mark a folder as the root of a project.
@@ -167,8 +167,8 @@ class FolderWalk:
     """
     A walk through a folder and its subfolders: an iterator of the path and the entries of each.
 
-    Links to folders are followed only within the folder, which the ConfigMaps of Kubernetes require.
-    No folder is entered twice.
+    Links to folders are followed only within the folder. Kubernetes ConfigMaps use such links. No folder is
+    entered twice.
 
     Args:
         folder:

@@ -270,7 +270,7 @@ class RecipeFinder:
 
     def leave(self) -> None:
         """
-        Remove the project's modules that only this finder can import; all, if one has changed.
+        Remove the project's modules that only this finder can import; all of them if one has changed.
 
         Modules that other finders can import from the same file stay, because other code may use their
         classes.

@@ -26,7 +26,7 @@ _LOOK_EVERY_S: Final = 1.0
 
 class ImportClock:
     """
-    Times the import of each file on one thread, and reports a slow one once.
+    Times the import of each file on one thread, and reports each slow import once.
 
     Another thread has to call `look` regularly. If the main thread imports, a daemon thread does so.
     """
@@ -37,7 +37,7 @@ class ImportClock:
         self._report_after = inf
 
     def current(self) -> tuple[Path | None, float]:
-        """Return the file that is being imported, None if it is unknown, and for how many seconds."""
+        """Return the file that is being imported (None if unknown), and how long its import has taken."""
         file, since = self._current
         return file, time.monotonic() - since
 
@@ -111,7 +111,7 @@ class ImportTimeoutError(Exception):
 
 class Importer(Generic[T]):
     """
-    Imports recipes repeatedly, without the files whose import hangs.
+    Imports recipes repeatedly, and skips files whose import hangs.
 
     Args:
         work:

@@ -116,7 +116,7 @@ class FolderImport:
             Whether cases are needed. Without this, they are stored only with *keep*.
 
         skills:
-            Folders that were skills in an earlier load. One that has no ``SKILL.md`` for a moment is still a
+            Folders that were skills in an earlier load. A folder that briefly has no ``SKILL.md`` is still a
             skill: its programs are not recipes.
     """
 

@@ -144,7 +144,7 @@ def _cases_in(path: str, folder: _Folder) -> Iterable[str]:
 
 
 def _check_apart(target: str, path: str, folders: Mapping[str, _Folder]) -> None:
-    """Raise LoadError if a target shares files with another one, which would be imported twice."""
+    """Raise LoadError if two targets share files, because those would be imported twice."""
     for folder, other in folders.items():
         taken_paths = (
             [folder] if other.files is not None else [os.path.join(folder, name) for name in other.names]

@@ -79,7 +79,7 @@ class Executions:
         return iter(list(self.by_name.values()))
 
     def module(self, name: str) -> ModuleType | None:
-        """Return the module of that name; None if it was not executed without an error."""
+        """Return the module of that name; None unless it was executed without an error."""
         execution = self.by_name.get(name)
         return None if execution is None else execution.module
 

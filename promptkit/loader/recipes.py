@@ -163,7 +163,7 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
     Return only the prompts, resources and skills in the attribute *attribute* of a module.
 
     Raises:
-        LoadError: If the module has no such attribute, or it is something different.
+        LoadError: If the module has no such attribute, or its value is something else.
     """
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
     try:

@@ -1,4 +1,4 @@
-"""Access control: only a local browser that was opened with the URL with the token can see the pages."""
+"""Access control: only a local browser that was opened at the URL with the token can see the pages."""
 
 import hmac
 import secrets

@@ -59,7 +59,7 @@ class ClientView:
             The messages.
 
         reason:
-            Why there are no messages; "" if there are some, or the prompt is not offered.
+            Why there are no messages; "" if there are messages, or the prompt is not offered.
     """
 
     title: str
@@ -116,7 +116,7 @@ def sent_by(client: ClientProfile, arguments: Arguments, values: Mapping[str, st
     words = " ".join(typed.values()).split()
     if not names or not (client.joins_words or client.cuts_at_blanks):
         return typed
-    # Each argument gets one word and the last one the rest, or the first gets all words.
+    # Each argument gets one word and the last argument the rest, or the first gets all words.
     targets = names[:1] if client.joins_words else names
     last = len(targets) - 1
     texts = [*words[:last], " ".join(words[last:])]

@@ -28,7 +28,7 @@ _MAX_MARKDOWN: Final = 50_000
 #: Number of messages that are shown unless the user requests all.
 _MAX_TURNS: Final = 200
 
-#: Requests all messages, in place of the number of one.
+#: Requests all messages, instead of the number of one message.
 ALL_TURNS: Final = -1
 
 #: The vocabulary, its file name in tiktoken's cache, and its expected digest.
@@ -69,7 +69,7 @@ class Writing:
 @attrs.frozen
 class Medium:
     """
-    An image, a recording, or a file of another kind.
+    An image, audio, or a file of another kind.
 
     Args:
         kind:

@@ -74,7 +74,7 @@ class Field:
             Whether its value can be read from several files.
 
         upload:
-            The uploaded value, if any, including one that cannot be sent.
+            The uploaded value, if any, including a value that cannot be sent.
 
         reads:
             How often its text was read from a file.

@@ -52,7 +52,7 @@ class CatalogVersion:
             The new prompts, resources and skills, by name or URI.
 
         removed:
-            The removed ones.
+            The removed prompts, resources and skills.
 
         changed:
             The prompts whose function or listing has changed, and the skills with changed files.
@@ -300,7 +300,7 @@ def _fingerprint(prompt: CompiledPrompt) -> tuple[object, ...]:
 
 
 def _without_lines(code: object) -> object:
-    """Return a code object, or a constant of one, without its line numbers."""
+    """Return a code object, or a constant of a code object, without its line numbers."""
     if not isinstance(code, CodeType):
         return repr(code)
     return code.co_code, code.co_names, [_without_lines(constant) for constant in code.co_consts]

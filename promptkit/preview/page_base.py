@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 class Endpoints:
     """
-    Handles the requests of some pages.
+    Handles the requests for some pages.
 
     Args:
         live:

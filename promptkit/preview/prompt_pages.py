@@ -131,7 +131,7 @@ _RenderingKey: TypeAlias = tuple[int, str, frozenset[tuple[str, str]]]
 
 class PromptPages(Endpoints):
     """
-    Handles the requests of the pages of prompts.
+    Handles the requests for the pages of prompts.
 
     Args:
         live, targets, media, editor:

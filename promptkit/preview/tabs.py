@@ -125,7 +125,7 @@ def _json_block(title: str, value: Any) -> Block:
 
 
 def _wire(rendering: Rendering, _target: str, choice: str) -> TabContent:
-    """Return the result of ``prompts/get``, and the prompt in the list, for one revision."""
+    """Return the ``prompts/get`` result and the prompt's ``prompts/list`` entry for one protocol revision."""
     chosen = choice if choice in REVISIONS else next(reversed(REVISIONS))
     lowering = lowering_for(REVISIONS[chosen], PROMPTKIT)
     replies, note = _replies(rendering, lowering)

@@ -20,8 +20,8 @@ SKILLS: Final = "io.modelcontextprotocol/skills"
 #: The key of a page of a list: the method, the client's revision, and the cursor.
 PageKey: TypeAlias = tuple[str, Revision, str | UnsetType]
 
-#: Whether prompts are also offered as tools: True for one tool each, ``"search"`` for one tool that finds
-#: prompts and one that renders them.
+#: Whether prompts are also offered as tools: True for one tool each, ``"search"`` for two tools: one finds
+#: prompts, and the other renders them.
 ToolMode: TypeAlias = bool | Literal["search"]
 
 
@@ -175,7 +175,7 @@ class ResultEncoder:
 
     def encode(self, result: wire.Result) -> bytes:
         """
-        Encode a complete result, or one that requests input.
+        Encode a complete result, or a result that requests input.
 
         Raises:
             UnicodeEncodeError: If a text contains a lone surrogate.

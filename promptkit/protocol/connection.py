@@ -28,8 +28,8 @@ class LineBuffer:
 
     Args:
         limit:
-            The longest line, in bytes. The beginning of a longer one is returned as an `OverlongLine` as soon
-            as it exceeds the limit, and the rest of the line is dropped.
+            The longest line, in bytes. The beginning of a longer line is returned as an `OverlongLine` as
+            soon as it exceeds the limit, and the rest of the line is dropped.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
@@ -155,7 +155,7 @@ class Connection(Session):
         return encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
 
     def _receive_response(self, response: Message) -> ClientResponse | None:
-        """Return the event for a response, or None if none was expected."""
+        """Return the event for a response, or None if no response was expected."""
         request_id, result = response.id, response.result
         if isinstance(request_id, UnsetType) or request_id not in self._expected:
             return None

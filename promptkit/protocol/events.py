@@ -234,7 +234,7 @@ class MemoryBudget:
         """
         Reserve *size* bytes, and return whether they were available.
 
-        A request that already holds *own* bytes always succeeds if no other request holds any.
+        A request that already holds *own* bytes always succeeds if no other request holds memory.
         """
         with self._lock:
             if self._taken > own and self._taken + size > self._limit:

@@ -218,7 +218,7 @@ class Lowering:
         """
         Yield every content block in order.
 
-        Results have no roles, so that with several turns a text block with the role precedes each turn.
+        Tool results have no roles. If there are several turns, a text block with the role precedes each turn.
         """
         turns = [(role, list(messages)) for role, messages in groupby(workflow.shown, attrgetter("role"))]
         for role, messages in turns:
@@ -230,7 +230,7 @@ class Lowering:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
     def _described(self, resource: "CompiledResource | CompiledSkill") -> tuple[str, Any, Any, Any]:
-        """Return the members of a list entry of a resource or a template, except its URI."""
+        """Return the fields of a list entry for a resource, template or skill, except the URI."""
         title = _or_unset(resource.title) if self.revision.titles else UNSET
         return resource.name, title, _or_unset(resource.description), _or_unset(resource.mime_type)
 

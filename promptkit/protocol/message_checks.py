@@ -122,7 +122,8 @@ def decode_sender(params: msgspec.Raw) -> tuple[Revision, wire.ClientInfo | None
     """
     Return the revision and the client that a request names, as far as they can be decoded.
 
-    Return the newest revision for one that is not supported, and None if the request names no revision.
+    Return the newest revision for a revision that is not supported, and None if the request names no
+    revision.
     """
     meta = raw_meta(params)
     if wire.PROTOCOL_VERSION not in meta:

@@ -124,7 +124,7 @@ def negotiate(proposed: str) -> Revision:
     """
     Return the revision for the answer to ``initialize``.
 
-    This is the *proposed* revision if it has a handshake, otherwise the newest one that has.
+    This is the *proposed* revision if it has a handshake, otherwise the newest revision with a handshake.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation

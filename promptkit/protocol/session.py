@@ -66,7 +66,7 @@ class Session:
             The limits on messages and requests.
 
         budget:
-            The memory budget of large requests. By default, it is that of the limits.
+            The memory budget for large requests. The default is that of the limits.
 
     Attributes:
         methods:

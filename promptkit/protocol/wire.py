@@ -60,7 +60,7 @@ class InitializeParams(Params, rename="camel"):
 
 
 class PageParams(Params):
-    """The params of methods that list: the page to return."""
+    """The params of list methods: the page to return."""
 
     cursor: str | UnsetType = UNSET
 
@@ -152,7 +152,7 @@ class NotificationMeta(Struct):
 
 
 class ChangeParams(Struct):
-    """The params of a notification of changes."""
+    """The params of a change notification."""
 
     uri: str | UnsetType = UNSET
     notifications: SubscriptionFilter | UnsetType = UNSET
@@ -217,7 +217,7 @@ class TextContent(Struct, tag_field="type", tag="text", gc=False):
 
 
 class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
-    """An image, in base64."""
+    """Image data, encoded in base64."""
 
     data: Raw
     mime_type: str
@@ -225,7 +225,7 @@ class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
 
 
 class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
-    """A recording, in base64."""
+    """Audio data, encoded in base64."""
 
     data: Raw
     mime_type: str
@@ -233,7 +233,7 @@ class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
 
 
 class ResourceContents(Struct, rename="camel"):
-    """The contents of a resource: text, or bytes in base64."""
+    """The contents of a resource: text, or bytes encoded in base64."""
 
     uri: str
     mime_type: str | UnsetType = UNSET

@@ -51,8 +51,8 @@ class Audit:
     A log of requests: the caller, the address, the time, the prompt or resource, argument sizes, the outcome.
 
     A line is written before the client gets the reply. Lines are never interleaved, even if other processes
-    append to the file. They do not contain values of arguments. The file is not synced to disk, so that lines
-    survive a crash of the process, but not always of the machine. If a line cannot be written, the request is
+    append to the file. They do not contain values of arguments. The file is not synced to disk: lines survive
+    a crash of the process, but not always a crash of the machine. If a line cannot be written, the request is
     still served, and the next line has the number of lost lines. A file that was moved away is created again.
 
     Args:

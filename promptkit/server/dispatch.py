@@ -71,7 +71,7 @@ _FAST_S: Final = 0.002
 #: How long after the last request the clock still checks every 5 ms, in seconds.
 _IDLE_S: Final = 1.0
 
-#: The switch interval of Python's lock while other threads run next to the leader, in seconds.
+#: The switch interval of the GIL while other threads run next to the leader, in seconds.
 _SHARED_INTERVAL_S: Final = 0.0005
 
 #: Longer replies are sent immediately: they exceed the buffer of a pipe, and several would fill memory.
@@ -111,7 +111,7 @@ class _Turn:
 
 class Dispatcher:
     """
-    The dispatcher of the requests of one client, or of many.
+    Dispatches the requests of one client, or of many clients.
 
     Args:
         handlers:
@@ -148,7 +148,8 @@ class Dispatcher:
             The watchdog that ends the process if no thread can run any more, if any.
 
         waiting_changed:
-            A callback with 1 when a request starts to wait for a free slot, and with -1 when it stops.
+            A callback that receives 1 when a request starts to wait for a free slot, and -1 when it stops
+            waiting.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 (they are independent)
@@ -674,7 +675,7 @@ class Dispatcher:
         if self._clock.is_resting:
             # The request may be done before the clock checks it, and the next ones must not wake it again.
             self._active_until = time.monotonic() + _IDLE_S
-            if self.guard is not None:  # here, because the code that runs next may not release Python's lock
+            if self.guard is not None:  # here, because the code that runs next may not release the GIL
                 self.guard.arm()
             self._clock.wake()
 
@@ -701,7 +702,7 @@ class Dispatcher:
                 self._replace_leader(pending)
 
     def _rearm(self, guard: Watchdog, now: float) -> float:
-        """Re-arm the guard while authors' code may run; return the seconds until the next time."""
+        """Re-arm the watchdog while authors' code may run; return the seconds until the next time."""
         if now < self._active_until or self._aside:
             if now >= self._rearm_at or not guard.is_armed:
                 guard.arm()

@@ -29,7 +29,7 @@ _CANCEL_GRACE_S: Final = 1.0
 
 class EventLoopThread:
     """
-    An event loop on a daemon thread. A coroutine that blocks it delays the others.
+    An event loop on a daemon thread. A coroutine that blocks the loop delays all others.
 
     Raises:
         RuntimeError: If no more threads can be started.

@@ -42,7 +42,7 @@ class Notifier:
 
     @property
     def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
-        """The notifiers by the scopes of their clients, which are None without authentication."""
+        """The notifiers by the scopes of their clients; the scopes are None without authentication."""
         return {None: [self]}
 
     def of_session(self, method: str) -> Subscriptions:  # noqa: ARG002 (streams name it)

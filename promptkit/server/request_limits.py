@@ -14,7 +14,7 @@ from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.protocol.limits import WAITING_BYTES
 from promptkit.server.pending import PendingRequest
 
-#: The maximum number of clients that are counted. The least recent one is evicted.
+#: The maximum number of clients that are counted. The least recent client is evicted.
 MAX_SUBJECTS: Final = 10_000
 
 #: The rate limit of progress notifications per request. Users cannot read faster, and if one is dropped, they
@@ -163,6 +163,8 @@ class WaitingLine:
             del self._by_subject[subject]
 
     def _find_evictable(self, subject: str) -> PendingRequest | None:
-        """Return the newest request of the principal with the most, if it has more than *subject* would."""
+        """
+        Return the newest request of the principal with the most, if *subject* would have fewer requests.
+        """
         requests = max(self._by_subject.values(), key=len, default=deque[PendingRequest]())
         return requests[-1] if len(requests) > len(self._by_subject.get(subject, ())) + 1 else None

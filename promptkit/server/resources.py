@@ -1,4 +1,4 @@
-"""The methods on resources: reading, and subscribing to changes."""
+"""The methods for resources: reading them, and subscribing to changes."""
 
 from functools import partial
 from math import inf
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # most recipes have none
 
 class ResourceMethods:
     """
-    The handlers of the methods on single resources, and of ``subscriptions/listen``.
+    The handlers of the methods for single resources, and of ``subscriptions/listen``.
 
     Args:
         dispatcher:

@@ -38,7 +38,7 @@ PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
 
 class Server:
     """
-    A server of one client, which answers from a catalog.
+    Answers the requests of one client from a catalog.
 
     Args:
         catalog:
@@ -73,14 +73,15 @@ class Server:
             The scopes of the client.
 
         guard:
-            The watchdog, which ends the process if code never releases Python's lock.
+            The watchdog, which ends the process if code never releases the GIL.
 
         importing:
             A function that names the recipe that is being imported, for the error of a request that waited
             too long.
 
         waiting_changed:
-            A callback with 1 or -1 whenever the number of requests that wait for a free slot changes.
+            A callback that receives 1 or -1 whenever the number of requests that wait for a free slot
+            changes.
 
     Attributes:
         snapshot:
@@ -305,7 +306,7 @@ def _shutdown_error(request: Request) -> InternalError:
 
 class SharedServer(Server):
     """
-    A server of many clients. Each request has a channel for its reply.
+    Answers the requests of many clients. Each request has a channel for its reply.
 
     Several requests can have the same id. No client has a session in which it could be asked or notified.
     """

@@ -1,5 +1,5 @@
 """
-The methods on skills: getting a skill, and reading its folders.
+The methods for skills: getting a skill, and reading its folders.
 
 See https://modelcontextprotocol.io/extensions/skills.
 """

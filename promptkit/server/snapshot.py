@@ -151,11 +151,15 @@ class Snapshot:
 
     @cached_property
     def requirements(self) -> frozenset[frozenset[str]]:
-        """The sets of scopes that prompts and resources require; empty if all callers see the same."""
+        """
+        The sets of scopes that prompts and resources require.
+
+        Empty if all callers see the same prompts and resources.
+        """
         return self.catalog.requirements
 
     def view(self, scopes: frozenset[str]) -> "Snapshot":
-        """Return the snapshot that callers with *scopes* see, which contains nothing else."""
+        """Return the snapshot for callers with *scopes*; it contains only what these callers can see."""
         if not self.requirements:
             return self
         # Callers that meet the same requirements share a view. Their tokens may also have other scopes.

@@ -1,4 +1,4 @@
-"""The threads of a server, and the watchdog for code that never releases Python's lock."""
+"""The threads of a server, and the watchdog for code that never releases the GIL."""
 
 import faulthandler
 import os
@@ -48,8 +48,8 @@ class DaemonThread(Thread):
         self._started = _Started()
 
 
-#: The time limits of the watchdog, in seconds of processor time and of wall-clock time. Processor time is
-#: better where the system can measure it, because machines sleep, and debuggers stop processes.
+#: The time limits of the watchdog, in seconds of CPU time and of wall-clock time. CPU time is better where
+#: the system can measure it, because machines sleep, and debuggers stop processes.
 _LIMIT_CPU_S: Final = 30.0
 _LIMIT_S: Final = 60.0
 
@@ -60,7 +60,7 @@ class Watchdog:
     """
     A timer that ends the process unless it is re-armed in time.
 
-    On POSIX, a kernel timer counts processor time. Its signal makes `faulthandler` print the stacks, and then
+    On POSIX, a kernel timer counts CPU time. Its signal makes `faulthandler` print the stack traces, and then
     ends the process. On Windows, a thread of `faulthandler` counts wall-clock time.
 
     Args:
@@ -72,8 +72,8 @@ class Watchdog:
             Whether the timer runs.
 
         rearm_every:
-            The interval in which to re-arm the timer, in seconds, even if code that has released the lock
-            uses all processors.
+            The interval in which to re-arm the timer, in seconds, even if code that has released the GIL uses
+            all CPUs.
 
     See Also:
         https://man7.org/linux/man-pages/man2/setitimer.2.html

@@ -246,8 +246,8 @@ class Client(ServerConnection):
         List the resources with a fixed URI.
 
         Raises:
-            ProtocolError: If the response is an error. A server without resources returns one for revisions
-                before 2026-07-28.
+            ProtocolError: If the response is an error. A server without resources returns an error for
+                revisions before 2026-07-28.
         """
         return self._list_all("resources/list", "resources", received.ListedResource)
 
@@ -300,7 +300,7 @@ class Client(ServerConnection):
 
         Args:
             name:
-                The tool's name, which is its prompt's.
+                The tool's name, which is the name of its prompt.
 
             arguments:
                 Values by parameter name, sent as JSON: numbers as numbers, None as null.

@@ -81,7 +81,7 @@ def add_targets(config: pytest.Config) -> None:
 
 
 def _checks_of(config: pytest.Config) -> Checks:
-    """Return the configured checks. The search for the configuration is that of `targets_for`."""
+    """Return the configured checks. The configuration is found as in `targets_for`."""
     configuration = find_configuration(config.invocation_params.dir)
     configured = configuration if configuration.file else find_configuration(config.rootpath)
     return Checks(configured.clients, configured.ignore)

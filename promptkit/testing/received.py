@@ -16,11 +16,11 @@ from promptkit.language.text import Text
 
 class ListedArgument(Struct, frozen=True):
     """
-    An argument in the listing of a prompt.
+    An argument of a prompt, as ``prompts/list`` returns it.
 
     Args:
         name:
-            The name to send it under.
+            The name that the client sends.
 
         title:
             The title shown in place of the name.
@@ -40,7 +40,7 @@ class ListedArgument(Struct, frozen=True):
 
 class ListedIcon(Struct, frozen=True, rename="camel"):
     """
-    An icon in the listing of a prompt or tool.
+    An icon of a prompt or tool, as the list returns it.
 
     Args:
         src:
@@ -50,7 +50,7 @@ class ListedIcon(Struct, frozen=True, rename="camel"):
             Its MIME type.
 
         sizes:
-            The sizes it is meant for, such as ``48x48``.
+            The sizes that it is meant for, such as ``48x48``.
 
         theme:
             ``"light"`` or ``"dark"``.
@@ -64,7 +64,7 @@ class ListedIcon(Struct, frozen=True, rename="camel"):
 
 class ListedPrompt(Struct, frozen=True):
     """
-    A prompt in the list. Fields that its revision lacks are None or empty.
+    A prompt, as ``prompts/list`` returns it. Fields that its revision lacks are None or empty.
 
     Args:
         name:
@@ -96,14 +96,14 @@ class ListedPrompt(Struct, frozen=True):
 
 class ListedResource(Struct, frozen=True, rename="camel"):
     """
-    A resource in the list.
+    A resource, as ``resources/list`` returns it.
 
     Args:
         uri:
             The URI to read it with.
 
         name:
-            The author's name for it.
+            The name that the author gave it.
 
         title:
             The title shown in place of the name.
@@ -124,14 +124,14 @@ class ListedResource(Struct, frozen=True, rename="camel"):
 
 class ListedResourceTemplate(Struct, frozen=True, rename="camel"):
     """
-    A resource template in the list.
+    A resource template, as ``resources/templates/list`` returns it.
 
     Args:
         uri_template:
             The URI template, with variables in braces.
 
         name:
-            The author's name for it.
+            The name that the author gave it.
 
         title:
             The title shown in place of the name.
@@ -176,7 +176,7 @@ class ToolHints(Struct, frozen=True):
 
 class ListedTool(Struct, frozen=True, rename="camel"):
     """
-    A tool in the list. Fields that its revision lacks are None or empty.
+    A tool, as ``tools/list`` returns it. Fields that its revision lacks are None or empty.
 
     Args:
         name:

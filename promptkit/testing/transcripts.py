@@ -160,7 +160,7 @@ def explain(operator: str, left: object, right: object, *, full: bool = False) -
     """
     Explain why a comparison failed; return None unless it involves workflows, messages or content.
 
-    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are cut unless *full*.
+    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are truncated unless *full*.
     """
     if operator in ("in", "not in"):
         is_search = isinstance(left, str) and isinstance(right, Workflow | Message)
@@ -195,7 +195,9 @@ def _explain_search(operator: str, text: object, turns: object, *, full: bool) -
 
 
 def _hint(left: object, right: object) -> str | None:
-    """Return what to compare if the types make two values unequal; None if they can be equal."""
+    """
+    Suggest what to compare instead if values of these types are never equal; None if they can be equal.
+    """
     if all(isinstance(value, Workflow | Message) for value in (left, right)):
         return None
     if isinstance(left, type(right)) or isinstance(right, type(left)):

@@ -23,7 +23,7 @@ from promptkit.standard_error import finish, redirect, say
 from promptkit.workspace.execution import end_all
 
 #: Maximum size of a read. All of its requests are decoded before the first is answered: the requests of a
-#: full pipe, some 500, would not fit into a processor's cache.
+#: full pipe, some 500, would not fit into a CPU cache.
 _CHUNK_BYTES: Final = 1 << 14
 
 #: Capacity of a Linux pipe, by default and after a longer reply. All pipes of a user share 64 MiB.
@@ -77,7 +77,7 @@ class StdioPipes:
 
     @property
     def has_hung_up(self) -> bool:
-        """Whether the client is gone or a signal asked the process to end, without reading."""
+        """Whether the client is gone or a signal asked the process to end. Nothing is read."""
         if self.ended.is_set() or self.is_orphaned or sys.platform == "win32":
             return self.ended.is_set() or self.is_orphaned
         poll = select.poll()

@@ -110,7 +110,7 @@ def _convert_each(turns: list[_SentTurn], read: Callable[[_SentTurn], T]) -> lis
 
 
 def _turn_workflow(turn: _SentTurn) -> Workflow:
-    """Return a turn as a workflow; one with the role system becomes a system part."""
+    """Return a turn as a workflow; a turn with the role system becomes a system part."""
     if turn.role != "system":
         return workflow_of(tuple(_messages(turn)))
     blocks = [block for block in _blocks(turn.content) if to_block(block) is not None]

@@ -53,7 +53,7 @@ def parse_text(value: Any) -> str:
 
 
 def parse_int(value: Any) -> int:
-    """Return an integer. The JSON number 5.0 is one."""
+    """Return an integer. The JSON number 5.0 counts as an integer."""
     if isinstance(value, str):
         try:
             return int(value)

@@ -80,7 +80,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     schema: Schema
     #: Keywords that constraints add to *schema*, except bounds of numbers and text.
     facets: Facets = {}
-    #: The JSON Schema of the type as the key of an object; None if it cannot be one.
+    #: The JSON Schema of the type as the key of an object; None if the type cannot be a key.
     key_schema: Facets | None = None
     #: Converts the key of a JSON object to a value.
     convert_key: Convert = parsing.convert_key

@@ -65,7 +65,7 @@ def renderings_side(
             The targets to load.
 
         moved:
-            The actual folder of the side, and the folder to report instead; None to report the actual one.
+            The actual folder of the side, and the folder to report instead; None to report the actual folder.
 
         variables:
             The names of further environment variables to pass on.
@@ -83,7 +83,7 @@ def compared_renderings(
     repeats: bool = False,
 ) -> tuple[dict[str, Any], dict[str, Any], list[tuple[dict[str, Any], dict[str, Any]]]]:
     """
-    Return the renderings of both sides for the cases of the new one, and repeated renderings.
+    Return the renderings of both sides for the cases of the new side, and repeated renderings.
 
     Both sides load at the same time.
 
@@ -92,7 +92,7 @@ def compared_renderings(
             The repository.
 
         ends:
-            The old revision, and the new one, or None for the working tree.
+            The old revision; and the new revision, or None for the working tree.
 
         targets:
             The targets to compare.

@@ -69,12 +69,12 @@ class Repository:
 
     def ends(self, revisions: str) -> tuple[str, str | None]:
         """
-        Return the two ends of a comparison: a revision, and another one, or None for the working tree.
+        Return the two ends of a comparison: a revision; and another revision, or None for the working tree.
 
         Args:
             revisions:
                 One revision; or two in git's syntax: ``A..B``, or ``A...B`` for B and its merge base with A.
-                A missing revision of two is ``HEAD``.
+                If one of the two is omitted, it is ``HEAD``.
 
         Raises:
             RevisionError: If the revisions of ``A...B`` have no common ancestor.

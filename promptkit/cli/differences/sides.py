@@ -64,7 +64,7 @@ def ask_side(
             The examples to render and read; None for the side's own examples.
 
         moved:
-            The actual folder of the side, and the folder to report instead; None to report the actual one.
+            The actual folder of the side, and the folder to report instead; None to report the actual folder.
 
     Raises:
         LoadError: If one of the targets cannot be loaded.

@@ -58,7 +58,7 @@ def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents
             The folder of the recipes.
 
         without:
-            A folder to exclude: the one to which packages are written.
+            A folder to exclude: the folder to which packages are written.
 
         reader:
             Reads the files.

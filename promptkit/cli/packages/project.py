@@ -27,7 +27,7 @@ _COPIED: Final = (
     "requires-python",
 )
 
-#: The value of each field, described for messages and as a type.
+#: For each field, a description of its value for messages, and its type.
 _FIELDS: Final[Mapping[str, tuple[str, Any]]] = {
     **dict.fromkeys(("name", "version", "description", "requires-python"), ("text", str)),
     **dict.fromkeys(

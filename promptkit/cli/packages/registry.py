@@ -20,7 +20,7 @@ _MAX_DESCRIPTION: Final = 100
 #: Timeout of git in seconds: a file that it reads may be a pipe.
 _GIT_S: Final = 10
 
-#: Owner and repository in a URL of GitHub, in any form that git accepts.
+#: Owner and repository in a GitHub URL, in any form that git accepts.
 _GITHUB: Final = (
     r"(?:\w+://)?(?:[^@/]*@)?(?:www\.|ssh\.)?github\.com(?::\d+)?[:/]([\w-]+)/([\w.-]+?)(?:\.git)?/?"
 )
@@ -46,7 +46,7 @@ class RegistryName(NamedTuple):
     is_local: bool
 
     def notes(self, is_cut: bool) -> list[str]:  # noqa: FBT001 (the only parameter)
-        """Return messages about the entry; *is_cut* if its description was shortened."""
+        """Return messages about the entry; *is_cut* means that the description was truncated."""
         notes = []
         if is_cut:
             notes.append("the description is cut in server.json, as the registry takes 100 characters")
@@ -86,7 +86,7 @@ def registry_name(requested: str | None, package: str, root: Path) -> RegistryNa
 
 
 def list_variables(catalog: Catalog) -> list[dict[str, Any]]:
-    """Return the environment variables with defaults of arguments, in the form of the registry."""
+    """Return the environment variables that hold defaults of arguments, in the registry's format."""
     entries: dict[str, dict[str, Any]] = {}
     for argument in (argument for declared in catalog.declared for argument in declared.arguments.ordered):
         if variable := argument.arg.env:
@@ -109,7 +109,7 @@ def server_entry(
             The name of the server.
 
         project:
-            The package. A description that is too long is cut after a word.
+            The package. A long description is truncated at a word boundary.
 
         variables:
             The environment variables that the server reads.

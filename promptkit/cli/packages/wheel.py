@@ -212,7 +212,7 @@ class WheelParts(Struct, frozen=True):
             The options of `serve` for the recipes.
 
         registered:
-            The name of the server in the registry, which the readme proves to own.
+            The name of the server in the registry. The readme proves that the package owns it.
     """
 
     project: PackagedProject

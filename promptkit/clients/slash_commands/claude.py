@@ -110,7 +110,7 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
 
 
 class _ClaudeText:
-    """The parser of one file."""
+    """Parses one command file of Claude Code."""
 
     def __init__(self, file: CommandFile) -> None:
         self.file = file

@@ -66,7 +66,7 @@ class TextPart:
 @attrs.frozen
 class ArgumentPart:
     """
-    The placeholder of an argument.
+    A placeholder for an argument.
 
     Args:
         name:
@@ -76,7 +76,8 @@ class ArgumentPart:
             The line number in the file, starting at 1.
 
         is_appended:
-            Whether the client appends the line with the argument to the text, only if the argument is given.
+            Whether the argument is on a line that the client appends to the text only if the argument is
+            given.
     """
 
     name: str
@@ -87,7 +88,7 @@ class ArgumentPart:
 @attrs.frozen
 class CommandPart:
     """
-    The placeholder of a program's output.
+    A placeholder for a program's output.
 
     Args:
         words:
@@ -142,7 +143,7 @@ class CommandParameter:
             The default; None for a required parameter.
 
         word:
-            If all arguments are one parameter, the index of the word in it that is this parameter's value.
+            If all arguments are one parameter, the index of the word that is this parameter's value.
     """
 
     name: str

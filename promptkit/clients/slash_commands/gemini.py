@@ -112,7 +112,7 @@ def _find_prompt(text: str) -> tuple[int, bool]:
 
 
 class _GeminiText:
-    """The parser of one prompt."""
+    """Parses one prompt of Gemini CLI."""
 
     def __init__(self, prompt: str, line: int, has_lines: bool) -> None:  # noqa: FBT001 (from `_find_prompt`)
         self._prompt, self._first = prompt, line

@@ -1,1 +1,1 @@
-"""Prompts as files of clients: slash commands and skills, with their text or a command that renders it."""
+"""Prompts as client files: slash commands and skills with the prompt's text, or a command that renders it."""

@@ -12,7 +12,7 @@ from promptkit.declarations.frontmatter import write_skill
 from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, hint_of, refuse_at
 from promptkit.exports.templates import Placeholder
 
-#: Matches a placeholder of Claude Code, which a preceding backslash escapes.
+#: Matches a placeholder of Claude Code; a preceding backslash escapes the placeholder.
 _PLACEHOLDER: Final = re.compile(r"\$(?=[0-9]+(?!\w)|ARGUMENTS)")
 
 #: Syntax that Claude Code does not read as text, with descriptions.
@@ -55,8 +55,9 @@ def live(command: LiveCommand) -> bytes:
     Return a command that renders a prompt with the typed text.
 
     Claude Code inserts the typed text into the block verbatim before a shell runs it, so a here-document with
-    an unguessable last line encloses it. Knowing that line allows ending the document early; but then other
-    commands follow, and Claude Code does not run a block with a command that is not allowed.
+    an unguessable last line encloses it. A user who knows that line can end the document early. The rest of
+    the text is then parsed as commands, and Claude Code does not run a block with a command that is not
+    allowed.
     """
     end, command_line = command.end, command.command_line
     block = f"```!\n{command_line} <<'{end}.'\n.$ARGUMENTS\n{end}\n{end}.\n```"

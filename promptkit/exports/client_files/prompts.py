@@ -68,8 +68,8 @@ def frozen_parts(prompt: CompiledPrompt) -> tuple[str | Placeholder, ...]:
     Return the text of a prompt with placeholders for its arguments.
 
     Raises:
-        ExportRefusedError: If an argument is not free text, optional or secret, or if the rendering has other
-            content than user text, or differs from a template.
+        ExportRefusedError: If an argument is not free text, or is optional or secret; or if the rendering has
+            content other than user text, or differs from a template.
     """
     for argument in prompt.arguments.ordered:
         if not argument.required:

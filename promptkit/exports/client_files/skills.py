@@ -67,7 +67,7 @@ def live(command: LiveCommand) -> dict[str, SpooledBytes]:
 
 
 def only_when_asked(files: dict[str, SpooledBytes]) -> dict[str, SpooledBytes]:
-    """Add the setting that Codex only uses a skill when asked, as with prompts."""
+    """Add the setting that makes Codex use a skill only when asked, as with prompts."""
     return {**files, "agents/openai.yaml": keep(b"policy:\n  allow_implicit_invocation: false\n")}
 
 

@@ -1,5 +1,5 @@
 """
-Bearer tokens, sans I/O: reading the token of a request, and rejecting requests without a valid one.
+Bearer tokens, sans I/O: reading the token of a request, and rejecting requests without a valid token.
 
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization,
 https://www.rfc-editor.org/rfc/rfc6750 and https://www.rfc-editor.org/rfc/rfc9728.
@@ -35,14 +35,14 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 class BearerScheme:
     """
-    Reads tokens from requests, and rejects requests without a valid one.
+    Reads tokens from requests, and rejects requests without a valid token.
 
     Args:
         resource:
             The URL that clients use, which is the audience of tokens; None without an issuer.
 
         issuer:
-            The issuer of tokens; None if clients cannot request one themselves.
+            The issuer of tokens; None if clients cannot request tokens themselves.
 
         scopes:
             Scopes that every token must have.

@@ -95,7 +95,7 @@ class TokenFile:
                 Any text.
 
         Raises:
-            VerifierUnavailableError: If the file has been unreadable for some seconds.
+            VerifierUnavailableError: If the file has been unreadable for a few seconds.
         """
         tokens = self._file.current()
         if self._file.stale_for > VALID_S:

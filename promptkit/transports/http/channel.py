@@ -134,7 +134,9 @@ class HttpChannel:
 
     @property
     def subject(self) -> str:
-        """The key under which requests are counted: the principal, or without one the address."""
+        """
+        The key under which requests are counted: the principal, or the address if there is no principal.
+        """
         return (self.address or "") if self.principal is None else self.principal.identity
 
     def fit_reply(self, _request_id: RequestId, reply: Reply) -> Reply:

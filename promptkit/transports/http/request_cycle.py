@@ -274,5 +274,5 @@ def parse_target(url: bytes) -> Scope:
 
 
 def _address(address: Any) -> tuple[str, int] | None:
-    """Return an address in the form of ASGI; None for a Unix socket."""
+    """Return an address in ASGI's form; None for a Unix socket."""
     return (str(address[0]), int(address[1])) if isinstance(address, tuple) and address else None

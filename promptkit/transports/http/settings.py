@@ -1,4 +1,4 @@
-"""Settings of HTTP servers, and the types of ASGI."""
+"""Settings for HTTP servers, and ASGI type aliases."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
     from promptkit.transports.auth.authorizer import Authorizer
 
-#: Default maximum size of a body, in bytes. The official servers have the same.
+#: Default maximum size of a body, in bytes. The official servers have the same limit.
 BODY_BYTES: Final = 4 * 1024 * 1024
 
 

@@ -1,4 +1,4 @@
-"""Sockets: listening ones, their state in the kernel, and handing connections over to other workers."""
+"""Sockets: listening sockets, their state in the kernel, and handing connections over to other workers."""
 
 import errno
 import mmap

@@ -20,7 +20,7 @@ from promptkit.transports.http.worker import die_of
 #: A worker that exits within this many seconds counts as a failed start.
 _SHORT_LIFE_S: Final = 1.0
 
-#: Delays before such a worker is replaced, in seconds: the first one, which doubles each time, and the
+#: Delays before such a worker is replaced, in seconds: the first delay, which doubles each time, and the
 #: maximum.
 _FIRST_PAUSE_S: Final = 0.25
 _LONGEST_PAUSE_S: Final = 10.0

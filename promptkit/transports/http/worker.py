@@ -89,7 +89,7 @@ class HttpWorker:
             A descriptor that becomes readable when the parent process has ended.
 
         balance:
-            State shared with the other workers; None if this is the only one.
+            State shared with the other workers; None if this is the only worker.
 
         number:
             The number of this worker.
@@ -287,7 +287,7 @@ class HttpWorker:
         self._connections.abort()
 
     async def _close_application(self, until: float) -> None:
-        """Close the application on a thread, because that can block, and wait for it."""
+        """Close the application in a separate thread, because closing can block; wait until it is done."""
         seconds = max(0.0, until - self._loop.time())
         closing = asyncio.to_thread(self._application.close, seconds)
         with suppress(TimeoutError):
