@@ -90,8 +90,7 @@ class BackgroundWriter:
 
     def flush(self, descriptor: int) -> None:
         """
-        Wait briefly until the queue is written, including this thread's line unless it could contain a
-        secret.
+        Wait briefly until the queue is written, with this thread's line unless it can contain a secret.
         """
         if self.redact is None:
             self._queue_lines((descriptor, threading.get_ident()))

@@ -44,7 +44,7 @@ def test_a_server_that_says_something_else_is_refused(rounds):
     rounds._answers(rounds.peers[0])
     with rounds._start(rounds.peers[1], 1, free_port()) as server:
         assert len(server.reply) == rounds._size > 200
-        with pytest.raises(RefusedError, match="its answer renders another text"):
+        with pytest.raises(RefusedError, match="its answer says something else"):
             server.check(POST)
 
 

@@ -1,7 +1,4 @@
-"""
-Arguments of compiled prompts: their description for clients, and the conversion of the values that clients
-send.
-"""
+"""Arguments of compiled prompts: their description for clients, and the conversion of sent values."""
 
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence

@@ -229,11 +229,7 @@ class CompiledPrompt(Struct, frozen=True):
             The author's description of its behavior as a tool; False if it is not offered as a tool.
 
         scopes:
-<<<<<<< HEAD
-            The scopes that a caller needs. The prompt is hidden from callers that lack any of them.
-=======
             The scopes that a caller needs; all are required. The prompt is hidden from other callers.
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
 
         deprecated:
             The replacement to use, if the author deprecated the prompt.

@@ -69,11 +69,7 @@ class CompiledResource(Struct, frozen=True):
             Where the author defined it.
 
         scopes:
-<<<<<<< HEAD
-            The scopes that a caller needs. The resource is hidden from callers that lack any of them.
-=======
             The scopes that a caller needs; all are required. The resource is hidden from other callers.
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
 
         saved:
             Returns the cases that its author has saved.

@@ -90,11 +90,7 @@ class CompiledSkill(Struct, frozen=True, dict=True):
             Where its author defined it.
 
         scopes:
-<<<<<<< HEAD
-            The scopes that a caller needs. The skill is hidden from callers that lack any of them.
-=======
             The scopes that a caller needs; all are required. The skill is hidden from other callers.
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
     """
 
     name: str

@@ -100,8 +100,7 @@ class Expression(Struct, frozen=True):
 
     def ends(self, uri: str, fits: bytearray) -> list[int]:
         """
-        Return, for each position in a URI, the earliest end of an expansion that starts there; -1 if there is
-        none.
+        Return, for each position in a URI, the earliest end of an expansion that starts there, or -1.
 
         Args:
             uri:

@@ -78,11 +78,7 @@ class Output(StringIO):
         print(escape_invisible(text) if self.isatty() else text, file=self)
 
     def print_lines(self, lines: Iterable[str], *, one_line: bool = False) -> None:
-<<<<<<< HEAD
-        """Print lines with control characters escaped; with *one_line*, their line feeds as well."""
-=======
         """Print lines with control characters escaped; with *one_line*, line feeds are escaped as well."""
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
         for line in lines:
             print(escape_invisible(line, one_line=one_line), file=self)
 

@@ -302,11 +302,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             never asked for.
 
         scopes:
-<<<<<<< HEAD
-            The scopes that a caller needs. For callers that lack any of them, the prompt does not exist.
-=======
             Scopes that a caller needs; all are required. For other callers, the prompt does not exist.
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
 
         tool:
             Hints for models where prompts are served as tools; False if models must not call it.

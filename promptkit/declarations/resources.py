@@ -257,11 +257,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             The MIME type. Without it, the type of bytes is detected from their content.
 
         scopes:
-<<<<<<< HEAD
-            The scopes that a caller needs. For callers that lack any of them, the resource does not exist.
-=======
             Scopes that a caller needs; all are required. For other callers, the resource does not exist.
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
 
     Returns:
         A decorator for a plain function that returns `str` or `bytes`.

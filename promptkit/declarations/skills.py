@@ -266,11 +266,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             either, or the path of a file or folder next to the recipe.
 
         scopes:
-<<<<<<< HEAD
-            The scopes that a caller needs. For callers that lack any of them, the skill does not exist.
-=======
             Scopes that a caller needs; all are required. For other callers, the skill does not exist.
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
 
     Returns:
         The skill, or a decorator that creates a skill.

@@ -29,11 +29,7 @@ class UnsupportedAnswerError(PromptkitError, TypeError):
     """
     A vendor does not support an answer type.
 
-<<<<<<< HEAD
-    The message names the unsupported part of the type and suggests a replacement.
-=======
     The message names the unsupported part of the type, and suggests a replacement.
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
     """
 
 

@@ -94,8 +94,7 @@ class Scope:
     @classmethod
     def of(cls, function: Any, location: Location) -> "Scope | None":
         """
-        Return the scope of an author's function, or None if the source is not available or the function is
-        decorated.
+        Return the scope of an author's function, or None if it is decorated or has no source.
 
         Args:
             function:

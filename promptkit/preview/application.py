@@ -99,11 +99,7 @@ class _StaticFiles(StaticFiles):
 
 
 class _CatalogPages(Endpoints):
-<<<<<<< HEAD
-    """Handles requests for every page except the pages of prompts."""
-=======
     """Handles the requests for all pages except those of prompts."""
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
 
     async def show_gallery(self, request: Request) -> Response:
         return self._draw(request, "gallery.html", typed=request.query_params.get("q", ""))

@@ -28,11 +28,7 @@ _READ_EVERY_S: Final = 1.0
 #: The environment variable with the keys.
 VARIABLE: Final = "PROMPTKIT_STATE_KEYS"
 
-<<<<<<< HEAD
-#: The log message while a key file cannot be read.
-=======
 #: The log message while a file of keys cannot be read.
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
 _STALE_KEYS: Final = "the keys that were last read are used until this is fixed"
 
 #: A command that prints a new key.

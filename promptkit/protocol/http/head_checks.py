@@ -122,11 +122,7 @@ class Guard:
         return _check_form(head)
 
     def _check_caller(self, head: Head) -> HttpResponse | None:
-<<<<<<< HEAD
-        """Return the error response if the request's host or origin is not allowed, otherwise None."""
-=======
         """Return the error response to a request with a disallowed host or origin, or None."""
->>>>>>> b536afe44adf02a82b815b37197f3eeaba6194eb
         if (response := self._check_host(head)) is not None:
             return response
         origin = head.get(b"origin")
