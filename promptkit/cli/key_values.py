@@ -27,7 +27,9 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class ArgumentSyntaxError(ValueError):
-    """A word of the command line is not an argument, or its value cannot be read."""
+    """
+    Arguments on the command line or standard input are not in the expected form, or a value cannot be read.
+    """
 
 
 def current_folder() -> Path:

@@ -1,5 +1,5 @@
 """
-Line-based edits of one table of a TOML text that preserve every other line.
+Edits one table in a TOML text line by line, and preserves every other line.
 
 Lines can be misread, for example inside a long string. Therefore callers must parse and verify the result.
 """

@@ -1,5 +1,5 @@
 """
-Line-based edits of one entry of a YAML text that preserve every other line.
+Edits one entry in a YAML text line by line, and preserves every other line.
 
 Lines can be misread, for example inside a long string. Therefore callers must parse and verify the result.
 """

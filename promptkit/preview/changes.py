@@ -1,4 +1,4 @@
-"""Changes of a prompt's renderings: the texts of each case before and after an edit."""
+"""Changes to a prompt's renderings: the texts of each case before and after an edit."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,7 +86,7 @@ class CaseChange:
 @attrs.frozen
 class Changes:
     """
-    The changes of a prompt.
+    The changes to a prompt.
 
     Args:
         since:
@@ -96,7 +96,7 @@ class Changes:
             The changed cases.
 
         note:
-            A remark for the user.
+            A note for the user.
     """
 
     since: str
@@ -122,7 +122,7 @@ class Comparisons:
         self, version: CatalogVersion, prompt: CompiledPrompt, form: Submission, since: str
     ) -> Changes:
         """
-        Return the changes of a prompt's cases, and of the values in its form.
+        Return the changes to a prompt's cases, and to the rendering for the values in its form.
 
         Args:
             version:

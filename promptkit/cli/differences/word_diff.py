@@ -125,7 +125,8 @@ def text_changes(
 
 def changed_words(old: str, new: str) -> list[Line]:
     """
-    Return the changed lines with one line of context, in unchanged, removed and added parts.
+    Return the changed lines and one line of context around them, each line split into unchanged, removed and
+    added parts.
 
     Args:
         old:

@@ -136,7 +136,7 @@ class BearerScheme:
                 The scopes that the request needs, in addition to the ones that every token must have.
 
             request_id:
-                The id of the request, if the message has only one.
+                The id of the request; `UNSET` if the message does not consist of exactly one request.
         """
         scopes = " ".join(dict.fromkeys((*self._scopes, *sorted(needed))))
         message = f"this token lacks a scope: needed are {scopes}"
