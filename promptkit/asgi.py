@@ -78,9 +78,9 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             issuer's tokens.
 
         issuer:
-            The URL of the issuer of tokens. Each request then needs a token, and clients are shown where to
-            get one. Without a *verifier*, tokens are JSON Web Tokens for the public URL, which need the extra
-            ``auth``.
+            The URL of the issuer of tokens. Each request then requires a token, and clients are told where to
+            obtain one. Without a *verifier*, tokens are JSON Web Tokens for the public URL, which require the
+            extra ``auth``.
 
         token_file:
             A file of tokens, used instead of an issuer, in the format of ``promptkit serve --token-file``.
@@ -116,13 +116,11 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     Raises:
         LoadError: If the target does not exist.
 
-        ValueError: If an origin, a URL or a scope is invalid, if a key or a token is too short or cannot be
-        read,
-            or if *scopes* are combined with tokens.
+        ValueError: If an origin, a URL or a scope is invalid, if a key or a token is too short or cannot
+            be read, or if *scopes* are combined with tokens.
 
-        ModuleNotFoundError: If there is an issuer but the extra ``auth`` is not installed, or *otel* but the
-        API
-            of OpenTelemetry is not installed.
+        ModuleNotFoundError: If there is an issuer but the extra ``auth`` is not installed, or *otel* is
+            set but the OpenTelemetry API is not installed.
     """
     os.environ.setdefault("PROMPTKIT_WORKSPACE", "")  # the working directory is not the callers' workspace
     targets = targets_of(target)

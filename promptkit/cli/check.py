@@ -45,7 +45,7 @@ class CheckNotes(Struct):
             The common prefix of each prompt's renderings; None without ``--cache``.
 
         refused:
-            Why a server would reject the files of tokens or keys.
+            Why a server would reject the files with tokens or keys.
     """
 
     skipped: Mapping[str, str] = {}
@@ -107,7 +107,7 @@ def _load_linted(targets: Sequence[str]) -> Catalog:
 
 
 def _secret_file_errors(options: Namespace) -> Iterator[str]:
-    """Yield why a server would reject the given files of tokens and keys."""
+    """Yield why a server would reject the given files with tokens and keys."""
     for file, read in ((options.token_file, TokenFile), (options.state_keys, read_key_file)):
         try:
             if file is not None:

@@ -51,7 +51,7 @@ _COMMANDS: Final[dict[str, _Commands]] = {
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Write prompts and skills as files of a client, or remove the files that were written.
+    Write prompts and skills as files for a client, or remove the files that were written.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -154,7 +154,7 @@ def _target(options: Namespace) -> str:
 
 
 def _is_inside(options: Namespace) -> bool:
-    """Return whether the folder is in the current folder, as that of a project is."""
+    """Return whether the folder is in the current folder, as in a project."""
     return is_within(os.path.realpath(options.folder), os.path.realpath("."))
 
 

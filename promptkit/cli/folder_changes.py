@@ -7,7 +7,7 @@ from promptkit.clients.folders import FolderChange
 
 
 def describe_change(change: FolderChange, subject: object, noun: str, *, is_done: bool) -> Iterator[str]:
-    """Yield the lines that report a change; *subject* has the files, each of which is a *noun*."""
+    """Yield the lines that report a change; *subject* contains the files, each of which is a *noun*."""
     if not change.is_needed:
         yield f"{subject}: nothing to change"
     elif is_done:

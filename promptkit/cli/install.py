@@ -1,4 +1,4 @@
-"""``promptkit install`` and ``uninstall``: add a server of prompts, or skills, to clients, or remove them."""
+"""``promptkit install`` and ``uninstall``: add a prompt server or skills to clients, or remove them."""
 
 import os
 from argparse import Namespace

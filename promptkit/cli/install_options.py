@@ -9,7 +9,7 @@ from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import as_name
 from promptkit.errors.suggestions import nearest
 
-#: The help on the options of the server that `install` writes.
+#: The help on the options for the server that `install` writes.
 _SERVED: Final = """\
 Options of promptkit serve follow --, as in: promptkit install zed -- --grace 5.
 The next install of the server keeps them, unless it has a -- too; install reports removed options."""

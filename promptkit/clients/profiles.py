@@ -114,7 +114,7 @@ class ClientProfile(Struct, frozen=True):
             Whether all messages after the first one are lost.
 
         drops_roles:
-            Whether turns of the assistant are sent as the user's.
+            Whether assistant turns are sent as user turns.
 
         cuts_at_blanks:
             Whether an argument ends at the first blank, unless it is the last argument.

@@ -83,7 +83,7 @@ class Content(_Marked):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All text that a model reads, including URIs and names. Images and recordings have none."""
+        """All text that a model reads, including URIs and names. Images and audio have none."""
         return ()
 
     def __contains__(self, item: object) -> bool:

@@ -1,4 +1,4 @@
-"""Images, recordings and icons, and conversion of figures to images."""
+"""Images, audio and icons, and conversion of figures to images."""
 
 from functools import cached_property
 from pathlib import Path
@@ -115,7 +115,7 @@ class Media(Content):
                 The ``audience``, ``priority`` and ``last_modified`` of `Content`.
 
         Returns:
-            The image or recording.
+            The image or audio.
 
         Raises:
             OSError: If the file cannot be read, and *root* is not given.
@@ -175,7 +175,7 @@ class Image(Media):
 @attrs.frozen(repr=False, eq=False)
 class Audio(Media):
     """
-    A recording of at most 20 MiB: WAV, MP3, Ogg, FLAC, MP4 or AAC.
+    Audio of at most 20 MiB: WAV, MP3, Ogg, FLAC, MP4 or AAC.
 
     It also accepts the keyword arguments of `Content`.
 

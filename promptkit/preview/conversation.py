@@ -69,7 +69,7 @@ class Writing:
 @attrs.frozen
 class Medium:
     """
-    An image, a recording, or a file of another kind.
+    An image, audio, or a file of another kind.
 
     Args:
         kind:

@@ -225,7 +225,7 @@ class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
 
 
 class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
-    """A recording, in base64."""
+    """Audio, in base64."""
 
     data: Raw
     mime_type: str

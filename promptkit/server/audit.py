@@ -29,7 +29,7 @@ from promptkit.server.lookup import RequestTarget, find_target
 from promptkit.server.observers import OpenRequests
 from promptkit.standard_error import say
 
-#: The limits on text that clients choose, in characters, and on the number of arguments.
+#: The limits on text from clients, in characters, and on the number of arguments.
 MAX_TEXT: Final = 64
 MAX_ARGUMENTS: Final = 64
 
@@ -53,7 +53,8 @@ class Audit:
     A line is written before the client gets the reply. Lines are never interleaved, even if other processes
     append to the file. They do not contain values of arguments. The file is not synced to disk, so that lines
     survive a crash of the process, but not always of the machine. If a line cannot be written, the request is
-    still served, and the next line has the number of lost lines. A file that was moved away is created again.
+    still served, and the next line contains the number of lost lines. A file that was moved away is created
+    again.
 
     Args:
         file:
@@ -95,7 +96,7 @@ class Audit:
         with self._lock:
             if self._lost:
                 record["lost"] = self._lost
-            # ASCII only, so that text of clients cannot contain line ends or control sequences.
+            # ASCII only, so that text from clients cannot contain line ends or control sequences.
             line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
             try:
                 self._append(line)

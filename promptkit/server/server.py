@@ -76,7 +76,7 @@ class Server:
             The watchdog, which ends the process if code never releases Python's lock.
 
         importing:
-            A function that names the recipe that is being imported, for the error of a request that waited
+            A function that names the recipe that is being imported, for the error to a request that waited
             too long.
 
         waiting_changed:
@@ -305,9 +305,10 @@ def _shutdown_error(request: Request) -> InternalError:
 
 class SharedServer(Server):
     """
-    A server of many clients. Each request has a channel for its reply.
+    A server for many clients. Each request has a channel for its reply.
 
-    Several requests can have the same id. No client has a session in which it could be asked or notified.
+    Several requests can have the same id. No client has a session in which it could receive questions or
+    notifications.
     """
 
     has_many_clients = True

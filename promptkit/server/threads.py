@@ -48,7 +48,7 @@ class DaemonThread(Thread):
         self._started = _Started()
 
 
-#: The time limits of the watchdog, in seconds of processor time and of wall-clock time. Processor time is
+#: The time limits of the watchdog, in seconds of CPU time and of wall-clock time. CPU time is
 #: better where the system can measure it, because machines sleep, and debuggers stop processes.
 _LIMIT_CPU_S: Final = 30.0
 _LIMIT_S: Final = 60.0

@@ -287,7 +287,7 @@ def _to_json(value: Any) -> Any:
         reject()
 
 
-#: The smallest files, in base64: images of one pixel, and an empty recording.
+#: The smallest files, in base64: images of one pixel, and empty audio.
 _PICTURES: Final = (
     "R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=",
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC",

@@ -230,8 +230,10 @@ def is_own(annotation: Any) -> bool:
 
 def surrogate_of(annotation: Any) -> Surrogate | None:
     """
-    Return the surrogate for a promptkit content class, a sequence of messages, or a Pydantic model; None for
-    other types.
+    Return the surrogate for a promptkit content class, a sequence of messages, or a Pydantic model.
+
+    Returns:
+        The surrogate; None for other types.
     """
     # An author who names such a class has imported its package; the modules that need it load only then.
     item: Any = (*get_args(annotation), None)[0] if is_sequence(annotation) else None
