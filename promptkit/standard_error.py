@@ -154,7 +154,9 @@ class BackgroundWriter:
             self.reset()
 
     def _next_batch(self) -> list[tuple[int, bytes]]:
-        """Wait for a piece, or until an unfinished line is due; return all pieces in the queue."""
+        """
+        Wait until a piece is queued, or until an unfinished line must be flushed. Return all queued pieces.
+        """
         batch = []
         with suppress(Empty):
             batch.append(self._queue.get(timeout=_WAIT_S if self._lines else None))

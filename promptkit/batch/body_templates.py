@@ -64,7 +64,7 @@ class Bodies:
 
     def of(self, rendering: RenderedRow) -> msgspec.Raw:
         """
-        Encode the body of a workflow, or of a single user text.
+        Encode the request body for a workflow, or for a single user text.
 
         Raises:
             Exception: Any exception raised by the function that creates the body.

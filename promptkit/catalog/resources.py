@@ -103,9 +103,10 @@ class CompiledResource(Struct, frozen=True):
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """
-        Return the variables of *uri* as they are in it, or None if it does not match.
+        Return the values of the template's variables in *uri*, or None if *uri* does not match.
 
-        Spaces and letters of all scripts need not be escaped. URIs with control characters do not match.
+        The values are not yet converted to their types. Spaces and non-ASCII letters need not be escaped.
+        URIs with control characters do not match.
         """
         return None if _CONTROL.search(uri) else self.template.match(uri)
 

@@ -131,7 +131,7 @@ class _Batch:
         with (
             _explain_stop(self._folder, "" if options.dry_run else ": continue with --resume"),
             start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as rendered,
-            self._files() as tally,  # takes a lock that excludes other processes
+            self._files() as tally,  # acquires a lock that excludes other processes
             closing(Keys()) as keys,
             _progress(self._table.size) as advance,
         ):

@@ -1,5 +1,5 @@
 """
-Calls of authors' functions, for the arguments of a command or for all examples.
+Calls to authors' functions, for the arguments of a command or for all examples.
 
 Each call has a time limit and a thread, which is abandoned if it hangs.
 """
@@ -42,7 +42,7 @@ from promptkit.server.user_code import (
 
 Item: TypeAlias = CompiledPrompt | CompiledResource
 
-#: A function that returns the diagnostics of a rendering.
+#: A function that returns the diagnostics for a rendering.
 RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
 
 #: The reason why an item without examples is not rendered or read.
@@ -66,7 +66,7 @@ class Call(Struct, frozen=True):
             The input that a client sends: the arguments of the prompt, or the URI of the resource.
 
         case:
-            The saved case; None for an example, or for arguments of the command line.
+            The saved case; None for an example, or for arguments on the command line.
     """
 
     item: Item
@@ -165,7 +165,7 @@ def _run(call: AuthorCall, finished: Lock) -> None:
 def _wait(finished: Lock, seconds: float) -> bool:
     """Wait at most *seconds* for a call to finish; return whether it has finished."""
     deadline = time.monotonic() + seconds
-    # Ctrl-C right before a wait starts does not interrupt it, and takes effect when that wait ends.
+    # Ctrl-C right before a wait starts does not interrupt the wait, but takes effect when it ends.
     while (remaining := deadline - time.monotonic()) > 0:
         if finished.acquire(timeout=min(remaining, _LONGEST_WAIT_S)):
             return True
@@ -214,10 +214,10 @@ def render_examples(
             The prompts and the resources.
 
         check_rendering:
-            Returns the diagnostics of a rendering.
+            Returns the diagnostics for a rendering.
 
     Returns:
-        The diagnostics of failures and of renderings; and the reasons why other items are not rendered, by
+        The diagnostics for failures and renderings; and the reasons why other items are not rendered, by
         the names of prompts and the templates of resources. Such items lack examples for required
         arguments, reject their defaults with a `PromptError`, or have ``sample=False``.
 
@@ -236,7 +236,7 @@ def render_examples(
 
 def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[Diagnostic], str | None]:
     """
-    Return the diagnostics of an item, up to its first failing example, and why it is not rendered, if so.
+    Return the diagnostics for an item, up to its first failing example, and why it is not rendered, if so.
     """
     diagnostics: dict[Diagnostic, None] = {}  # different examples often have the same diagnostics
     calls = saved_calls(item) or [Call(item, sent) for sent in wire_examples(item)]

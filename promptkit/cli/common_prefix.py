@@ -1,7 +1,7 @@
 """
 The common prefix of all renderings of a prompt: ``promptkit check --cache``.
 
-Vendors of models cache the start of a request for later requests with the same start.
+Model vendors cache the start of a request for later requests with the same start.
 """
 
 import os
@@ -77,7 +77,7 @@ def common_prefix(prompt: CompiledPrompt) -> CommonPrefix | str:
     sent += prompt.arguments.example_texts
     try:
         generated = {argument.name: _generate_values(argument) for argument in prompt.arguments.ordered}
-    except Exception as error:  # noqa: BLE001 (it runs code of authors' types)
+    except Exception as error:  # noqa: BLE001 (it runs code from authors' types)
         return f"no values can be made up for its arguments: {failure_reason(error)}"
     for turn in range(max(map(len, generated.values()), default=1)):
         values = {name: choices[turn % len(choices)] for name, choices in generated.items()}

@@ -1,4 +1,4 @@
-"""``promptkit complete``: show the values that a client would be offered for an argument."""
+"""``promptkit complete``: show the completions that a client would receive for an argument."""
 
 from argparse import Namespace
 from functools import partial

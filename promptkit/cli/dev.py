@@ -1,4 +1,4 @@
-"""``promptkit dev``: a local page that shows prompts while they are written."""
+"""``promptkit dev``: a local page that shows prompts while you edit them."""
 
 from argparse import Namespace
 from contextlib import closing
@@ -16,7 +16,7 @@ _EXTRA: Final = (
     *("httptools", "jinja2", "markdown_it", "pygments", "python_multipart", "starlette", "time_machine"),
 )
 
-#: The default port of the page, so that its address stays the same. If it is taken, a free one is used.
+#: The default port of the page, so that its address stays the same. If it is in use, a free one is chosen.
 _PORT: Final = 8137
 
 _HOST: Final = "127.0.0.1"
@@ -49,7 +49,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _listen(port: int | None) -> Listener:
-    """Listen on *port*; by default on `_PORT`, or on a free port if that is taken."""
+    """Listen on *port*; by default on `_PORT`, or on a free port if that is in use."""
     try:
         return listen_tcp(_HOST, _PORT if port is None else port)[0]
     except ListenError:

@@ -105,7 +105,7 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
     from rich.cells import cell_len
     from rich.text import Text
 
-    # A diagnostic of a whole function is marked at the name, below the decorators.
+    # A diagnostic about a whole function is shown at its name, below the decorators.
     location = diagnostic.location if diagnostic.location.column else diagnostic.location.part("def")
     gutter = f"{location.line:>5} | "
     source, start, end = _window(location, width - len(gutter))
@@ -113,7 +113,7 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
         line = Text.assemble((gutter, "blue"), source)
         line.truncate(width, overflow="ellipsis")
         yield line
-        # Some characters take two columns.
+        # Some characters are two columns wide.
         indent, carets = cell_len(source[:start]), max(cell_len(source[start:end]), 1)
         style = _STYLES[diagnostic.severity]
         line = Text.assemble((f"{'| ':>{len(gutter)}}", "blue"), " " * indent, ("^" * carets, style))

@@ -37,7 +37,7 @@ def run(options: Namespace, output: Output) -> int:
     Print the changes since a revision, or between two, as text, JSON or GitHub annotations.
 
     Raises:
-        LoadError: If the recipes of a revision cannot be loaded.
+        LoadError: If the recipes in a revision cannot be loaded.
     """
     wants_texts = options.text or options.comment is not None
     if wants_texts and (options.format == "github" or options.summary is not None):
@@ -96,7 +96,7 @@ def _line(message: object) -> str:
 def _load_sides(
     repository: Repository, ends: _Ends, targets: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Load both sides, and render the new one for the examples of the old one."""
+    """Load both sides, and render the new one for the examples on the old one."""
     sides: list[dict[str, Any]] = []
     for revision in ends:
         with (

@@ -51,7 +51,7 @@ _COMMANDS: Final[dict[str, _Commands]] = {
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Write prompts and skills as files of a client, or remove the files that were written.
+    Write prompts and skills as files for a client, or remove the files that were written.
 
     Raises:
         LoadError: If the recipes cannot be loaded.

@@ -1,4 +1,4 @@
-"""``promptkit import``: write recipes from the slash commands and prompt files of clients."""
+"""``promptkit import``: write recipes from clients' slash commands and prompt files."""
 
 import errno
 import os
@@ -105,7 +105,7 @@ def _find(path: str, ending: str) -> list[_Source] | None:
 
 def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
     """
-    Yield the files of a format in a folder tree, and sources that fail for links and unreadable folders.
+    Yield the files in a format in a folder tree, and sources that fail for links and unreadable folders.
     """
     unreadable = list[_Source]()
 
@@ -178,7 +178,7 @@ class _RecipeWriter:
 
 
 def _escape_path(path: str) -> str:
-    """Return a path that can start a line without being a workflow command of GitHub."""
+    """Return a path that can start a line without being a GitHub workflow command."""
     return f"./{path}" if path.lstrip().startswith(("::", "##[")) else path
 
 

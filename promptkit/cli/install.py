@@ -68,7 +68,7 @@ def _configuration_of(options: Namespace, client: str, scope: Scope = "user") ->
 
 
 def _change(options: Namespace, configurations: list[ConfigurationFile], output: Output) -> int:
-    """Add a server to configurations, or remove it. A file that cannot be changed does not stop the others."""
+    """Add a server to configurations, or remove it. A file that cannot be changed stops no other change."""
     configurations = _with_scope(options, configurations)
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.

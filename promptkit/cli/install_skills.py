@@ -73,7 +73,7 @@ def _with_folders(options: Namespace, configurations: Sequence[ConfigurationFile
 
 
 def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
-    """Return the skills of the recipes; if there are none, or errors, print that and return None."""
+    """Return the skills in the recipes; if there are none, or errors, print that and return None."""
     if (catalog := load_for_files(targets)) is None:
         return None
     if not (skills := catalog.skills):

@@ -94,7 +94,7 @@ class _Suggestions(Completer):
 
 
 class _Reader(Validator):
-    """A validator that reads answers like arguments of the command line, and rejects invalid values."""
+    """A validator that parses answers like arguments on the command line, and rejects invalid values."""
 
     def __init__(self, prompt: CompiledPrompt, argument: Argument, folder: Path) -> None:
         self._prompt = prompt

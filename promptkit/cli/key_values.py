@@ -18,7 +18,7 @@ from promptkit.files.reading import TooLargeError, read_named_file
 from promptkit.protocol.limits import Limits
 from promptkit.types.kinds import is_bytes, members_of, plain
 
-#: Text that looks like the name of a file. Base64 and JSON do not end like this, and a URI has a colon.
+#: Text that looks like the name of a file. Base64 and JSON do not end like this, and a URI contains a colon.
 _FILE_NAME: Final = re.compile(r'[^:\[{"\n]*\w\.[A-Za-z][A-Za-z0-9]{1,4}')
 _MAX_NAME_LENGTH: Final = 4096
 
@@ -78,7 +78,7 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
     A dot comes first, so that shells and clients do not expand the start of the text, such as ``~/notes``. A
     single argument receives the whole text. With several arguments, the text can start with ``KEY=VALUE``
     pairs. The rest is the value of the only missing required argument, or is split as by a shell into values
-    for the remaining arguments, in the order of the signature. Empty text gives no arguments.
+    for the remaining arguments, in the order of the signature. Empty text means no arguments.
 
     Args:
         arguments:
@@ -190,7 +190,7 @@ def list_known_arguments(error: ArgumentsError, arguments: Arguments) -> Argumen
 
 
 def _check_not_file_name(argument: Argument | None, value: str, folder: Path) -> None:
-    """Reject the name of a file in place of its content, unless the argument takes any text."""
+    """Reject the name of a file in place of its content, unless the argument accepts any text."""
     if argument is None or _takes(argument, lambda kind: kind is str):
         return
     if argument.reader.is_json or _takes_bytes(argument):
@@ -201,7 +201,7 @@ def _check_not_file_name(argument: Argument | None, value: str, folder: Path) ->
 
 
 def _takes_bytes(argument: Argument) -> bool:
-    """Return whether a file can be sent in base64, because bytes are a type of the argument."""
+    """Return whether a file can be sent in base64, because the argument accepts bytes."""
     return argument.takes_bytes or _takes(argument, is_bytes)
 
 
@@ -220,7 +220,7 @@ def _read(key: str, name: str, folder: Path, source: str) -> bytes:
         data = sys.stdin.buffer.read(max_size + 1)
     except TooLargeError:
         raise ArgumentSyntaxError(too_much) from None
-    except (OSError, ValueError) as error:  # ValueError: the path has a null character
+    except (OSError, ValueError) as error:  # ValueError: the path contains a null character
         hint = near_file(name, folder) if isinstance(error, FileNotFoundError) else ""
         msg = f"{key!r} cannot be read from {source}: {getattr(error, 'strerror', None) or error}{hint}"
         raise ArgumentSyntaxError(msg) from None

@@ -85,7 +85,7 @@ def _without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
 
 
 def report_faults(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
-    """Print the diagnostics of a catalog on standard error, except those of ignored rules."""
+    """Print the diagnostics of a catalog on standard error, except those with ignored rules."""
     report_diagnostics(_without_ignored(catalog, ignore).diagnostics)
 
 

@@ -1,7 +1,7 @@
 """
 Parsing of the command line, and defaults from the configuration.
 
-`render` takes ``[TARGET] NAME [KEY=VALUE ...]``, where NAME can be a URI, and `complete` takes
+`render` accepts ``[TARGET] NAME [KEY=VALUE ...]``, where NAME can be a URI, and `complete` accepts
 ``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` can come before TYPED.
 """
 
@@ -104,7 +104,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     if not arguments or arguments[0] not in COMMANDS:
         _refuse_command(arguments)
     name, *words = arguments
-    served = None  # the options of the server that `install` writes
+    served = None  # the options for the server that `install` writes
     if name in _TARGETS_LATER and "--" in words:
         at = words.index("--")
         words, served = words[:at], words[at + 1 :]
@@ -179,7 +179,7 @@ def configured_targets(options: Namespace) -> list[str]:
 
 def options_of(name: str) -> dict[str, Action]:
     """Return the options of a command, by their names without the leading dashes."""
-    actions = _parser_of(name)._option_string_actions  # noqa: SLF001 (argparse has no other way)
+    actions = _parser_of(name)._option_string_actions  # noqa: SLF001 (argparse offers no other way)
     return {
         option.removeprefix("--"): action
         for option, action in actions.items()

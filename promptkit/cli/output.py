@@ -64,7 +64,7 @@ class Output(StringIO):
         return self._stream.isatty()
 
     @property
-    def encoding(self) -> str:  # type: ignore[override]  # a buffer in memory has no encoding
+    def encoding(self) -> str:  # type: ignore[override]  # an in-memory buffer has no encoding
         """The encoding of standard output."""
         return self._encoding
 

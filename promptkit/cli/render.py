@@ -251,7 +251,7 @@ def _has_case_option(options: Namespace) -> bool:
 
 
 def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -> int:
-    """Show the result again after each change, until Ctrl-C; return only on wrong usage at the start."""
+    """Show the result again after each change, until Ctrl-C; return only on incorrect usage at the start."""
     # Diagnostics are printed on this thread, so that clearing the screen does not hide them.
     work: SimpleQueue[Callable[[], object]] = SimpleQueue()
     report = partial(report_faults, ignore=options.ignore)

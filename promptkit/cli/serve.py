@@ -44,7 +44,7 @@ def run(options: Namespace) -> int:
     """
     is_http = any(address is not None for address in (options.http, options.uds, options.fd))
     if is_http or options.workspace is not None:
-        # The folder in which a server for many clients is started has no relation to their projects.
+        # The folder in which a server for many clients is started is unrelated to their projects.
         os.environ["PROMPTKIT_WORKSPACE"] = options.workspace or ""
     if is_http:
         return _serve_http(options)

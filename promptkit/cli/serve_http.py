@@ -50,7 +50,7 @@ def metrics_of(options: Namespace) -> "Metrics | None":
     Return the Prometheus metrics, if requested. Call this before recipes can define metrics.
 
     Raises:
-        ValueError: If no folder for the files of the metrics can be created.
+        ValueError: If no folder for the metrics files can be created.
     """
     if not options.metrics:
         return None
@@ -111,7 +111,7 @@ def application_factory(
     Raises:
         ValueError: If an origin, a URL, a scope, a key or a token is invalid, or an extra is missing.
 
-        OSError: If the audit file cannot be written.
+        OSError: If the audit log cannot be written.
     """
     public_hosts, public_origins = public_names(options.public_url)
     own_hosts = (urlsplit(listener.url).netloc for listener in listeners if not listener.is_local)

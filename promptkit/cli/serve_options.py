@@ -33,7 +33,7 @@ def add_serve(serve: ArgumentParser) -> None:
     _add_observability(serve)
     _add_process(serve)
     _add_limits(serve)
-    actions = [*http._group_actions, *authorization._group_actions]  # noqa: SLF001 (argparse has no other way)
+    actions = [*http._group_actions, *authorization._group_actions]  # noqa: SLF001 (argparse offers no other way)
     need_http = {option for action in actions for option in action.option_strings}
     serve.set_defaults(http_options=frozenset({*need_http, "--access-log", "--metrics"}))
 

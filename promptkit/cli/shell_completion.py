@@ -72,16 +72,16 @@ _TARGETS: Final = FilesCompleter(["py"])
 
 def complete_and_exit() -> None:
     """
-    Print the completions of the word at the cursor, and end the process.
+    Print the completions for the word at the cursor, and end the process.
 
-    The environment has the command line, and the descriptor for the completions.
+    The environment contains the command line, and the descriptor for the completions.
     """
     finder = CompletionFinder()
     finder(program_parser(), always_complete_options=False, default_completer=_completions)  # type: ignore[arg-type]  # it calls any function
 
 
 def _completions(*, prefix: str, action: Action, parsed_args: Namespace, **_: object) -> Iterable[str]:
-    """Return completions of an option or a word; argcomplete filters them by the prefix."""
+    """Return completions for an option or a word; argcomplete filters them by the prefix."""
     command, is_word = parsed_args.command, not action.option_strings
     if action.dest == "client":  # clients with a configuration to write, or all that `check` knows
         return INSTALLABLE if command in ("install", "uninstall") else CLIENTS
@@ -103,7 +103,7 @@ def _client_names(command: str) -> Iterable[str]:
 
 
 def _render_word(prefix: str) -> Iterator[str]:
-    """Yield completions of a word of `render`, depending on the words before it."""
+    """Yield completions for a word of `render`, depending on the words before it."""
     words = _words_before("render")
     chosen = [word for word in words if not is_argument(word)]
     if not words:
@@ -119,13 +119,13 @@ def _render_word(prefix: str) -> Iterator[str]:
 
 
 def _subjects(known: ShellWords) -> Iterator[str]:
-    """Yield what `render` takes: prompts, URIs, and templates up to their first variable."""
+    """Yield what `render` accepts: prompts, URIs, and templates up to their first variable."""
     yield from known.prompts
     yield from dict.fromkeys(uri.partition("{")[0] for uri in known.resources)
 
 
 def _complete_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
-    """Yield completions of a word of `complete`: a name, its argument, a value, or another argument."""
+    """Yield completions for a word of `complete`: a name, its argument, a value, or another argument."""
     known = _load_words(targets)
     subjects = {**known.prompts, **{uri: names for uri, names in known.resources.items() if names}}
     match _words_before("complete"):

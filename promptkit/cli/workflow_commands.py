@@ -1,5 +1,5 @@
 """
-Workflow commands of GitHub Actions: lines of a job's log that change the job.
+Workflow commands of GitHub Actions: lines in a job's log that change the job.
 
 The runner looks for them in all output of a step: ``::add-mask::x`` at the start of a line, after any blanks,
 and ``##[add-mask]x`` anywhere in a line. Text from other sources must not be executed as a command.

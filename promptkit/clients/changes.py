@@ -137,8 +137,8 @@ def plan_change(
             The URL of a server that the client reaches over HTTP.
 
     Raises:
-        FileRefusedError: If the file cannot be read or changed, or has a server with this name that is not
-            promptkit's.
+        FileRefusedError: If the file cannot be read or changed, or contains a server with this name that
+            promptkit did not write.
     """
     contents = file.read()
     table = ServerTable(file.settings, contents.text)
@@ -157,7 +157,7 @@ def unified_diff(old: Sequence[str], new: Sequence[str], before: str, after: str
     """
     Yield the lines of a diff without context.
 
-    Only the lines between the first and the last difference are compared, because `difflib` takes quadratic
+    Only the lines between the first and the last difference are compared, because `difflib` needs quadratic
     time for repeated lines.
     """
     if old == new:

@@ -153,8 +153,8 @@ def folder_change(
             For the name of each entry, its files by path within it; a single file has the path `FILE`.
 
         source:
-            The recipes of the entries. Other entries of this source are removed. None for all sources, if
-            nothing is wanted.
+            The recipes that define the entries. Other entries from this source are removed. None for all
+            sources, if nothing is wanted.
 
         note_name:
             The name of the note.
@@ -271,7 +271,7 @@ def _has_below(paths: Mapping[str, str], parent: str) -> bool:
 
 
 def _files_in(folder: Folder, name: str) -> Iterator[str]:
-    """Yield the paths of an entry's files and links, except hidden files and files of other programs."""
+    """Yield the paths of an entry's files and links, except hidden files and other programs' files."""
     status = folder.status(name)
     if status is None:
         return
@@ -370,8 +370,8 @@ def skill_change(folder: Folder, skills: Iterable[CompiledSkill], source: str | 
             The wanted skills. A nested skill is written as part of the outer one.
 
         source:
-            The recipes of the skills. Other skills of this source are removed. None for all sources, if no
-            skill is wanted.
+            The recipes that define the skills. Other skills from this source are removed. None for all
+            sources, if no skill is wanted.
 
     Raises:
         FolderRefusedError: If two skills have the same name, or if a file was not written by promptkit or has

@@ -1,5 +1,5 @@
 """
-Edits of one member of a JSON text that preserve every other byte.
+Edits one member in a JSON text, and preserves every other byte.
 
 The text can contain comments and trailing commas. They are replaced by blanks, so that the `json` module can
 parse the text and find the ends of values.
@@ -23,7 +23,7 @@ _COMMENT: Final = r"//[^\r\n]*|/\*.*?\*/"
 _COMMENTS: Final = re.compile(rf'{_STRING}|(?P<blanked>{_COMMENT})|["/].*', re.DOTALL)
 
 #: Strings, and trailing commas, which are blanked, in a text without comments. A comma right after ``{``,
-#: ``[`` or another comma is an error, not a trailing comma: `json` reports it.
+#: ``[`` or another comma is invalid, not a trailing comma: `json` reports the error.
 _TRAILING_COMMAS: Final = re.compile(
     rf'{_STRING}|[{{\[,]{_BLANKS},|(?P<blanked>,)(?={_BLANKS}[}}\]])|".*', re.DOTALL
 )

@@ -1,5 +1,5 @@
 """
-Line-based edits of one table of a TOML text that preserve every other line.
+Edits one table in a TOML text line by line, and preserves every other line.
 
 Lines can be misread, for example inside a long string. Therefore callers must parse and verify the result.
 """
@@ -21,7 +21,7 @@ def read(text: str) -> dict[str, Any]:
     Parse a text.
 
     Raises:
-        FileRefusedError: If *text* is not TOML, has a key of too many parts, or is nested too deeply.
+        FileRefusedError: If *text* is not TOML, contains a key with too many parts, or is nested too deeply.
     """
     try:
         return parse_toml(text.encode())
@@ -45,7 +45,7 @@ def put(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:
             The new contents; None to remove the table.
 
     Raises:
-        TypeError: If *table* has a value that is not JSON, such as a date.
+        TypeError: If *table* contains a value that is not JSON, such as a date.
     """
     end, lines = newline_of(text), text.splitlines(keepends=True)
     first, last = _find(lines, path) or (len(lines), len(lines))

@@ -1,5 +1,5 @@
 """
-Line-based edits of one entry of a YAML text that preserve every other line.
+Edits one entry in a YAML text line by line, and preserves every other line.
 
 Lines can be misread, for example inside a long string. Therefore callers must parse and verify the result.
 """
@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from promptkit.files.writing import FileRefusedError, check, joined, newline_of
 
-#: Limit of a text in characters, which take about a second to parse.
+#: Maximum length of a text in characters; parsing that many takes about a second.
 _MAX_CHARACTERS: Final = 1 << 17
 
-#: Limit of nested collections. The parser takes a second for a thousand brackets.
+#: Maximum nesting depth of collections. The parser needs a second for a thousand brackets.
 _MAX_DEPTH: Final = 50
 _TOO_DEEP: Final = "it is nested too deeply to be read"
 

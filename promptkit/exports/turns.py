@@ -90,7 +90,7 @@ class ExportError(PromptkitError, ValueError):
 @attrs.frozen
 class File:
     """
-    An image, an audio recording or another file in a message.
+    An image, audio or another file in a message.
 
     Args:
         mime_type:

@@ -188,14 +188,14 @@ class RecipeImport(Struct, frozen=True):
 
 class ModuleImport(Struct, frozen=True):
     """
-    An import of a dotted module, which is imported as a whole.
+    The import of a module given by its dotted name. The module is imported as a whole.
 
     Args:
         target:
             The target as the user named it.
 
         name:
-            The module.
+            The dotted name of the module.
 
         attribute:
             The object to load from it; ``""`` for all declarations.
@@ -204,7 +204,7 @@ class ModuleImport(Struct, frozen=True):
             See `begin`.
 
         finders:
-            The finders of the same load. If the module is a package, its finder is added.
+            The finders that this load has created so far. If the module is a package, its finder is appended.
 
         cases:
             Whether to import the case files in a package.

@@ -96,7 +96,7 @@ class Changes:
             The changed cases.
 
         note:
-            A remark for the user.
+            A note for the user.
     """
 
     since: str

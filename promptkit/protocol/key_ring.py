@@ -81,7 +81,7 @@ class KeyRing:
             are used. Without any, the ring uses *own*.
 
         audience:
-            The server's name. Servers of other names reject the tokens, even with the same keys.
+            The server's name. Servers with other names reject the tokens, even with the same keys.
 
         own:
             The key to use without *keys*. By default it is random: then only this object, and processes

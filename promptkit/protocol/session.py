@@ -183,7 +183,12 @@ class Session:
     def _receive_request(
         self, message: Message, request_id: RequestId, channel: Channel | None
     ) -> Request | Reply:
-        """Return the request for the server, or the reply; raise JsonRpcError for an invalid request."""
+        """
+        Return the request if the server must handle it, or the reply if the session can answer it itself.
+
+        Raises:
+            JsonRpcError: If the request is invalid.
+        """
         name = message.method
         if (method := self.methods.get(name) or self.capabilities.method(name)) is None:
             raise refuse_unknown(name, message.params)

@@ -29,7 +29,7 @@ from promptkit.server.lookup import RequestTarget, find_target
 from promptkit.server.observers import OpenRequests
 from promptkit.standard_error import say
 
-#: The limits on text that clients choose, in characters, and on the number of arguments.
+#: The limits on text from clients, in characters, and on the number of arguments.
 MAX_TEXT: Final = 64
 MAX_ARGUMENTS: Final = 64
 
@@ -95,7 +95,7 @@ class Audit:
         with self._lock:
             if self._lost:
                 record["lost"] = self._lost
-            # ASCII only, so that text of clients cannot contain line ends or control sequences.
+            # ASCII only, so that text from clients cannot contain line ends or control sequences.
             line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
             try:
                 self._append(line)

@@ -67,7 +67,9 @@ class Clock:
             raise
 
     def _look_and_wait(self) -> bool:
-        """Call the function, and wait until the next call is due; return whether there is one."""
+        """
+        Call the function, and wait until the next call is due. Return False if no more calls will follow.
+        """
         self.is_resting = False
         seconds = self._look_safely()
         if seconds <= TICK_S:

@@ -23,7 +23,7 @@ class CompletionMethod:
 
     Args:
         dispatcher:
-            The dispatcher, which runs functions of authors.
+            The dispatcher, which runs authors' functions.
 
         rate:
             The number of requests per second that each client may send.

@@ -62,7 +62,7 @@ Handler: TypeAlias = Callable[[PendingRequest], bytes | None]
 #: because late completions are useless.
 _RENDERS: Final = frozenset({"prompts/get", "tools/call", "resources/read"})
 
-#: The maximum number of streams and questions of one client that are open at the same time.
+#: The maximum number of streams and questions per client that are open at the same time.
 _MAX_HELD: Final = 1024
 
 #: A slow prompt that takes less than this, in seconds, no longer counts as slow.
@@ -134,7 +134,7 @@ class Dispatcher:
             The limits on the time of requests, on running requests, and on waiting requests.
 
         importing:
-            A function that names the recipe that is being imported, for the error of a request that waited
+            A function that names the recipe that is being imported, for the error to a request that waited
             too long.
 
         many_clients:
@@ -427,7 +427,7 @@ class Dispatcher:
                 The deadline, by `time.monotonic`.
 
         Returns:
-            False if the request has been answered meanwhile.
+            False if the request has been answered in the meantime.
         """
         with self._lock:
             if pending.is_answered:

@@ -97,7 +97,7 @@ class Elicitation:
             The client's connection.
 
         dispatcher:
-            The dispatcher, which holds a request while its question is open.
+            The dispatcher, which keeps a request pending while its question is open.
 
         send:
             A function that sends whole lines. It may be called from several threads.

@@ -123,7 +123,7 @@ class EventLoopThread:
             # SystemExit in a task stops the loop, and so can a lack of memory. Other tasks continue.
             with suppress(BaseException):
                 self._loop.run_forever()
-        with suppress(Exception):  # tasks of authors may raise
+        with suppress(Exception):  # authors' tasks may raise
             self._close()
 
     def _close(self) -> None:

@@ -26,7 +26,7 @@ from promptkit.server.observers import OpenRequests, known_method
 #: The environment variable in which prometheus_client expects the folder.
 _FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 
-#: The buckets of durations, in seconds: most prompts take less than the first, and the default limit is 30.
+#: The buckets for durations, in seconds: most prompts need less than the first, and the default limit is 30.
 _BOUNDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30)
 
 #: The label of unknown methods and prompts, which are unbounded, and of prompts that require scopes, so that
@@ -74,9 +74,9 @@ class _OpenTimer:
 
 class Metrics:
     """
-    The metrics of all workers of a server, created before the workers are forked.
+    The metrics from all workers of a server, created before the workers are forked.
 
-    They contain no values of arguments, no text of clients, and no names of prompts that require scopes.
+    They contain no argument values, no text from clients, and no names of prompts that require scopes.
     Metrics that recipes define with `prometheus_client` are included.
 
     Args:
@@ -139,7 +139,7 @@ class Metrics:
             self._counters["reloads"].inc()
 
     def text(self, faults: int) -> bytes:
-        """Return the metrics of all workers, with the number of faulty recipes (*faults*)."""
+        """Return the metrics from all workers, with the number of faulty recipes (*faults*)."""
         self._faulty_gauge.set(faults)
         registry = CollectorRegistry()
         MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]

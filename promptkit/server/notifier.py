@@ -50,7 +50,7 @@ class Notifier:
         return self.subscriptions
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
-        """Open the stream that *request* asks for, and call *hold*, which holds the request open."""
+        """Open the stream that *request* asks for, and call *hold*, which keeps the request open."""
         requested, offered = request.params.notifications, self._session.capabilities
         with self._notify_lock:
             acknowledgement = self.subscriptions.listen(request.id, requested, offered)
@@ -74,7 +74,7 @@ class Notifier:
                 self._send(data)
 
     def correct(self, lists: Collection[str]) -> None:
-        """Notify the client of lists, named by their methods, that were wrong when they were sent."""
+        """Notify the client of lists, named by their methods, that were out of date when they were sent."""
         with self._notify_lock:
             if lines := self.subscriptions.correct(lists):
                 self._send(lines)
@@ -88,7 +88,7 @@ class Notifier:
 
 class Streams(Notifier):
     """
-    The notifier of many clients, each of which has opened a stream, and none of which has a session.
+    The notifier for many clients, each of which has opened a stream, and none of which has a session.
 
     Args:
         session:
@@ -118,7 +118,7 @@ class Streams(Notifier):
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """
-        Open the stream that *request* asks for, and call *hold*, which holds the request open.
+        Open the stream that *request* asks for, and call *hold*, which keeps the request open.
 
         Raises:
             InternalError: If too many streams are open.
@@ -129,7 +129,7 @@ class Streams(Notifier):
         scopes = request.scopes
 
         def register() -> None:
-            with self._lock:  # before `hold`: a held request can be cancelled at any time
+            with self._lock:  # before `hold`: afterwards, the request can be cancelled at any time
                 self._open[id(request)] = request, stream, scopes
             hold()
 

@@ -30,7 +30,7 @@ class PromptMethods:
 
     Args:
         dispatcher:
-            The dispatcher, which runs functions of authors.
+            The dispatcher, which runs authors' functions.
 
         elicitation:
             The elicitation, which asks the client for missing arguments.

@@ -23,7 +23,7 @@ class ResourceMethods:
 
     Args:
         dispatcher:
-            The dispatcher, which runs functions of authors, and holds streams open.
+            The dispatcher, which runs authors' functions, and keeps streams open.
 
         notifier:
             The notifier, which notifies clients of changes.
@@ -73,7 +73,7 @@ class ResourceMethods:
 def _read_fixed(pending: PendingRequest, resource: "CompiledResource") -> bytes:
     """Return the result of reading a constant resource, from the cache if possible."""
     request, snapshot = pending.request, pending.snapshot
-    # The key has the identity of the resource, because callers with other scopes may see another one.
+    # The key contains the resource's identity, because callers with other scopes may see another resource.
     key = request.method, resource.uri_template, id(resource), request.revision.date, b""
     if (result := snapshot.replies.get(key)) is None:
         content = resource.content(resource.uri_template, {})

@@ -76,7 +76,7 @@ class Server:
             The watchdog, which ends the process if code never releases the GIL.
 
         importing:
-            A function that names the recipe that is being imported, for the error of a request that waited
+            A function that names the recipe that is being imported, for the error to a request that waited
             too long.
 
         waiting_changed:
@@ -308,7 +308,8 @@ class SharedServer(Server):
     """
     Answers the requests of many clients. Each request has a channel for its reply.
 
-    Several requests can have the same id. No client has a session in which it could be asked or notified.
+    Several requests can have the same id. No client has a session in which it could receive questions or
+    notifications.
     """
 
     has_many_clients = True

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CACHED: Final = 256
 CACHED_BYTES: Final = 16 * 1024 * 1024
 
-#: The maximum number of cached views, each of which may have the pages of all lists.
+#: The maximum number of cached views, each of which may contain the pages of all lists.
 MAX_VIEWS: Final = 32
 
 _NEWEST: Final = list(REVISIONS.values())[-1]
@@ -184,7 +184,7 @@ class Snapshot:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of all lists and required scopes, which is equal for servers of the same catalog."""
+        """A digest of all lists and required scopes, which is equal for servers with the same catalog."""
         lists = [self._list_pages(method, _NEWEST) for method in LISTS]
         lines = (pages.page(cursor) for pages in lists for cursor in pages.cursors)
         scopes = (encode([item.name, sorted(item.scopes)]) for item in self.catalog.scoped)
@@ -233,7 +233,7 @@ class ReplyCache:
         return result if time.monotonic() < expires else None
 
     def put(self, key: Any, result: bytes, seconds: float) -> None:
-        """Cache *result* under *key*, unless it takes more than a quarter of the cache."""
+        """Cache *result* under *key*, unless it would use more than a quarter of the cache."""
         size = _size(key, result)
         with self._lock:
             self._drop(key)

@@ -22,7 +22,7 @@ from promptkit.server.lookup import find_target
 from promptkit.server.observers import OpenRequests, known_method
 from promptkit.version import VERSION
 
-#: OpenTelemetry's names of the transports.
+#: OpenTelemetry's names for the transports.
 PIPE: Final = "pipe"
 TCP: Final = "tcp"
 

@@ -1,4 +1,4 @@
-"""Calls of authors' code, with the same errors for servers, tests and commands."""
+"""Calls to authors' code, with the same errors for servers, tests and commands."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -24,7 +24,7 @@ from promptkit.protocol.limits import Limits
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
-#: The errors of an author's function that calls another prompt or resource with invalid arguments.
+#: The errors raised by an author's function that calls another prompt or resource with invalid arguments.
 _NESTED_ERRORS: Final = (ArgumentsError, UnknownPromptError, UnknownResourceError)
 
 

@@ -257,7 +257,7 @@ def read_key_file(path: str) -> tuple[bytes, ...]:
             The file. On POSIX, only its owner and its group may have access, and the group only to read.
 
     Raises:
-        InvalidSecretsError: If it cannot be opened, other users can read or write it, or it holds no keys.
+        InvalidSecretsError: If it cannot be opened, other users can read or write it, or it contains no keys.
     """
     return read_secret_file(path, "keys", read_keys)
 
@@ -289,12 +289,12 @@ def own_key(target: Targets) -> bytes:
     """
     Return the default key of a server without configured keys.
 
-    It survives restarts, and all servers of the same target, user and machine share it. It is derived from a
+    It survives restarts. All servers with the same target, user and machine share it. It is derived from a
     key in the user's cache folder, or random if that folder cannot be used.
 
     Args:
         target:
-            The target, or each of several. Servers of other targets have other keys.
+            The target, or each of several. Servers with other targets have other keys.
     """
     import hmac
 

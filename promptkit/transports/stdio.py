@@ -26,7 +26,7 @@ from promptkit.workspace.execution import end_all
 #: full pipe, some 500, would not fit into a CPU cache.
 _CHUNK_BYTES: Final = 1 << 14
 
-#: Capacity of a Linux pipe, by default and after a longer reply. All pipes of a user share 64 MiB.
+#: Capacity of a Linux pipe, by default and after a longer reply. Together, a user's pipes share 64 MiB.
 _PIPE_BYTES: Final = 1 << 16
 _WIDE_PIPE_BYTES: Final = 1 << 19
 

@@ -26,7 +26,7 @@ def is_leaf(annotation: Any) -> bool:
 
 
 def leaf(annotation: Any) -> Read:
-    """Return a function that converts a JSON value to a type whose values have no parts."""
+    """Return a function that converts a JSON value to a type without nested values."""
     kind = annotation.__origin__ if is_constrained(annotation) else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
     convert = msgspec.convert if scalar is None else scalar.convert

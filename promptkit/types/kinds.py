@@ -22,7 +22,12 @@ _MAX_COLLIDING: Final = 32
 
 
 def checked_hashed(values: list[Any]) -> list[Any]:
-    """Return values to be hashed. Raises `ConversionError` if there are too many, or too many collide."""
+    """
+    Return *values* if they can be hashed safely.
+
+    Raises:
+        ConversionError: If there are too many values, or too many of them have the same hash.
+    """
     if len(values) > _MAX_HASHED:
         raise ConversionError(reason=f"holds more than {_MAX_HASHED:,} values: send fewer of them")
     values_by_hash: dict[str, set[Any]] = {}  # keys are text, because its hashes are not predictable
@@ -224,7 +229,12 @@ def is_own(annotation: Any) -> bool:
 
 
 def surrogate_of(annotation: Any) -> Surrogate | None:
-    """Return the surrogate of promptkit's content or a Pydantic model; None for other types."""
+    """
+    Return the surrogate for a promptkit content class, a sequence of messages, or a Pydantic model.
+
+    Returns:
+        The surrogate; None for other types.
+    """
     # An author who names such a class has imported its package; the modules that need it load only then.
     item: Any = (*get_args(annotation), None)[0] if is_sequence(annotation) else None
     if is_own(item):

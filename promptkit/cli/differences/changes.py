@@ -32,7 +32,7 @@ def takes_all(old: Schema, new: Schema, old_root: Schema, new_root: Schema) -> b
     """
     Return whether an argument still accepts every text that it accepted before.
 
-    This holds if all choices and alternatives remain. Any other change of a type counts as narrower. The
+    This holds if all choices and alternatives remain. Any other change to a type counts as narrower. The
     empty text is ignored, because it means "not given" for all types but strings.
 
     Args:
@@ -247,7 +247,7 @@ def _unified(old: list[str], new: list[str]) -> list[str]:
     """
     Return a unified diff without a header.
 
-    Computing it takes quadratic time, so for longer texts only the part between the first and the last change
+    Computing it needs quadratic time, so for longer texts only the part between the first and the last change
     is compared. If that part is too long as well, all its lines count as changed. These hunks have no line
     numbers.
     """
@@ -300,7 +300,7 @@ def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Diff
 
 
 def _items(lists: Mapping[str, Any], name: str) -> Iterable[Item]:
-    """Return the items of a list, without the main files of skills, which are compared as skills."""
+    """Return the items in a list, without the main files of skills, which are compared as skills."""
     skills = {skill["uri"] for skill in lists.get("skills", ())} if name == "resources" else ()
     return (item for item in lists.get(name, ()) if item.get("uri") not in skills)
 

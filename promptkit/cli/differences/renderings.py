@@ -224,7 +224,7 @@ class SinceCommit:
                 self._cache_key = version, commit
                 try:
                     self._outcome = self._compare(repository, commit)
-                except PromptkitError as error:  # cached, because failing again would take as long
+                except PromptkitError as error:  # cached, because another failure would take just as long
                     self._outcome = error.with_traceback(None)
             if isinstance(self._outcome, PromptkitError):
                 raise self._outcome

@@ -1,4 +1,4 @@
-"""The changes that clients see as Markdown, for the summary of a CI job."""
+"""The changes that clients see, as Markdown for the summary of a CI job."""
 
 import re
 from collections import Counter
@@ -34,21 +34,21 @@ def _one_line(text: str) -> str:
     return f"{line[:_MAX_TITLE]}…" if len(line) > _MAX_TITLE else line
 
 
-#: GitHub drops summaries of more than 1 MiB. A character has at most 4 bytes.
+#: GitHub drops summaries of more than 1 MiB. A character is at most 4 bytes long.
 _MAX_CHARACTERS: Final = 250_000
 _MAX_CHANGE_CHARACTERS: Final = 8_000
 
 
 def as_summary(changes: Sequence[Difference], revision: str) -> str:
     """
-    Return the changes as Markdown, short enough for a job summary. All text of prompts is code.
+    Return the changes as Markdown, short enough for a job summary. All prompt text is formatted as code.
 
     Args:
         changes:
             The changes.
 
         revision:
-            The revision to which the recipes were compared.
+            The revision with which the recipes were compared.
     """
     parts = ["## Prompts", code_span(count_changes(changes, revision))]
     remaining = _MAX_CHARACTERS

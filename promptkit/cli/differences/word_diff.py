@@ -1,4 +1,4 @@
-"""Word diffs of the texts of cases between two sides."""
+"""Word diffs between the texts of cases on two sides."""
 
 import os
 import subprocess
@@ -125,7 +125,9 @@ def text_changes(
 
 def changed_words(old: str, new: str) -> list[Line]:
     """
-    Return the changed lines with one line of context, in unchanged, removed and added parts.
+    Return the changed lines and one line of context around them.
+
+    Each line is split into unchanged, removed and added parts.
 
     Args:
         old:
@@ -192,14 +194,14 @@ def as_comment(changes: Iterable[TextChange], revision: str) -> str:
     """
     Return the changes as Markdown for a comment on a pull request: folded, and short enough.
 
-    All text of prompts is code, so that it contains no links, images, mentions or HTML.
+    All prompt text is formatted as code, so that it contains no links, images, mentions or HTML.
 
     Args:
         changes:
             The changes.
 
         revision:
-            The revision to which the recipes were compared.
+            The revision with which the recipes were compared.
     """
     changes = list(changes)
     parts = [_MARK, "## What prompts say", code_span(f"{summary_of(changes, revision)}.")]

@@ -60,7 +60,7 @@ _WITHOUT_SCRIPTS: Final = re.compile(_NO_SCRIPT + _PLACEHOLDER)
 #: The end of a script.
 _FENCE: Final = re.compile(r"^```[ \t]*$", re.MULTILINE)
 
-#: Limit of the digits of an argument's number.
+#: Maximum number of digits in an argument's number.
 _MAX_DIGITS: Final = 4
 
 #: Extensions of files without a folder. Other words after an ``@`` are decorators or names of people.
@@ -156,7 +156,7 @@ class _ClaudeText:
     def _scan(self) -> Iterator[re.Match[str]]:
         """Yield the placeholders, including those in commands that remain text."""
         body = self.file.body
-        # After the last fence, no script has an end. Searching for one would take quadratic time.
+        # After the last fence, no script has an end. Searching for one would need quadratic time.
         last_fence = max((fence.end() for fence in _FENCE.finditer(body)), default=0)
         position = script_end = 0
         while position < len(body):

@@ -27,10 +27,10 @@ _CLOSING_QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 #: Limit of a line of Python, in characters.
 _WIDTH: Final = 100
 
-#: Limit of placeholders, because Python takes quadratic time to compile the call that fills them.
+#: Maximum number of placeholders, because Python needs quadratic time to compile the call that fills them.
 _MAX_PLACEHOLDERS: Final = 500
 
-#: Limit of a description taken from the text, in characters.
+#: Maximum length of a description that comes from the text, in characters.
 _MAX_SUMMARY: Final = 120
 
 

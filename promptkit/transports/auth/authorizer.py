@@ -104,7 +104,7 @@ class Authorizer:
 
         Args:
             requests:
-                The requests of one message.
+                The requests in one message.
 
             server:
                 The server that handles them.
@@ -181,7 +181,7 @@ def protect(
 
     Raises:
         ValueError: If a URL or a scope is invalid, the file cannot be read, or the settings contradict each
-        other.
+            other.
 
         ModuleNotFoundError: If an issuer's tokens must be verified and the extra ``auth`` is not installed.
     """

@@ -136,7 +136,7 @@ class BearerScheme:
                 The scopes that the request needs, in addition to the ones that every token must have.
 
             request_id:
-                The id of the request, if the message has only one.
+                The id of the request; `UNSET` if the message does not consist of exactly one request.
         """
         scopes = " ".join(dict.fromkeys((*self._scopes, *sorted(needed))))
         message = f"this token lacks a scope: needed are {scopes}"
@@ -181,7 +181,7 @@ def secure_url(text: str) -> str:
     Return *text* if it is an ``https`` URL, or an ``http`` URL of this machine.
 
     Raises:
-        ValueError: If it is not, or has a user, a query or a fragment.
+        ValueError: If it is not such a URL, or contains a user, a query or a fragment.
     """
     parts = urlsplit(text) if _URL.fullmatch(text) else urlsplit("")
     is_secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)

@@ -223,7 +223,7 @@ class Issuer:
                 await asyncio.wait_for(asyncio.wrap_future(pending), _WAIT_S)
 
     def _start_refresh(self) -> "Future[None] | None":
-        """Return the pending fetch, and start one if there is none. Requests of all event loops share it."""
+        """Return the pending fetch, and start one if there is none. Requests on all event loops share it."""
         with self._lock:
             if self._pending is None:
                 if self._clock() - self._last_attempt < COOL_DOWN_S:

@@ -64,7 +64,7 @@ _REGISTRY: Final = _Registry(strict_check_header=False)
 
 class JwtVerifier:
     """
-    Verifies the tokens of one issuer for one audience.
+    Verifies tokens from one issuer for one audience.
 
     Args:
         issuer:

@@ -28,7 +28,7 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
             lines. Text after a ``#`` is a comment.
 
     Raises:
-        InvalidSecretsError: If a token cannot be read, could be guessed, or is repeated. Its `valid` holds
+        InvalidSecretsError: If a token cannot be read, could be guessed, or is repeated. Its `valid` contains
             the other tokens, so that a typo neither locks out other callers nor readmits removed ones.
     """
     principals: dict[bytes, Principal] = {}
@@ -65,7 +65,7 @@ def _find_error(words: list[str]) -> str | None:
 
 class TokenFile:
     """
-    Verifies the tokens of a file, which is read again while it is used: removed tokens lose access.
+    Verifies tokens with a file, which is read again while it is in use: removed tokens lose access.
 
     Args:
         path:
@@ -75,7 +75,7 @@ class TokenFile:
             Returns a monotonic time, in seconds.
 
     Raises:
-        InvalidSecretsError: If it cannot be read, holds no token, or can be read, changed or replaced by
+        InvalidSecretsError: If it cannot be read, contains no token, or can be read, changed or replaced by
             other users.
     """
 

@@ -320,7 +320,7 @@ class Application:
         return HttpResponse(200, text, (_PLAIN, _PRIVATE))
 
     def _pending_requests(self) -> PendingRequests:
-        """Return the pending requests of the running event loop."""
+        """Return the pending requests on the running event loop."""
         loop = asyncio.get_running_loop()
         pending = self._open
         if pending is None or pending.loop is not loop:
@@ -335,7 +335,7 @@ class Application:
 
 
 def _observers(settings: Settings) -> list[Observer]:
-    """Return the observers of requests. Each process opens the audit itself."""
+    """Return the observers of requests. Each process opens the audit log itself."""
     observers: list[Observer] = [each for each in (settings.telemetry, settings.metrics) if each is not None]
     if settings.audit is not None:
         observers.insert(0, Audit(settings.audit))

@@ -61,7 +61,7 @@ class HttpChannel:
             Returns the next ASGI event from the client.
 
         pending:
-            The pending requests of the event loop that serves the client.
+            The pending requests on the event loop that serves the client.
 
     Attributes:
         client:
@@ -140,7 +140,7 @@ class HttpChannel:
         return (self.address or "") if self.principal is None else self.principal.identity
 
     def fit_reply(self, _request_id: RequestId, reply: Reply) -> Reply:
-        """Return *reply*: it has no limit but its own."""
+        """Return *reply*: no other limit than its own applies."""
         return reply
 
     def add(self, reply: Reply) -> bytes:
@@ -265,7 +265,7 @@ class HttpChannel:
 
 class PendingRequests:
     """
-    The requests of one event loop that are not answered yet.
+    The requests on one event loop that are not answered yet.
 
     Args:
         loop:

@@ -1,5 +1,5 @@
 """
-Limits on the connections of one process: their number, their timeouts, and the memory of unread responses.
+Limits on the connections to one process: their number, their timeouts, and the memory for unread responses.
 """
 
 import time
@@ -49,7 +49,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             Maximum size of a request's head, in bytes.
 
         fields:
-            Maximum number of header fields of a request.
+            Maximum number of header fields in a request.
 
         head_s:
             Maximum time for a head from its first byte, and for the first byte of a new connection, in
@@ -216,7 +216,7 @@ class _Connection(Protocol):
 
 class Connections:
     """
-    All connections of one process.
+    All connections to one process.
 
     Args:
         limits:
@@ -236,7 +236,7 @@ class Connections:
             Whether each connection ends after its next reply.
 
         backlogs:
-            The unread bytes of clients.
+            The bytes that clients have not read.
 
         timeouts:
             Maximum time in each phase, in seconds. For a body, the application decides.

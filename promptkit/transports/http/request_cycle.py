@@ -93,7 +93,7 @@ class RequestCycle:
 
     @property
     def size(self) -> int:
-        """The number of bytes that the request takes: its target, its header fields and its unread body."""
+        """The number of bytes that the request uses: its target, its header fields and its unread body."""
         fields = sum(len(name) + len(value) for name, value in self.scope["headers"])
         return len(self.scope["raw_path"]) + len(self.scope["query_string"]) + fields + len(self.body)
 
@@ -242,7 +242,7 @@ def _chunk(body: bytes) -> bytes:
 
 
 def base_scope(transport: Any) -> Scope:
-    """Return the part of the ASGI scope that all requests of a connection share."""
+    """Return the part of the ASGI scope that all requests on a connection share."""
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},

@@ -25,7 +25,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     Args:
         name:
-            The server's name, which clients show. Tokens sealed by servers of another name are rejected.
+            The server's name, which clients show. Tokens sealed by servers with another name are rejected.
 
         hosts:
             Host names that clients can use in addition to those of this machine; ``*`` for any.
@@ -43,7 +43,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             Whether the catalog can be replaced later.
 
         audit:
-            The file to which one line is written for each request; None for no audit.
+            The file to which one line is written for each request; None for no audit log.
 
         telemetry:
             Reports requests to OpenTelemetry; None for no telemetry.

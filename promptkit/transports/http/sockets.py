@@ -27,7 +27,7 @@ __all__ = ["CAN_SEE_RESET", "Balance", "fit_descriptor_limit", "has_input", "is_
 #: Whether `is_reset` works on this system.
 CAN_SEE_RESET: Final = sys.platform != "win32"
 
-#: Maximum of unsent data in the kernel. By default, the kernel holds some MiB for each client, which hides
+#: Maximum size of unsent data in the kernel. By default, the kernel buffers some MiB per client, which hides
 #: how fast the client reads. For a Unix socket, progress shows only once three quarters are read.
 _MAX_UNSENT: Final = 128 * 1024
 _MAX_UNSENT_UNIX: Final = 16 * 1024
@@ -75,7 +75,7 @@ def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
 
 
 def limit_unsent(accepted: socket.socket) -> None:
-    """Limit the unsent data that the kernel holds for a connection."""
+    """Limit the unsent data that the kernel buffers for a connection."""
     with suppress(OSError):  # the client is gone
         if accepted.family == getattr(socket, "AF_UNIX", None):
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_UNSENT_UNIX)
@@ -128,7 +128,7 @@ class Balance:
         return self._channels[worker][0]
 
     def note(self, worker: int, connections: int) -> None:
-        """Publish the number of connections of a worker."""
+        """Publish the number of connections to a worker."""
         self._counts[worker] = connections
 
     def end(self, worker: int) -> None:
@@ -137,7 +137,7 @@ class Balance:
 
     def hand_over(self, worker: int, accepted: socket.socket) -> bool:
         """
-        Hand a new connection over to the worker with the fewest, unless the accepting worker has no more.
+        Hand a new connection over to the worker with the fewest connections, unless this one has as few.
 
         Args:
             worker:

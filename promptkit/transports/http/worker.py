@@ -142,7 +142,7 @@ class HttpWorker:
         self._end_event = asyncio.Event()
         for name in _ENDING_SIGNALS:
             signal.signal(getattr(signal, name), self._on_signal)
-        if self._lifeline is not None:  # Ctrl-C reaches all processes of a terminal, but the parent decides
+        if self._lifeline is not None:  # Ctrl-C reaches all processes in a terminal, but the parent decides
             for name in _TERMINAL_SIGNALS:
                 signal.signal(getattr(signal, name), signal.SIG_IGN)
         if sys.platform != "win32":  # the parent has blocked them
@@ -262,7 +262,7 @@ class HttpWorker:
             self._balance.note(self._number, self._count)
 
     async def _drain(self) -> None:
-        """Answer the requests of all open and queued connections, then end the connections."""
+        """Answer the requests on all open and queued connections, then end the connections."""
         until = self._loop.time() + self._grace
         if self._lifeline is not None:
             self._loop.remove_reader(self._lifeline)
