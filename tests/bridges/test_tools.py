@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_promptfoo import TAKEN
+from tests.cli.test_promptfoo import CHANGED_TEXTS
 from tests.clients.node_clients import INSTALLING as INSTALLING_NODE
 from tests.clients.node_clients import install
 from tests.clients.python_packages import INSTALLING, install_packages
@@ -184,7 +184,7 @@ def test_promptfoo_changes_no_text(evaluated, tmp_path):
     )
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "say.py").write_text(f"{recipe}(text).decode()\n", encoding="utf-8")
-    texts = [*TAKEN, "Plain text.", "größer 👍", "100 %} }}"]
+    texts = [*CHANGED_TEXTS, "Plain text.", "größer 👍", "100 %} }}"]
     cases = [{"vars": {"text": text.encode().hex()}} for text in texts]
     cases += [{"vars": {"text": b"x".hex()}, "assert": [{"type": "equals", "value": "y"}]}]
     config = {"prompts": ["exec:promptkit render say --promptfoo"], "providers": ["echo"], "tests": cases}
@@ -194,7 +194,7 @@ def test_promptfoo_changes_no_text(evaluated, tmp_path):
 
     for text, (output, success, error) in zip(texts, came, strict=True):
         assert success, (text, error)
-        is_text = text not in TAKEN
+        is_text = text not in CHANGED_TEXTS
         assert (output if is_text else json.loads(output)) == (
             text if is_text else [{"role": "user", "content": text}]
         )
