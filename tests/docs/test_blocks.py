@@ -140,6 +140,7 @@ def reader(tmp_path, monkeypatch):
     return Reader(folder, home, path)
 
 
+@pytest.mark.timeout(120)  # a page starts up to thirty processes
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_block_works(page, reader):
     """Every block works when it is copied to files and to a shell in the order of the page."""
