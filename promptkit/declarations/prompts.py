@@ -92,9 +92,8 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         Raises:
             CompileError: If the prompt has errors, so that it cannot be served.
 
-            TypeError: If an argument does not have its parameter's type, or no message can hold the
-            function's
-                result.
+            TypeError: If an argument does not have its parameter's type, or the function's result cannot become
+                a message.
 
             ArgumentsError: If an argument is omitted, and its environment variable is invalid or not set.
 
