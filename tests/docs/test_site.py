@@ -24,7 +24,7 @@ SOUGHT = {
     "hidden": "Hidden prompts",
     "deprecated": "Deprecated prompts",
     "pydantic": "Pydantic models",
-    "folder": "What is served of a folder",
+    "folder": "Files in a recipe folder",
     "package": "A package in a program",
     "other teams": "Packages for other teams",
     "load by name": "Load prompts by name, in a service",
