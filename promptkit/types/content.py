@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal, TypeVar, get_args
 
-from msgspec import Struct, field, structs, to_builtins
+from msgspec import Struct, convert, field, structs, to_builtins
 
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.suggestions import nearest
@@ -18,10 +18,45 @@ from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
 from promptkit.language.validation import Role, checked_role
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.types.proxies import Surrogate
 from promptkit.types.scalar_parsing import BASE64
 
 T = TypeVar("T")
+
+
+class Surrogate(Struct, frozen=True):
+    """
+    A type that is read in place of another, and the conversions between them.
+
+    Args:
+        model:
+            The type that is read.
+
+        build:
+            Converts a value of *model* to the original type. Raises `ConversionError` for every invalid part.
+
+        dump:
+            Converts a value to JSON.
+
+        schema:
+            The JSON Schema of the input of *build*, with its own ``$defs``.
+
+        expected:
+            A short description of the input of *build*, for the end of a sentence.
+
+        example:
+            An example in JSON; None if there is none.
+
+        values:
+            All valid texts, if there are few.
+    """
+
+    model: Any
+    build: Callable[[Any], Any]
+    dump: Callable[[Any], Any]
+    schema: Mapping[str, Any]
+    expected: str
+    example: Any = None
+    values: tuple[str, ...] = ()
 
 
 # The wire format. These classes have no docstrings; their members are in the order of the specification:
@@ -155,6 +190,11 @@ def _blocks(content: str | _SentBlock | list[_SentBlock]) -> Iterator[Content]:
     else:
         for index, block in enumerate(content):
             yield _content(block, f".content[{index}]")
+
+
+def content_of(block: Mapping[str, Any]) -> Content:
+    """Convert a content block in its wire format."""
+    return _content(convert(block, _SentBlock), "")
 
 
 def _content(block: _SentBlock, path: str) -> Content:
