@@ -236,11 +236,11 @@ def _record(kind: Any, outer: Outer) -> Values:
     cls = get_origin(kind) or kind
     if outer.count(cls) >= _MAX_DEPTH:
         return st.nothing()
-    members = [(member, _values(member.type, (*outer, cls))) for member in _members(kind)]
-    config = getattr(cls, "__struct_config__", None)
-    tag = {config.tag_field: st.just(config.tag)} if config and config.tag_field else {}
-    if kinds.is_named_tuple(cls) or (config and config.array_like):
-        return _array([*tag.values()], members)
+    members = [(member, _values(member.type, (*outer, cls))) for member in kinds.members_of_record(kind)]
+    if kinds.is_named_tuple(cls):
+        values, minimum = [values for _, values in members], sum(member.required for member, _ in members)
+        return st.one_of([st.tuples(*values[:end]).map(list) for end in range(minimum, len(values) + 1)])
+    tag = {name: st.just(value) for name, value in kinds.tag_of(kind).items()}
     required = {member.name: values for member, values in members if member.required}
     optional = {member.name: values for member, values in members if not (member.required or values.is_empty)}
     return st.fixed_dictionaries(required | tag, optional=optional)
@@ -261,23 +261,6 @@ def _model(kind: Any, outer: Outer) -> Values:
         elif not values.is_empty:
             optional[alias] = values
     return st.fixed_dictionaries(required, optional=optional)
-
-
-def _members(kind: Any) -> list[kinds.Member]:
-    if not kinds.is_named_tuple(kind):
-        return kinds.members_of_record(kind)
-    defaults, hints = kind._field_defaults, kinds.hints_of(kind)
-    return [kinds.Member(name, name, hint, name not in defaults) for name, hint in hints.items()]
-
-
-def _array(tag: list[Values], members: list[tuple[kinds.Member, Values]]) -> Values:
-    """Return a strategy for a record that is an array in JSON; optional members at its end can be omitted."""
-    minimum = max(
-        (number for number, (member, _) in enumerate(members, start=1) if member.required), default=0
-    )
-    values = [*tag, *(values for _, values in members)]
-    ends = range(len(tag) + minimum, len(values) + 1)
-    return st.one_of([st.tuples(*values[:end]).map(list) for end in ends])
 
 
 def _to_json(value: Any) -> Any:

@@ -28,7 +28,6 @@ from promptkit import (
     user,
 )
 from promptkit.testing import Client, call_arguments
-from promptkit.types.fast_path import fast_path
 from promptkit.types.readers import reader_of
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.structuring import structurer
@@ -222,12 +221,6 @@ class TestConversations:
             "'history.content' holds several blocks, and one message has one"
         ]
         assert faults(Message, '{"role": "user", "content": " "}') == ["'history.content' holds no content"]
-
-    def test_what_is_read_is_what_structuring_makes(self):
-        """JSON content takes the fast path, with the same result as structuring."""
-        sent = [{"role": "user", "content": content} for content, _ in CONTENT]
-
-        assert fast_path(list[Message])(sent) == structurer(list[Message])(sent) == list(read(Workflow, sent))
 
 
 CONTENTS = (

@@ -50,7 +50,7 @@ class Row(msgspec.Struct, frozen=True):
     number: int
 
 
-class Line(msgspec.Struct, array_like=True):
+class Line(NamedTuple):
     numbers: set[Decimal]
     name: str = ""
 
@@ -96,7 +96,7 @@ COLLIDING: dict[str, tuple[Any, Any]] = {
     "set of anything": (set, json.dumps([P * n for n in range(1, 100)])),
     "set in a list": (list[set[Decimal]], json.dumps([NUMBERS])),
     "set in a union": (set[Decimal] | dict[str, int], json.dumps(NUMBERS)),
-    "set in an array of a struct": (Line, json.dumps([NUMBERS])),
+    "set in a named tuple": (Line, json.dumps([NUMBERS])),
     "abstract set": (Board, json.dumps({**BOARD, "marks": NUMBERS})),
     "abstract set that can be changed": (Board, json.dumps({**BOARD, "names": NUMBERS})),
     "abstract mapping": (Board, json.dumps({**BOARD, "sizes": dict.fromkeys(NUMBERS, 1)})),
