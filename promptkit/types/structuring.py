@@ -94,15 +94,24 @@ def _parts(error: BaseException, path: str) -> Iterable[ConversionError]:
     return [ConversionError(path=path, reason=f"is refused: {error}")]
 
 
-def _collect(items: Iterable[tuple[Any, Any, str]]) -> list[Any]:
-    """Convert several parts, given as value, type and path, and raise their errors together."""
+def _collect(items: Iterable[tuple[Any, Any, Any]], step: Callable[[Any], str]) -> list[Any]:
+    """
+    Convert several parts, and raise their errors together.
+
+    Args:
+        items:
+            The key of each part, its value and its type.
+
+        step:
+            Returns the path step for a key.
+    """
     results: list[Any] = []
     errors: list[ConversionError] = []
-    for value, annotation, path in items:
+    for key, value, annotation in items:
         try:
             results.append(_structured(value, annotation))
         except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-            errors += _parts(error, path)
+            errors += _parts(error, step(key))
             if len(errors) >= MAX_FAULTS:
                 break
     if errors:
@@ -120,11 +129,15 @@ def _leaf(annotation: Any) -> Read:
     """Return a converter to a type without nested values."""
     scalar = scalar_of(annotation)
     convert = msgspec.convert if scalar is None else scalar.convert
+    if convert is msgspec.convert and (scalar is None or is_constrained(annotation)):
+        convert = _converter(annotation)
     # In JSON Schema, 1.0 is an integer. The values of a Literal or an Enum can also be integers.
     takes_integers = scalar is None or scalar.schema.get("type") == "integer"
     zone = zone_of(annotation)
 
     def structure(value: Any) -> Any:
+        if type(value) is annotation:
+            return value
         if takes_integers and isinstance(value, float) and value.is_integer():
             value = int(value)
         try:
@@ -134,6 +147,12 @@ def _leaf(annotation: Any) -> Read:
         return result if zone is None else located(result, zone)
 
     return structure
+
+
+def _converter(annotation: Any) -> Callable[[Any, Any], Any]:
+    """Return msgspec's conversion to a type. It caches type information of structs, not of other types."""
+    holder: Any = msgspec.defstruct("Holder", [("held", annotation)])
+    return lambda value, _: msgspec.convert({"held": value}, holder).held
 
 
 def _leaf_error(value: Any, annotation: Any) -> ConversionError:
@@ -179,7 +198,7 @@ def _sequence(annotation: Any) -> Read:
     def structure(value: Any) -> Any:
         if not isinstance(value, list):
             raise ConversionError(expected_of(annotation), got=value)
-        items = _collect((part, item, f"[{i}]") for i, part in enumerate(value))
+        items = _collect(((i, part, item) for i, part in enumerate(value)), "[{}]".format)
         try:
             return make(items)
         except TypeError:  # an item of a set is not hashable
@@ -199,11 +218,12 @@ def _fixed(annotation: Any) -> Read:
     kind = get_origin(annotation) or annotation
     make: Callable[[list[Any]], Any] = tuple
     types: Sequence[Any] = get_args(annotation)
-    paths, minimum = [f"[{i}]" for i in range(len(types))], len(types)
+    keys: Sequence[Any] = range(len(types))
+    minimum, step = len(types), "[{}]".format
     if is_named_tuple(kind):
         members = members_of_record(annotation)
-        types, paths = [member.type for member in members], [f".{member.name}" for member in members]
-        minimum = sum(member.required for member in members)
+        types, keys = [member.type for member in members], [member.name for member in members]
+        minimum, step = sum(member.required for member in members), ".{}".format
 
         def make(values: list[Any]) -> Any:
             return kind(*values)
@@ -211,7 +231,7 @@ def _fixed(annotation: Any) -> Read:
     def structure(value: Any) -> Any:
         if not isinstance(value, list) or not minimum <= len(value) <= len(types):
             raise ConversionError(expected_of(annotation), got=value)
-        return make(_collect(zip(value, types, paths, strict=False)))
+        return make(_collect(zip(keys, value, types, strict=False), step))
 
     return structure
 
@@ -234,7 +254,7 @@ def _mapping(annotation: Any) -> Read:
                 if len(errors) >= MAX_FAULTS:
                     break
         try:
-            values = _collect((part, value_type, _step(key)) for key, part in value.items())
+            values = _collect(((key, part, value_type) for key, part in value.items()), _step)
         except ConversionError as error:
             errors += error.parts
         if errors:
@@ -308,7 +328,8 @@ def _record(annotation: Any) -> Read:
             errors.insert(0, ConversionError(repr(tag[name]), got=ABSENT, path=f".{name}"))
         try:
             values = _collect(
-                (value.get(member.name, ABSENT), member.type, f".{member.name}") for member in present
+                ((member.name, value.get(member.name, ABSENT), member.type) for member in present),
+                ".{}".format,
             )
         except ConversionError as error:
             raise ConversionError(inner=(*error.parts, *errors)) from None
