@@ -186,7 +186,12 @@ def members_of_record(kind: Any) -> list[Member]:
         ]
     hints = hints_of(kind)
     if typing.is_typeddict(cls):
-        return [Member(name, name, hint, name in cls.__required_keys__) for name, hint in hints.items()]
+        known = {typing.Required: True, typing.NotRequired: False}
+        qualified = typing.get_type_hints(cls, include_extras=True)
+        return [  # annotations that are strings have not been considered in the class's own set
+            Member(name, name, hint, known.get(get_origin(qualified[name]), name in cls.__required_keys__))
+            for name, hint in hints.items()
+        ]
     if is_named_tuple(cls):
         defaults = cls._field_defaults
         return [_member(name, name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
