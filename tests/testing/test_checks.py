@@ -7,7 +7,7 @@ from promptkit import Arg, ArgumentsError, PromptError, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.errors import EmptyPromptError
 from promptkit.loader.loader import load
-from promptkit.testing.checks import RenderingError, check_examples, check_generated
+from promptkit.testing.collection import RenderingError, check_examples, check_generated
 
 CATALOG = compile(load(Path(__file__).parents[2] / "recipes"), lint=True)
 
