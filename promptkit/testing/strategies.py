@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin
 
 import msgspec
+from msgspec import structs
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.cases import sendable
@@ -40,9 +41,6 @@ Bounds: TypeAlias = dict[str, Any]
 #: The number of items that a list can have beyond its minimum, and of levels of a recursive class.
 _EXTRA_ITEMS: Final = 4
 _MAX_DEPTH: Final = 2
-
-#: The supported constraints: those of `msgspec.Meta`, and those of Pydantic with the same names.
-_BOUNDS: Final = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
 
 #: The largest signed 64-bit integer; JSON parsers can reject larger ones.
 _LARGEST: Final = 2**63 - 1
@@ -160,14 +158,9 @@ def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one
 
 
 def _bounded(annotation: Any) -> tuple[Any, Bounds]:
-    """Unwrap a type, and return it with its constraints."""
-    bounds: Bounds = {}
-    while kinds.is_constrained(annotation := kinds.plain(annotation)):
-        for note in annotation.__metadata__:
-            constraints = {name: getattr(note, name, None) for name in _BOUNDS}
-            bounds |= {name: value for name, value in constraints.items() if value is not None}
-        annotation = annotation.__origin__
-    return annotation, bounds
+    """Unwrap a type, and return it with its constraints: of msgspec, or of Pydantic with the same names."""
+    kind, limits = kinds.constrained(annotation, object)
+    return kind, {name: value for name, value in structs.asdict(limits).items() if value is not None}
 
 
 def _integers(bounds: Bounds) -> Values:

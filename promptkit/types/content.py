@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct, convert, field, structs, to_builtins
 
@@ -17,10 +17,8 @@ from promptkit.language.messages import Message, Workflow, message_of, workflow_
 from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
 from promptkit.language.validation import Role, checked_role
-from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
+from promptkit.types.errors import ABSENT, ConversionError, collect
 from promptkit.types.scalar_parsing import BASE64
-
-T = TypeVar("T")
 
 
 class Surrogate(Struct, frozen=True):
@@ -120,28 +118,12 @@ _KINDS: Final[Mapping[str, _BlockKind]] = {
 
 
 def _workflow(turns: list[_SentTurn]) -> Workflow:
-    workflows = _convert_each(turns, _turn_workflow)
+    workflows = collect(enumerate(turns), _turn_workflow)
     try:
         system = system_text(*(workflow.system for workflow in workflows))
     except ValueError as error:
         raise ConversionError(reason=f"is refused: {error}") from None
     return workflow_of(tuple(message for workflow in workflows for message in workflow), system)
-
-
-def _convert_each(turns: list[_SentTurn], read: Callable[[_SentTurn], T]) -> list[T]:
-    """Convert each turn with *read*, and raise all errors together."""
-    results: list[T] = []
-    errors: list[ConversionError] = []
-    for index, turn in enumerate(turns):
-        try:
-            results.append(read(turn))
-        except ConversionError as error:
-            errors.append(error.at(f"[{index}]"))
-            if len(errors) >= MAX_FAULTS:
-                break
-    if errors:
-        raise ConversionError(inner=tuple(errors))
-    return results
 
 
 def _turn_workflow(turn: _SentTurn) -> Workflow:
@@ -303,15 +285,15 @@ SURROGATES: Final[Mapping[type, Surrogate]] = {
 }
 
 
-def sequence_surrogate(item: type, collect: Callable[[list[Any]], Any]) -> Surrogate | None:
-    """Return the surrogate for a collection of messages that *collect* creates; None for other items."""
+def sequence_surrogate(item: type, make: Callable[[list[Any]], Any]) -> Surrogate | None:
+    """Return the surrogate for a collection of messages that *make* creates; None for other items."""
     if item is not Message:
         return None
     return structs.replace(
         _CONVERSATION,
         # Not item by item, because a turn with several blocks becomes several messages.
-        build=lambda turns: collect(
-            [message for messages in _convert_each(turns, _messages) for message in messages]
+        build=lambda turns: make(
+            [message for messages in collect(enumerate(turns), _messages) for message in messages]
         ),
         dump=lambda messages: list(map(_turn, messages)),
         schema={"type": "array", "items": _TURN_SCHEMA},

@@ -94,13 +94,15 @@ class Constraints(msgspec.Struct, frozen=True):
     extra_json_schema: dict[str, Any] | None = None
 
 
-def constrained(annotation: Any) -> tuple[Any, Constraints]:
-    """Return a type without aliases and metadata, and its constraints."""
+def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Constraints]:
+    """Return a type without aliases and metadata, and its constraints in objects of class *metadata*."""
     found: dict[str, Any] = {}
     while is_constrained(annotation := plain(annotation)):
-        notes = [note for note in annotation.__metadata__ if isinstance(note, msgspec.Meta)]
-        values = {name: getattr(note, name) for note in notes for name in Constraints.__struct_fields__}
-        found = {name: value for name, value in values.items() if value is not None} | found
+        notes = [note for note in annotation.__metadata__ if isinstance(note, metadata)]
+        values = [
+            (name, getattr(note, name, None)) for note in notes for name in Constraints.__struct_fields__
+        ]
+        found = {name: value for name, value in values if value is not None} | found
         annotation = annotation.__origin__
     return annotation, Constraints(**found)
 

@@ -16,7 +16,7 @@ from msgspec import structs
 from promptkit.types.choices import enum_reader, literal_reader
 from promptkit.types.constraints import located, offset_error, zone_of
 from promptkit.types.descriptions import example_text, expected_of
-from promptkit.types.errors import MAX_FAULTS, ConversionError, error_of_union
+from promptkit.types.errors import ConversionError, collect, error_of_union
 from promptkit.types.kinds import (
     SEQUENCES,
     constrained,
@@ -152,27 +152,24 @@ def _list_reader(annotation: Any) -> Reader | None:
 
 def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bool, one_a_line: bool) -> Read:
     """Return a function that reads every item with *member*, and raises all errors together."""
-    read_member = member.read
+
+    def read_item(item: Any) -> Any:
+        try:
+            return None if item is None and nullable else member.read(item)
+        except ConversionError as error:
+            parts = (
+                part.replaced(
+                    expected=part.expected or member.expected, got=item if part.got is None else part.got
+                )
+                for part in error.parts
+            )
+            raise ConversionError(inner=tuple(parts)) from None
 
     def read(value: Any) -> Any:
         items = split_list(value, one_a_line=one_a_line) if isinstance(value, str) else value
         if not isinstance(items, list):
             raise ConversionError
-        results, errors = [], []
-        for i, part in enumerate(items):
-            try:
-                results.append(None if part is None and nullable else read_member(part))
-            except ConversionError as error:
-                for part_error in error.parts:
-                    expected, got = (
-                        part_error.expected or member.expected,
-                        part if part_error.got is None else part_error.got,
-                    )
-                    errors.append(part_error.replaced(expected=expected, got=got).at(f"[{i}]"))
-                if len(errors) >= MAX_FAULTS:
-                    break
-        if errors:
-            raise ConversionError(inner=tuple(errors))
+        results = collect(enumerate(items), read_item)
         try:
             return make(results)
         except TypeError:  # values of a registered type can be unhashable

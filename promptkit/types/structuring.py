@@ -17,7 +17,15 @@ from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
 from promptkit.types.constraints import located, offset_error, zone_of
 from promptkit.types.descriptions import expected_of
-from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError, error_of_union
+from promptkit.types.errors import (
+    ABSENT,
+    MAX_FAULTS,
+    TOO_DEEP,
+    ConversionError,
+    collect,
+    error_of_union,
+    parts_of,
+)
 from promptkit.types.kinds import (
     SEQUENCES,
     checked_hashed,
@@ -38,7 +46,6 @@ from promptkit.types.kinds import (
 from promptkit.types.scalar_parsing import Read, convert_key
 from promptkit.types.scalars import scalar_of
 
-_TOO_DEEP: Final = "is nested too deeply"
 _UNKNOWN_MEMBER: Final = "is not a member of this object"
 
 #: The converters of types, by the ids of the types: ``int | float`` equals ``float | int``, but the order of
@@ -57,9 +64,9 @@ def structurer(annotation: Any) -> Read:
         try:
             return _structured(value, annotation)
         except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-            parts = tuple(_parts(error, ""))
+            parts = parts_of(error)
         # On a stack overflow, every member of the innermost object has this error.
-        too_deep = next((part for part in parts if part.reason == _TOO_DEEP), None)
+        too_deep = next((part for part in parts if part.reason == TOO_DEEP), None)
         raise too_deep or ConversionError(inner=parts)
 
     return structure
@@ -83,40 +90,6 @@ def _structure_of(annotation: Any) -> Read:
     annotation = plain(annotation)
     factory = next((factory for matches, factory in _STRUCTURES if matches(annotation)), None)
     return factory(annotation) if factory else lambda value: value
-
-
-def _parts(error: BaseException, path: str) -> Iterable[ConversionError]:
-    """Return every error in *error*, with its path below *path*."""
-    if isinstance(error, ConversionError):
-        return (part.at(path) for part in error.parts)
-    if isinstance(error, RecursionError):
-        return [ConversionError(path=path, reason=_TOO_DEEP)]
-    return [ConversionError(path=path, reason=f"is refused: {error}")]
-
-
-def _collect(items: Iterable[tuple[Any, Any, Any]], step: Callable[[Any], str]) -> list[Any]:
-    """
-    Convert several parts, and raise their errors together.
-
-    Args:
-        items:
-            The key of each part, its value and its type.
-
-        step:
-            Returns the path step for a key.
-    """
-    results: list[Any] = []
-    errors: list[ConversionError] = []
-    for key, value, annotation in items:
-        try:
-            results.append(_structured(value, annotation))
-        except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-            errors += _parts(error, step(key))
-            if len(errors) >= MAX_FAULTS:
-                break
-    if errors:
-        raise ConversionError(inner=tuple(errors))
-    return results
 
 
 def is_leaf(annotation: Any) -> bool:
@@ -198,7 +171,7 @@ def _sequence(annotation: Any) -> Read:
     def structure(value: Any) -> Any:
         if not isinstance(value, list):
             raise ConversionError(expected_of(annotation), got=value)
-        items = _collect(((i, part, item) for i, part in enumerate(value)), "[{}]".format)
+        items = collect(enumerate(value), lambda part: _structured(part, item))
         try:
             return make(items)
         except TypeError:  # an item of a set is not hashable
@@ -231,7 +204,8 @@ def _fixed(annotation: Any) -> Read:
     def structure(value: Any) -> Any:
         if not isinstance(value, list) or not minimum <= len(value) <= len(types):
             raise ConversionError(expected_of(annotation), got=value)
-        return make(_collect(zip(keys, value, types, strict=False), step))
+        parts = zip(keys, zip(value, types, strict=False), strict=False)
+        return make(collect(parts, lambda part: _structured(*part), step))
 
     return structure
 
@@ -244,17 +218,12 @@ def _mapping(annotation: Any) -> Read:
     def structure(value: Any) -> Any:
         if not isinstance(value, dict):
             raise ConversionError(expected_of(annotation), got=value)
-        keys: list[Any] = []
-        errors: list[ConversionError] = []
-        for key in value:
-            try:
-                keys.append(convert_key(key))
-            except ConversionError as error:
-                errors += error.parts
-                if len(errors) >= MAX_FAULTS:
-                    break
         try:
-            values = _collect(((key, part, value_type) for key, part in value.items()), _step)
+            keys, errors = collect(zip(value, value, strict=True), convert_key, _step), []
+        except ConversionError as error:
+            errors = [*error.parts]
+        try:
+            values = collect(value.items(), lambda part: _structured(part, value_type), _step)
         except ConversionError as error:
             errors += error.parts
         if errors:
@@ -277,9 +246,7 @@ def _key_converter(annotation: Any) -> Callable[[str], Any]:
             key = convert(text, annotation)
         except (msgspec.ValidationError, ConversionError):
             reason = offset_error(text, annotation, seconds=":00")
-            raise ConversionError(
-                expected_of(annotation), got=text, path=_step(text), reason=reason
-            ) from None
+            raise ConversionError(expected_of(annotation), got=text, reason=reason) from None
         return key if zone is None else located(key, zone)
 
     return structure
@@ -304,7 +271,7 @@ def _union(annotation: Any) -> Read:
             try:
                 return _structured(value, member)
             except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-                errors.append(ConversionError(inner=tuple(_parts(error, ""))))
+                errors.append(ConversionError(inner=parts_of(error)))
         if (likely_error := error_of_union(errors)) is not None:
             raise likely_error
         raise ConversionError(expected_of(annotation), got=value)
@@ -327,8 +294,9 @@ def _record(annotation: Any) -> Read:
         for name in tag.keys() - value.keys():
             errors.insert(0, ConversionError(repr(tag[name]), got=ABSENT, path=f".{name}"))
         try:
-            values = _collect(
-                ((member.name, value.get(member.name, ABSENT), member.type) for member in present),
+            values = collect(
+                ((member.name, member) for member in present),
+                lambda member: _structured(value.get(member.name, ABSENT), member.type),
                 ".{}".format,
             )
         except ConversionError as error:
