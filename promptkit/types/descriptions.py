@@ -49,10 +49,10 @@ def expected_of(annotation: Any) -> str:
     """Describe the valid values of a type, for the end of a sentence: ``a whole number of at least 1``."""
     kind, limits = constrained(annotation)
     words = "a value"
-    if (surrogate := surrogate_of(kind)) is not None:
-        words = surrogate.expected
-    elif (scalar := scalar_of(kind)) is not None:
+    if (scalar := scalar_of(kind)) is not None:
         words = scalar.describe(limits)
+    elif (surrogate := surrogate_of(kind)) is not None:
+        words = surrogate.expected
     elif is_literal(kind) or is_enum(kind):
         words = describe_choices(get_args(kind) or kind)
     elif is_union(kind):
@@ -95,10 +95,10 @@ def _example(annotation: Any, depth: int) -> Any:  # noqa: C901 (one for each ki
     example: Any = "text"
     if depth > _MAX_DEPTH:
         example = None
-    elif (surrogate := surrogate_of(kind)) is not None:
-        example = surrogate.example
     elif (scalar := scalar_of(kind)) is not None:
         example = scalar.example_of(limits)
+    elif (surrogate := surrogate_of(kind)) is not None:
+        example = surrogate.example
     elif is_literal(kind) or is_enum(kind):
         example = json_of(next(value for value in arguments or kind if value is not None))
     elif is_union(kind):

@@ -94,8 +94,13 @@ class Constraints(msgspec.Struct, frozen=True):
     extra_json_schema: dict[str, Any] | None = None
 
 
+_NO_CONSTRAINTS: Final = Constraints()
+
+
 def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Constraints]:
     """Return a type without aliases and metadata, and its constraints in objects of class *metadata*."""
+    if isinstance(annotation, type):
+        return annotation, _NO_CONSTRAINTS
     found: dict[str, Any] = {}
     while is_constrained(annotation := plain(annotation)):
         notes = [note for note in annotation.__metadata__ if isinstance(note, metadata)]

@@ -158,7 +158,9 @@ def _has_form(annotation: Any) -> bool:
     """Whether the JSON types of a type are not enough to describe it."""
     kind, limits = constrained(annotation)
     arguments = get_args(kind)
-    if (surrogate := surrogate_of(kind)) is not None:
+    if (scalar := scalar_of(kind)) is not None:
+        has_form = {**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)}.keys() != {"type"}
+    elif (surrogate := surrogate_of(kind)) is not None:
         has_form = surrogate.schema.get("type") == "string"  # the schema describes those with parts
     elif is_literal(kind) or is_enum(kind):
         has_form = not all(isinstance(value, str | None) for value in map(json_of, arguments or kind))
@@ -166,8 +168,6 @@ def _has_form(annotation: Any) -> bool:
         has_form = any(map(_has_form, arguments))
     elif is_sequence(kind):
         has_form = bool(_length(limits, "Items")) or _has_form((*arguments, Any)[0])
-    elif (scalar := scalar_of(kind)) is not None:
-        has_form = {**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)}.keys() != {"type"}
     else:
         has_form = is_mapping(kind) or get_origin(kind) is tuple or is_named_tuple(get_origin(kind) or kind)
     return has_form
@@ -189,10 +189,10 @@ class _Writer(Struct):
     def _schema(self, kind: Any, limits: Constraints) -> Schema:
         arguments = get_args(kind)
         schema: Schema = {}
-        if (surrogate := surrogate_of(kind)) is not None:
-            schema = schema_of_surrogate(surrogate, self.definitions)
-        elif (scalar := scalar_of(kind)) is not None:
+        if (scalar := scalar_of(kind)) is not None:
             schema = _portable({**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)})
+        elif (surrogate := surrogate_of(kind)) is not None:
+            schema = schema_of_surrogate(surrogate, self.definitions)
         elif kind is NoneType:
             schema = _NULL
         elif is_literal(kind) or is_enum(kind):
