@@ -307,13 +307,13 @@ class IconEntry(Entry):
     theme: str | None = None
 
 
-class PromptArgument(Entry):
+class PromptArgument(Entry, kw_only=True):
     """An argument in an entry of ``prompts/list``."""
 
     name: str
     title: str | None = None
     description: str | None = None
-    required: bool | None = None
+    required: bool
 
 
 class PromptEntry(Entry):

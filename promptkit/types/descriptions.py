@@ -58,13 +58,13 @@ def expected_of(annotation: Any) -> str:
     elif is_union(kind):
         words = " or ".join(dict.fromkeys(map(expected_of, members_of(kind))))
     elif is_mapping(kind):
-        values = expected_of((*get_args(kind), Any, Any)[1])
+        part = expected_of((*get_args(kind), Any, Any)[1])
         words = f"a JSON object{describe_length(limits, 'members')}"
-        words += "" if values == "a value" else f", each value {values}"
+        words += "" if part == "a value" else f", each value {part}"
     elif is_sequence(kind):
-        items = expected_of((*get_args(kind), Any)[0])
+        part = expected_of((*get_args(kind), Any)[0])
         words = f"a list{describe_length(limits, 'items')}"
-        words += "" if items in ("a value", "text") else f", each {items}"
+        words += "" if part in ("a value", "text") else f", each {part}"
     elif get_origin(kind) is tuple:
         items = [expected_of(item) for item in get_args(kind)]
         words = f"a list of {len(items)} items: {', '.join(items)}" if items else "an empty list"

@@ -79,11 +79,11 @@ def plain(annotation: Any, *, core: bool = False) -> Any:
 class Constraints(msgspec.Struct, frozen=True):
     """The constraints and descriptions of `msgspec.Meta` around a type."""
 
-    gt: Any = None
-    ge: Any = None
-    lt: Any = None
-    le: Any = None
-    multiple_of: Any = None
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+    multiple_of: float | None = None
     pattern: str | None = None
     min_length: int | None = None
     max_length: int | None = None

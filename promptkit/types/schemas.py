@@ -200,7 +200,8 @@ class _Writer(Struct):
         elif is_union(kind):
             schema = _any_of(map(self.schema, sorted(arguments, key=lambda member: member is NoneType)))
         elif is_mapping(kind):
-            schema = self._object(*(arguments or (Any, Any)), limits)
+            key, value = arguments or (Any, Any)
+            schema = self._object(key, value, limits)
         elif is_sequence(kind):
             items = self.schema((*arguments, Any)[0])
             schema = {"type": "array", "items": items, **_length(limits, "Items")}
