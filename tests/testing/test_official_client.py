@@ -16,8 +16,6 @@ from promptkit.testing import Client, ProtocolError
 from tests.end_to_end.test_official_client import ARGUMENTS, RECIPES, received
 from tests.wire import HANDSHAKES, REVISIONS
 
-pytestmark = pytest.mark.sampled
-
 EVERY_REVISION = pytest.mark.parametrize("revision", REVISIONS)
 KINDS = Path(__file__).parents[1] / "clients" / "recipes"
 

@@ -12,8 +12,6 @@ from promptkit.loader.targets import project_root
 from promptkit.testing.pytest_plugin import make_importable, root_of
 from promptkit.testing.transcripts import explain
 
-pytestmark = pytest.mark.sampled
-
 pytest_plugins = ["pytester"]
 
 
@@ -303,12 +301,9 @@ class TestProjectRoot:
     @pytest.mark.parametrize(
         ("place", "arguments"),
         [
-            ("project", ["recipes"]),
             ("project with pyproject.toml", []),
-            ("project/recipes", []),
             ("project/recipes with .git", ["test_plan.py"]),
             ("", ["project/recipes/test_plan.py::test_plan"]),
-            (" with pyproject.toml", ["project/recipes"]),
         ],
     )
     def test_it_can_be_imported(self, place, arguments, project, run_alone, monkeypatch):
@@ -435,13 +430,21 @@ class TestProjectsWithoutPrompts:
         """
         look(UNRELATED, has_prompts=False).assert_outcomes(passed=2, failed=1)
 
-    @pytest.mark.parametrize("path", RELATED)
-    def test_what_makes_it_one_with_prompts(self, path, look):
-        """
-        If a project has a configuration, or recipes in one of the default folders, its root becomes
-        importable; modules are still imported on demand only.
-        """
-        look({**UNRELATED, path: RELATED[path]}, has_prompts=True).assert_outcomes(passed=2, failed=1)
+    def test_in_one_with_prompts_no_more_is_imported(self, look):
+        """In a project with prompts, the root becomes importable, and modules are imported on demand."""
+        look({**UNRELATED, **RELATED}, has_prompts=True).assert_outcomes(passed=2, failed=1)
+
+    @pytest.mark.parametrize("path", [None, *RELATED])
+    def test_what_makes_it_one_with_prompts(self, path, tmp_path, monkeypatch):
+        """The root is importable if there is a configuration, or recipes in one of the default folders."""
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        for name, source in {**UNRELATED, **({path: RELATED[path]} if path else {})}.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(source)
+
+        make_importable(tmp_path / "tests")
+
+        assert (str(tmp_path) in sys.path) == (path is not None)
 
     @pytest.mark.parametrize("mark", ["pyproject.toml", ".git", None])
     @pytest.mark.parametrize("place", ["above", "above/project", "above/project/recipes"])
