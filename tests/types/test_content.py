@@ -27,7 +27,7 @@ from promptkit import (
     system,
     user,
 )
-from promptkit.testing import Client, call_arguments
+from promptkit.testing import Client
 from promptkit.types.readers import reader_of
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.structuring import structurer
@@ -317,14 +317,6 @@ class TestOnTheWire:
         assert got == talk + user("What is this?", PICTURE)
         assert [block for block in called.content if isinstance(block, Image)] == [PICTURE]
         assert not called.is_error
-
-    @settings(max_examples=20, deadline=None)
-    @given(st.data())
-    def test_tests_make_them_up(self, data):
-        """`call_arguments` generates valid conversations and images."""
-        given = data.draw(call_arguments(prompt(ask)))
-
-        assert prompt(ask).render(**given)
 
     def test_a_default_is_shown_as_it_would_be_sent(self):
         """The default is shown in the description and the schema as a client would send it."""
