@@ -24,12 +24,11 @@ from promptkit.language.content import Content
 from promptkit.language.messages import Message
 from promptkit.language.validation import describe, hint_for
 from promptkit.types.kinds import (
-    hints_of,
     is_constrained,
     is_literal,
+    is_named_tuple,
     is_own,
     is_record,
-    is_struct,
     is_union,
     members_of_record,
     plain,
@@ -224,9 +223,7 @@ def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
 def _members(kind: Any) -> Iterable[tuple[str, Any]]:
     """Return the names and types of a class's members."""
     with suppress(Exception):  # evaluating an annotation runs any code
-        if hasattr(kind, "_fields"):  # a named tuple
-            return hints_of(kind).items()
-        if is_record(kind) or is_struct(kind):
+        if is_record(kind) or is_named_tuple(kind):
             return [(member.name, member.type) for member in members_of_record(kind)]
     return ()
 

@@ -123,11 +123,11 @@ class Lowering:
         revision = self.revision
         return wire.PromptEntry(
             name=prompt.name,
-            title=_or_unset(prompt.title) if revision.titles else UNSET,
-            description=_or_unset(prompt.description),
-            arguments=[self._argument(argument) for argument in prompt.arguments.ordered] or UNSET,
+            title=prompt.title if revision.titles else None,
+            description=prompt.description,
+            arguments=[self._argument(argument) for argument in prompt.arguments.ordered],
             icons=self.icons(prompt),
-            meta=_meta(prompt) or UNSET if revision.metadata else UNSET,
+            meta=_meta(prompt) if revision.metadata else {},
         )
 
     def tool(self, prompt: CompiledPrompt) -> "wire.ToolEntry":
@@ -136,11 +136,11 @@ class Lowering:
         return wire.ToolEntry(
             name=prompt.name,
             input_schema=prompt.schema,
-            title=_or_unset(prompt.title) if revision.titles else UNSET,
-            description=_or_unset(prompt.description),
-            annotations=_tool_annotations(prompt) if revision.tool_annotations else UNSET,
+            title=prompt.title if revision.titles else None,
+            description=prompt.description,
+            annotations=_tool_annotations(prompt) if revision.tool_annotations else None,
             icons=self.icons(prompt),
-            meta=dict(prompt.meta) or UNSET if revision.metadata else UNSET,
+            meta=dict(prompt.meta) if revision.metadata else {},
         )
 
     def tool_result(self, rendered: Workflow | str) -> bytes:
@@ -165,9 +165,9 @@ class Lowering:
             return None
         return self._call_result([wire.TextContent(format_message(error))], is_error=True)
 
-    def icons(self, prompt: CompiledPrompt) -> "list[wire.IconEntry] | UnsetType":
+    def icons(self, prompt: CompiledPrompt) -> list[wire.IconEntry]:
         """Convert the icons of a prompt, if the revision has icons."""
-        return [_icon(icon) for icon in prompt.icons if self.revision.icons] or UNSET
+        return [_icon(icon) for icon in prompt.icons if self.revision.icons]
 
     def resource(self, resource: "CompiledResource | CompiledSkill") -> "wire.ResourceEntry":
         """Convert a resource without variables, or the ``SKILL.md`` of a skill, to its list entry."""
@@ -229,16 +229,18 @@ class Lowering:
     def _call_result(self, content: list[wire.Content], *, is_error: bool | UnsetType = UNSET) -> bytes:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
-    def _described(self, resource: "CompiledResource | CompiledSkill") -> tuple[str, Any, Any, Any]:
+    def _described(
+        self, resource: "CompiledResource | CompiledSkill"
+    ) -> tuple[str, str | None, str | None, str | None]:
         """Return the fields of a list entry for a resource, template or skill, except the URI."""
-        title = _or_unset(resource.title) if self.revision.titles else UNSET
-        return resource.name, title, _or_unset(resource.description), _or_unset(resource.mime_type)
+        title = resource.title if self.revision.titles else None
+        return resource.name, title, resource.description, resource.mime_type
 
     def _argument(self, argument: Argument) -> "wire.PromptArgument":
         return wire.PromptArgument(
             name=argument.name,
-            title=_or_unset(argument.title) if self.revision.titles else UNSET,
-            description=_or_unset(argument.description),
+            title=argument.title if self.revision.titles else None,
+            description=argument.description,
             required=argument.required,
         )
 
@@ -262,12 +264,12 @@ def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":
         tool.read_only,
         tool.idempotent,
         tool.open_world,
-        UNSET if tool.read_only else tool.destructive,
+        None if tool.read_only else tool.destructive,
     )
 
 
 def _icon(icon: "Icon") -> "wire.IconEntry":
-    return wire.IconEntry(icon.src, _or_unset(icon.mime_type), icon.sizes or UNSET, _or_unset(icon.theme))
+    return wire.IconEntry(icon.src, icon.mime_type, icon.sizes, icon.theme)
 
 
 def _base64(data: bytes) -> Raw:

@@ -290,33 +290,41 @@ class CallToolResult(Result, rename="camel"):
     content: list[Content] = field(default_factory=list)
 
 
-class IconEntry(Struct, rename="camel"):
+class Entry(Struct, rename="camel", omit_defaults=True):
+    """
+    An entry of a list, or a part of one.
+
+    Clients in tests return entries to authors: a member that is not sent is None or empty, not `UNSET`.
+    """
+
+
+class IconEntry(Entry):
     """An icon that a client may show."""
 
     src: str
-    mime_type: str | UnsetType = UNSET
-    sizes: tuple[str, ...] | UnsetType = UNSET
-    theme: str | UnsetType = UNSET
+    mime_type: str | None = None
+    sizes: tuple[str, ...] = ()
+    theme: str | None = None
 
 
-class PromptArgument(Struct):
+class PromptArgument(Entry, kw_only=True):
     """An argument in an entry of ``prompts/list``."""
 
     name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    required: bool | UnsetType = UNSET
+    title: str | None = None
+    description: str | None = None
+    required: bool
 
 
-class PromptEntry(Struct):
+class PromptEntry(Entry):
     """An entry of ``prompts/list``."""
 
     name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    arguments: list[PromptArgument] | UnsetType = UNSET
-    icons: list[IconEntry] | UnsetType = UNSET
-    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+    title: str | None = None
+    description: str | None = None
+    arguments: list[PromptArgument] = []
+    icons: list[IconEntry] = []
+    meta: dict[str, Any] = field(default_factory=dict, name="_meta")
 
 
 class ListPromptsResult(Result, rename="camel"):
@@ -326,24 +334,24 @@ class ListPromptsResult(Result, rename="camel"):
     next_cursor: str | UnsetType = UNSET
 
 
-class ResourceEntry(Struct, rename="camel"):
+class ResourceEntry(Entry):
     """An entry of ``resources/list``."""
 
     uri: str
     name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = UNSET
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
 
 
-class ResourceTemplate(Struct, rename="camel"):
+class ResourceTemplate(Entry):
     """An entry of ``resources/templates/list``."""
 
     uri_template: str
     name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = UNSET
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
 
 
 class ListResourcesResult(Result, rename="camel"):
@@ -382,6 +390,11 @@ class SkillEntry(Struct):
     frontmatter: Mapping[str, Any]
     resources: list[SkillFileEntry]
 
+    @property
+    def name(self) -> str:
+        """The skill's name."""
+        return str(self.frontmatter["name"])
+
 
 class ListSkillsResult(Result, rename="camel"):
     """One page of skills, each already encoded."""
@@ -417,22 +430,22 @@ class InputRequiredResult(Result, rename="camel"):
     request_state: str
 
 
-class ToolAnnotations(Struct, rename="camel"):
+class ToolAnnotations(Entry):
     """Hints about the behavior of a tool, which clients should not rely on."""
 
     read_only_hint: bool
     idempotent_hint: bool
     open_world_hint: bool
-    destructive_hint: bool | UnsetType = UNSET
+    destructive_hint: bool | None = None
 
 
-class ToolEntry(Struct, rename="camel"):
+class ToolEntry(Entry):
     """An entry of ``tools/list``."""
 
     name: str
     input_schema: dict[str, Any]
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    annotations: ToolAnnotations | UnsetType = UNSET
-    icons: list[IconEntry] | UnsetType = UNSET
-    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+    title: str | None = None
+    description: str | None = None
+    annotations: ToolAnnotations | None = None
+    icons: list[IconEntry] = []
+    meta: dict[str, Any] = field(default_factory=dict, name="_meta")

@@ -6,7 +6,6 @@ See https://modelcontextprotocol.io/extensions/skills.
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -15,52 +14,7 @@ from promptkit.catalog.skills import SKILL_FILE
 from promptkit.declarations.frontmatter import FrontmatterError, read_skill
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.documents import EmbeddedResource
-
-
-class ListedSkillFile(Struct, frozen=True):
-    """
-    A file in the listing of a skill.
-
-    Args:
-        uri:
-            The URI to read it with.
-
-        digest:
-            ``sha256:`` and 64 hexadecimal digits.
-
-        size:
-            Its size in bytes.
-    """
-
-    uri: str
-    digest: str
-    size: int
-
-
-class ListedSkill(Struct, frozen=True):
-    """
-    The listing of a skill.
-
-    Args:
-        uri:
-            The URI of its ``SKILL.md``.
-
-        frontmatter:
-            The frontmatter of ``SKILL.md``.
-
-        resources:
-            All its files.
-    """
-
-    uri: str
-    frontmatter: Mapping[str, Any]
-    resources: tuple[ListedSkillFile, ...]
-
-    @property
-    def name(self) -> str:
-        """The skill's name."""
-        name: str = self.frontmatter["name"]
-        return name
+from promptkit.protocol.wire import SkillEntry
 
 
 class ReceivedSkill(Struct, frozen=True):
@@ -78,7 +32,7 @@ class ReceivedSkill(Struct, frozen=True):
             The contents of its files, by their paths in the skill.
     """
 
-    listed: ListedSkill
+    listed: SkillEntry
     text: str
     files: Mapping[str, bytes]
 
@@ -87,7 +41,7 @@ class SkillMismatchError(PromptkitError):
     """The files of a skill differ from its listing; a host must reject it."""
 
 
-def received_skill(listed: ListedSkill, read: Callable[[str], EmbeddedResource]) -> ReceivedSkill:
+def received_skill(listed: SkillEntry, read: Callable[[str], EmbeddedResource]) -> ReceivedSkill:
     """
     Read all files of a skill, and verify them like a host must.
 

@@ -1,25 +1,10 @@
-from pathlib import Path
 from typing import Annotated
 
 import pytest
 
 from promptkit import Arg, ArgumentsError, PromptError, prompt
-from promptkit.compiler.compilation import compile
 from promptkit.errors import EmptyPromptError
-from promptkit.loader.loader import load
-from promptkit.testing.checks import RenderingError, check_examples, check_generated
-
-CATALOG = compile(load(Path(__file__).parents[2] / "recipes"), lint=True)
-
-
-@pytest.mark.parametrize("name", CATALOG)
-def test_every_recipe_passes(name, monkeypatch):
-    """Each of our recipes renders for its examples and for generated arguments."""
-    monkeypatch.setenv("CI", "true")
-
-    assert CATALOG.diagnostics == ()
-    check_examples(CATALOG[name])
-    check_generated(CATALOG[name])
+from promptkit.testing.collection import RenderingError, check_examples, check_generated
 
 
 def failing(error):

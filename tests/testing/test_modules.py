@@ -4,8 +4,6 @@ from textwrap import dedent
 
 import pytest
 
-pytestmark = pytest.mark.sampled
-
 pytest_plugins = ["pytester"]
 
 RECIPE = '''
@@ -68,12 +66,15 @@ def project(pytester):
     return project
 
 
-MODULES = pytest.mark.parametrize("module", ["prompts.review_diff", "prompts.ops.review_diff"])
-
-
-@MODULES
-@pytest.mark.parametrize("files", [(PATCHES, HAS_A_CLIENT), (HAS_A_CLIENT, PATCHES)], ids=["first", "last"])
-@pytest.mark.parametrize("options", [(), ("--promptkit",)], ids=["tests", "prompts"])
+@pytest.mark.parametrize(
+    ("module", "files", "options"),
+    [
+        ("prompts.review_diff", (PATCHES, HAS_A_CLIENT), ("--promptkit",)),
+        ("prompts.ops.review_diff", (HAS_A_CLIENT, PATCHES), ("--promptkit",)),
+        ("prompts.ops.review_diff", (PATCHES, HAS_A_CLIENT), ()),
+    ],
+    ids=["first, prompts", "last, prompts", "first, tests"],
+)
 def test_what_a_test_patches_is_what_a_client_gets(module, files, options, project, run_alone):
     """
     A client renders with the test's patch: there is only one module, in any order of tests, with or without
