@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder
 
 from promptkit.protocol import wire
@@ -16,9 +16,6 @@ _CACHE_MS: Final = 300_000
 
 #: The extension through which clients read skills: https://modelcontextprotocol.io/extensions/skills.
 SKILLS: Final = "io.modelcontextprotocol/skills"
-
-#: The key of a page of a list: the method, the client's revision, and the cursor.
-PageKey: TypeAlias = tuple[str, Revision, str | UnsetType]
 
 #: Whether prompts are also offered as tools: True for one tool each, ``"search"`` for two tools: one finds
 #: prompts, and the other renders them.

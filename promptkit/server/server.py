@@ -201,7 +201,7 @@ class Server:
         because their content is not compared.
         """
         old = self.snapshot
-        new = self.snapshot = old.replaced_by(self._visible(catalog), old)
+        new = self.snapshot = old.replaced_by(self._visible(catalog))
         if not new.capabilities.changes:
             return
 

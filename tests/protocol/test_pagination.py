@@ -5,15 +5,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
-from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
-from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import lists_equal, pages_of
-from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from tests.wire import MODERN, REVISIONS, Client, initialize, line
-
-LOWERING = lowering_for(LATEST_HANDSHAKE)
 
 #: Methods, keys of the results, and first letters of the names.
 LISTS = [
@@ -231,25 +225,3 @@ def test_list_does_not_depend_on_the_client(method):
 
     assert client.ask(method) == first
     assert client.ask(method, capabilities=able) == first
-
-
-POOL = [*catalog_of(8).values(), *catalog_of(8, words="Greet again.").values()]
-catalogs = st.lists(st.sampled_from(POOL), unique_by=lambda item: item.name).map(Catalog)
-
-
-@given(before=catalogs, after=catalogs)
-def test_incremental_list(before, after):
-    """An incremental list equals a new one, and items of both catalogs are encoded once."""
-    first = pages_of("prompts/list", before, LOWERING, 3)
-    again = pages_of("prompts/list", after, LOWERING, 3, before=(before, first))
-    rebuilt = pages_of("prompts/list", after, LOWERING, 3)
-
-    assert [again.page(cursor) for cursor in again.cursors] == [
-        rebuilt.page(cursor) for cursor in rebuilt.cursors
-    ]
-    known = dict(zip(map(id, before.prompts), first.items, strict=True))
-    assert all(
-        encoded is known.get(id(item), encoded)
-        for item, encoded in zip(after.prompts, again.items, strict=True)
-    )
-    assert lists_equal("prompts/list", before, after, LOWERING) is (first.items == rebuilt.items)
