@@ -99,7 +99,7 @@ def test_failing_read(threaded, error, capsys):
 def test_unreadable_line(threaded, monkeypatch, error):
     """The line gets an error with its id, and the lines before and after it are served."""
     receive = threaded.connection._receive_request
-    failing = failing_once(receive, error, lambda _, request_id, __: request_id == 2)
+    failing = failing_once(receive, error, lambda _, request_id, *__: request_id == 2)
     monkeypatch.setattr(threaded.connection, "_receive_request", failing)
 
     first, second, third = threaded.ask(*(request(number, "ping") for number in (1, 2, 3))).splitlines()
