@@ -82,6 +82,10 @@ _MAX_FAILURES: Final = 10
 _RETRY_DELAY_S: Final = 0.01
 
 
+#: The reply to requests that are still open when the server ends, if the client has disconnected.
+_UNANSWERED: Final = Reply(b"", "unanswered")
+
+
 class _Turn:
     """
     The state of one dispatcher thread: the leader, or a thread that runs requests alongside it.
@@ -744,12 +748,13 @@ class Dispatcher:
                 if isinstance(event, Request):
                     self._send(
                         event.answer(
-                            encode_error(event.id, shutdown_error(event)) if shutdown_error else CANCELLED
+                            encode_error(event.id, shutdown_error(event)) if shutdown_error else _UNANSWERED
                         )
                     )
         for pending in self._open_requests():
             self._end(
-                pending, pending.error_reply(shutdown_error(pending.request)) if shutdown_error else CANCELLED
+                pending,
+                pending.error_reply(shutdown_error(pending.request)) if shutdown_error else _UNANSWERED,
             )
         with self._lock:
             loop, self._loop = self._loop, None  # later requests start a new loop

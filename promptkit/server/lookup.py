@@ -12,6 +12,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import GET
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.protocol import wire
+from promptkit.protocol.capabilities import METHODS, TOOL_METHODS
 from promptkit.protocol.events import Request
 from promptkit.server.snapshot import Snapshot
 
@@ -60,6 +61,11 @@ class RequestTarget(Struct, frozen=True):
 def name_of(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> str:
     """Return the name of a prompt, the URI template of a resource, or the URI of a skill."""
     return item.name if isinstance(item, CompiledPrompt) else item.uri_template
+
+
+def known_method(request: Request, fallback: str) -> str:
+    """Return the method of a request, or *fallback* for unknown methods, which are unbounded."""
+    return request.method if request.method in METHODS or request.method in TOOL_METHODS else fallback
 
 
 def find_target(request: Request, catalog: Catalog) -> RequestTarget | None:

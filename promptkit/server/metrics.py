@@ -10,6 +10,7 @@ See https://prometheus.github.io/client_python/multiprocess/.
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Literal
 
 import attrs
@@ -20,8 +21,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.files.scratch import create_scratch_folder, remove_scratch_folder
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
-from promptkit.server.lookup import find_target
-from promptkit.server.observers import OpenRequests, known_method
+from promptkit.server.lookup import find_target, known_method
 
 #: The environment variable in which prometheus_client expects the folder.
 _FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -106,7 +106,6 @@ class Metrics:
             Gauge(f"promptkit_{name}", description, registry=None, multiprocess_mode=mode)
             for name, description, mode in _GAUGES
         )
-        self._open_requests = OpenRequests(self._end)
         for number in range(workers):
             self.serve_as(str(number))  # create the files now, so that no scrape finds an incomplete one
         self.serve_as(_PARENT)
@@ -123,7 +122,7 @@ class Metrics:
         self._open_gauge.inc()
         method = known_method(request, _OTHER)
         prompt = _prompt_of(request, catalog()) if method in _RENDERS else None
-        return self._open_requests.add(_OpenTimer(method, prompt, time.perf_counter()))
+        return partial(self._end, _OpenTimer(method, prompt, time.perf_counter()))
 
     def waiting_changed(self, difference: int) -> None:
         """Add *difference* to the number of waiting requests."""
@@ -146,8 +145,7 @@ class Metrics:
         return generate_latest(registry)
 
     def close(self) -> None:
-        """Count the requests that were never answered."""
-        self._open_requests.end_all()
+        """Do nothing: the files are always complete."""
 
     def remove(self) -> None:
         """Remove the folder, once all workers have ended."""

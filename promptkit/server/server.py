@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.language.annotations import NO_SCOPES
@@ -30,10 +30,23 @@ from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.protocol.key_ring import RequestStateSigner
-    from promptkit.server.observers import Observer
 
 #: The default name and version of a server.
 PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
+
+
+class Observer(Protocol):
+    """An object that is notified of every request, such as `promptkit.server.audit.Audit`."""
+
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], object]:
+        """
+        Record *request*. Return a function that is called once, with the reply, before the reply is sent.
+
+        While recipes are being imported, *catalog* returns an empty catalog.
+        """
+
+    def close(self) -> None:
+        """Flush all records. The server has answered every request."""
 
 
 class Server:
@@ -101,7 +114,7 @@ class Server:
         changes: bool = False,
         tools: ToolMode = False,
         limits: Limits = Limits(),  # noqa: B008 (it is immutable)
-        observers: "Sequence[Observer]" = (),
+        observers: Sequence[Observer] = (),
         signer: "RequestStateSigner | None" = None,
         scopes: frozenset[str] = frozenset(),
         guard: Watchdog | None = None,

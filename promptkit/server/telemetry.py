@@ -8,6 +8,7 @@ See https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import attrs
@@ -18,8 +19,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import TOOL_METHODS
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
-from promptkit.server.lookup import find_target
-from promptkit.server.observers import OpenRequests, known_method
+from promptkit.server.lookup import find_target, known_method
 from promptkit.version import VERSION
 
 #: OpenTelemetry's names for the transports.
@@ -82,15 +82,9 @@ class Telemetry:
         self._transport = {"network.transport": transport}
         if transport == TCP:
             self._transport["network.protocol.name"] = "http"
-        self._open_requests = OpenRequests(self._end)
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
-        """
-        Start the span of a request.
-
-        Returns:
-            A function to call with the reply before it is sent. Calls after the first have no effect.
-        """
+        """Start the span of a request. Return a function that ends it, to call with the reply."""
         method = known_method(request, _OTHER)
         attributes = {
             "mcp.method.name": method,
@@ -103,15 +97,14 @@ class Telemetry:
         span = self._tracer.start_span(
             name, propagate.extract(_trace_context(request)), SpanKind.SERVER, {**attributes, **extra}
         )
-        return self._open_requests.add(_OpenSpan(span, time.perf_counter(), attributes, request, catalog))
+        return partial(self._end, _OpenSpan(span, time.perf_counter(), attributes, request, catalog))
 
     def refused(self, status: int) -> None:
         """Count an HTTP request that was rejected with a status."""
         self._refusals.add(1, {"http.response.status_code": status})
 
     def close(self) -> None:
-        """End the spans of requests that were never answered, and flush the exporters."""
-        self._open_requests.end_all()
+        """Flush the exporters."""
         for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):
             flush = getattr(provider, "force_flush", None)  # only the SDK has it
             if flush is not None:
