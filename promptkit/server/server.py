@@ -141,7 +141,7 @@ class Server:
             many_clients=self.has_many_clients,
         )
         self._dispatcher.is_loaded = catalog is not None
-        self._dispatcher.guard = guard
+        self._dispatcher.watch(guard)
         self._dispatcher.waiting_changed = waiting_changed
         self._notifier = (Streams if self.has_many_clients else Notifier)(self._connection, send)
         self._elicitation = Elicitation(self._connection, self._dispatcher, send, signer=signer)
