@@ -41,8 +41,7 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.server.clock import Clock
-from promptkit.server.pending import PendingRequest
-from promptkit.server.replies import reply_to, timeout_error
+from promptkit.server.pending import PendingRequest, reply_to, timeout_error
 from promptkit.server.request_limits import WaitingLine, queue_full_error
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import DaemonThread, Watchdog

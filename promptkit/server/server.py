@@ -14,16 +14,14 @@ from promptkit.protocol.jsonrpc import InternalError, Reply
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.revisions import MODERN
 from promptkit.protocol.session import Observe
-from promptkit.server.completion_requests import CompletionMethod
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
 from promptkit.server.lookup import find_missing_scopes
+from promptkit.server.methods import CompletionMethod, ResourceMethods, get_skill, read_directory
 from promptkit.server.notifier import Notifier, Streams
 from promptkit.server.pending import PendingRequest
 from promptkit.server.prompts import PromptMethods
 from promptkit.server.request_limits import TokenBuckets
-from promptkit.server.resources import ResourceMethods
-from promptkit.server.skills import METHODS as SKILL_HANDLERS
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
 from promptkit.version import VERSION
@@ -291,7 +289,8 @@ def _collect_handlers(
         "resources/subscribe": resources.subscribe,
         "resources/unsubscribe": resources.unsubscribe,
         "subscriptions/listen": resources.listen,
-        **SKILL_HANDLERS,
+        "skills/get": get_skill,
+        "resources/directory/read": read_directory,
     }
 
 

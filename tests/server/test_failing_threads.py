@@ -12,7 +12,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.events import ClientResponse
 from promptkit.server import Server
-from promptkit.server.replies import reply_to
+from promptkit.server.pending import reply_to
 from tests.server.busy_server import Process
 from tests.wire import REVISIONS, initialize, line, modern, notification, request
 
