@@ -91,11 +91,9 @@ class Telemetry:
             "mcp.protocol.version": request.revision.date,
             **self._transport,
         }
-        name, target_attributes, extra = _describe(request, catalog())
-        attributes |= target_attributes
-        extra["jsonrpc.request.id"] = str(request.id)[:_MAX_ID]
+        request_id = {"jsonrpc.request.id": str(request.id)[:_MAX_ID]}
         span = self._tracer.start_span(
-            name, propagate.extract(_trace_context(request)), SpanKind.SERVER, {**attributes, **extra}
+            method, propagate.extract(_trace_context(request)), SpanKind.SERVER, {**attributes, **request_id}
         )
         return partial(self._end, _OpenSpan(span, time.perf_counter(), attributes, request, catalog))
 
@@ -112,7 +110,7 @@ class Telemetry:
 
     def _end(self, entry: _OpenSpan, reply: Reply) -> None:
         span, attributes = entry.span, entry.attributes
-        # Again, because the recipes may have been imported since the request arrived.
+        # Not earlier, because the recipes may have been imported since the request arrived.
         name, target_attributes, extra = _describe(entry.request, entry.catalog())
         attributes |= target_attributes
         span.update_name(name)

@@ -435,7 +435,7 @@ class TestState:
         """A state that was signed with another key is rejected."""
         state = Elicited(client_of(MODERN), diff="x").reply["result"]["requestState"]
 
-        assert self.retry(requestState=state)["error"]["message"].startswith("requestState was changed")
+        assert self.retry(requestState=state)["error"]["message"].startswith("requestState was not issued")
 
     @pytest.mark.requirement("mrtr/state-expiry")
     @pytest.mark.parametrize(("later", "accepted"), [(899, True), (902, False)])
