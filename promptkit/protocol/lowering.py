@@ -4,6 +4,7 @@ Lowering: conversion of promptkit's values to the objects of a protocol revision
 Content that an older revision lacks is converted to content that it has. Nothing is lost or rejected.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC
 from functools import cache
@@ -39,6 +40,11 @@ if TYPE_CHECKING:  # most prompts hold nothing but text
     from promptkit.language.media import Audio, Icon, Image
 
 T = TypeVar("T")
+
+#: A cache of recently encoded bytes, up to this size. Large ones are mostly constants in recipes. Lookups
+#: compare identity, because hashing or comparing the bytes would take longer than encoding them.
+_MAX_CACHED: Final = 3 * 1024 * 1024
+_BASE64_CACHE: Final[deque[tuple[bytes, bytes]]] = deque(maxlen=4)
 
 #: Errors that the model can fix: they are sent as the result of a tool call. Others are JSON-RPC errors.
 _TOOL_ERRORS: Final = (ArgumentsError, PromptError, InternalError, UnknownPromptError)
@@ -242,7 +248,12 @@ def _icon(icon: "Icon") -> "wire.IconEntry":
 def _base64(data: bytes) -> Raw:
     from pybase64 import b64encode  # not needed before the first image
 
-    return Raw(b'"%b"' % b64encode(data))
+    encoded = next((text for key, text in tuple(_BASE64_CACHE) if key is data), None)
+    if encoded is None:
+        encoded = b'"%b"' % b64encode(data)
+        if len(encoded) <= _MAX_CACHED:
+            _BASE64_CACHE.append((data, encoded))
+    return Raw(encoded)
 
 
 def _image(lowering: Lowering, content: "Image") -> wire.Content:
