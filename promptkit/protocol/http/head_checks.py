@@ -182,26 +182,16 @@ def _check_form(head: Head) -> HttpResponse | None:
 @lru_cache(maxsize=64)
 def accepts(accept: bytes) -> tuple[bool, bool]:
     """
-    Return whether an Accept header accepts JSON, and whether it accepts a stream of events.
+    Return whether an Accept header names JSON, and whether it names a stream of events.
+
+    Quality values are ignored.
 
     See Also:
         https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1
     """
-    accepted: dict[bytes, bool] = {}
-    for media_range in accept.lower().split(b","):
-        name, *parameters = (part.strip() for part in media_range.split(b";"))
-        accepted[name] = not any(_is_zero(parameter) for parameter in parameters)
-
-    def is_accepted(media_type: bytes) -> bool:
-        wildcard = media_type.partition(b"/")[0] + b"/*"
-        return next((accepted[name] for name in (media_type, wildcard, b"*/*") if name in accepted), False)
-
-    return is_accepted(JSON), is_accepted(_EVENTS)
-
-
-def _is_zero(parameter: bytes) -> bool:
-    name, _, value = parameter.partition(b"=")
-    return name.strip() == b"q" and not value.strip().strip(b"0.")
+    names = {media_range.partition(b";")[0].strip() for media_range in accept.lower().split(b",")}
+    json, events = ((name, name.partition(b"/")[0] + b"/*", b"*/*") for name in (JSON, _EVENTS))
+    return not names.isdisjoint(json), not names.isdisjoint(events)
 
 
 def _without_port(host: str) -> str:
