@@ -10,7 +10,7 @@ otherwise invalid. See https://modelcontextprotocol.io/specification/2026-07-28/
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -302,36 +302,35 @@ def read_envelope(meta: wire.Meta) -> tuple[Revision, wire.ClientInfo | None, di
         InvalidParams: If a member is missing or has another type.
     """
     version, capabilities = meta.protocol_version, meta.client_capabilities
-    required = ((wire.PROTOCOL_VERSION, version), (wire.CLIENT_CAPABILITIES, capabilities))
-    if missing := [key for key, value in required if value is UNSET]:
+    if version is UNSET or capabilities is UNSET:
+        required = ((wire.PROTOCOL_VERSION, version), (wire.CLIENT_CAPABILITIES, capabilities))
+        missing = [key for key, value in required if value is UNSET]
         msg = f"params._meta lacks {' and '.join(map(repr, missing))}, which every request has to carry"
         raise InvalidParams(msg, {"missing": missing})
-    if isinstance(version, str) and version not in MODERN:
+    if not isinstance(version, str):
+        raise _invalid_member(wire.PROTOCOL_VERSION)
+    if (revision := MODERN.get(version)) is None:
         requested, served = shortened(version), ", ".join(MODERN)
         msg = f"protocol version {requested!r} is not served to requests: name {served}, or call initialize"
         raise UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested})
-    if meta.log_level is not UNSET:
-        _convert(wire.LOG_LEVEL, meta.log_level, wire.LogLevel)
-    return (
-        MODERN[_convert(wire.PROTOCOL_VERSION, version, str)],
-        _read_client(meta),
-        _convert(wire.CLIENT_CAPABILITIES, capabilities, dict[str, Any]),
-    )
+    if not isinstance(capabilities, dict):
+        raise _invalid_member(wire.CLIENT_CAPABILITIES)
+    if meta.log_level is not UNSET and meta.log_level not in get_args(wire.LogLevel):
+        raise _invalid_member(wire.LOG_LEVEL)
+    return revision, _read_client(meta), capabilities
 
 
 def _read_client(meta: wire.Meta) -> wire.ClientInfo | None:
     if meta.client_info is UNSET:
         return None
-    client: wire.ClientInfo = _convert(wire.CLIENT_INFO, meta.client_info, wire.ClientInfo)
-    return client
-
-
-def _convert(key: str, value: Any, expected: Any) -> Any:
     try:
-        return msgspec.convert(value, expected)
-    except msgspec.ValidationError as error:
-        msg = f"params._meta has an invalid {key!r}: {error}"
-        raise InvalidParams(msg) from None
+        return msgspec.convert(meta.client_info, wire.ClientInfo)
+    except msgspec.ValidationError:
+        raise _invalid_member(wire.CLIENT_INFO) from None
+
+
+def _invalid_member(key: str) -> InvalidParams:
+    return InvalidParams(f"params._meta has an invalid {key!r}")
 
 
 def _request_error(

@@ -1,10 +1,10 @@
 """The subscriptions of a client, in both eras of the protocol."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from threading import Lock
 from typing import Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ResultEncoder
@@ -16,36 +16,12 @@ from promptkit.protocol.jsonrpc import (
     encode_result,
 )
 
-
-class _ChangeType(Struct, frozen=True):
-    """A notification of changes, the lists that it is about, and the filter field that requests it."""
-
-    notification: str
-    lists: tuple[str, ...]
-    member: str
-    is_offered: Callable[[Capabilities], bool]
-
-
-_CHANGE_TYPES: Final = (
-    _ChangeType(
-        "notifications/prompts/list_changed",
-        ("prompts/list",),
-        "prompts_list_changed",
-        lambda _: True,
-    ),
-    _ChangeType(
-        "notifications/resources/list_changed",
-        ("resources/list", "resources/templates/list", "skills/list"),
-        "resources_list_changed",
-        lambda _: True,
-    ),
-    _ChangeType(
-        "notifications/tools/list_changed",
-        ("tools/list",),
-        "tools_list_changed",
-        lambda offered: bool(offered.tools),
-    ),
-)
+#: The lists about whose changes clients are notified, by kind.
+_KINDS: Final = {
+    "prompts": {"prompts/list"},
+    "resources": {"resources/list", "resources/templates/list", "skills/list"},
+    "tools": {"tools/list"},
+}
 _UPDATED: Final = "notifications/resources/updated"
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
@@ -167,12 +143,13 @@ class Subscriptions:
         with self._lock:
             streams = list(self._streams.items())
         lines = b""
-        for change in _CHANGE_TYPES:
-            if set(change.lists).isdisjoint(lists):
+        for kind, methods in _KINDS.items():
+            if methods.isdisjoint(lists):
                 continue
-            ids = [stream for stream, requested in streams if getattr(requested, change.member) is True]
-            in_session = self.session and change.is_offered(self._offered)
-            lines += _notifications(change.notification, ids, in_session=in_session)
+            member = f"{kind}_list_changed"
+            ids = [stream for stream, requested in streams if getattr(requested, member) is True]
+            in_session = self.session and (kind != "tools" or bool(self._offered.tools))
+            lines += _notifications(f"notifications/{kind}/list_changed", ids, in_session=in_session)
         return lines
 
     def updated(self, uri: str) -> bytes:

@@ -129,19 +129,15 @@ def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
 def read_hiding_secrets(
     arguments: Arguments, sent: Mapping[str, Any] | None, read: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the values that *read* returns for a client's arguments, and `hide_secrets` among them."""
+    """
+    Return the values that *read* returns for a client's arguments.
+
+    The secrets among them are redacted in all later output of the process, while serving, because the
+    author's code may start threads or create objects that print them later.
+    """
     if not arguments.secret:
         return read(sent)
-    hide_secrets(arguments, sent)
+    redaction.hide(arguments, sent)
     values = read(sent)
-    hide_secrets(arguments, values, read=True)
+    redaction.hide(arguments, values, read=True)
     return values
-
-
-def hide_secrets(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
-    """
-    Redact the secrets among *values* in all later output of the process, while serving.
-
-    The author's code may start threads or create objects that print them later.
-    """
-    redaction.hide(arguments, values, read=read)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
+from promptkit.catalog import redaction
 from promptkit.catalog.completion import Completion
 from promptkit.errors.exceptions import UnknownResourceError, shortened
 from promptkit.errors.suggestions import nearest
@@ -19,7 +20,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound, encode
 from promptkit.protocol.pagination import Pages
 from promptkit.server.dispatch import Dispatcher
-from promptkit.server.lookup import chosen_arguments, hide_secrets, read_hiding_secrets
+from promptkit.server.lookup import chosen_arguments, read_hiding_secrets
 from promptkit.server.notifier import Notifier
 from promptkit.server.pending import PendingRequest
 from promptkit.server.request_limits import TokenBuckets
@@ -203,5 +204,5 @@ def _find_completer(pending: PendingRequest) -> "Completer | None":
             return None
         arguments = resource.arguments
     if arguments.secret:
-        hide_secrets(arguments, chosen_arguments(params))
+        redaction.hide(arguments, chosen_arguments(params))
     return arguments.completer(params.argument.name)
