@@ -12,7 +12,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import GET
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import METHODS, TOOL_METHODS
+from promptkit.protocol.capabilities import METHODS
 from promptkit.protocol.events import Request
 from promptkit.server.snapshot import Snapshot
 
@@ -65,7 +65,7 @@ def name_of(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> str:
 
 def known_method(request: Request, fallback: str) -> str:
     """Return the method of a request, or *fallback* for unknown methods, which are unbounded."""
-    return request.method if request.method in METHODS or request.method in TOOL_METHODS else fallback
+    return request.method if request.method in METHODS else fallback
 
 
 def find_target(request: Request, catalog: Catalog) -> RequestTarget | None:

@@ -16,7 +16,6 @@ from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.protocol.capabilities import TOOL_METHODS
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
 from promptkit.server.lookup import find_target, known_method
@@ -140,7 +139,7 @@ def _describe(request: Request, catalog: Catalog) -> tuple[str, dict[str, str], 
     if target is None or target.name is None:
         return method, {}, {}
     if target.kind == "prompt":
-        kind = "tool" if method in TOOL_METHODS else "prompt"
+        kind = "tool" if method == "tools/call" else "prompt"
         return f"{method} {target.name}", {f"gen_ai.{kind}.name": target.name}, {}
     return method, {}, {"mcp.resource.uri": target.name} if target.name == target.identifier else {}
 

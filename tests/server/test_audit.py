@@ -320,7 +320,7 @@ class TestConnectionReplies:
     """Requests that the connection answers itself, without dispatching them."""
 
     @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
-    @pytest.mark.parametrize("method", sorted({*METHODS, "tools/call", "no/such"}))
+    @pytest.mark.parametrize("method", sorted({*METHODS, "no/such"}))
     def test_client_and_revision(self, tmp_path, revision, method):
         """Each request has one record, which names the client and the revision, whatever its outcome."""
         file = tmp_path / "audit.jsonl"

@@ -76,7 +76,7 @@ _LEGACY: Final[Mapping[bytes | None, Revision]] = {
 _ACCEPTED: Final = HttpResponse(202)
 
 #: An ``initialize`` request may name a revision here, which then applies to it.
-_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True, served=False)
+_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True)
 
 
 class _HttpSession(Session):
@@ -110,11 +110,7 @@ class Endpoint:
         self._observe: Observe | None = None
         self.offer(Capabilities())
 
-    def offer(
-        self,
-        capabilities: Capabilities,
-        observe: Observe | None = None,
-    ) -> None:
+    def offer(self, capabilities: Capabilities, observe: Observe | None = None) -> None:
         """
         Declare these capabilities to clients from now on.
 
