@@ -7,7 +7,6 @@ from typing import Any, Final
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ToolMode
@@ -96,13 +95,6 @@ class _List(Struct, frozen=True):
     result: Callable[[list[Raw], str | UnsetType], wire.Result]
 
 
-def _tools(catalog: Catalog, mode: ToolMode) -> Sequence[CompiledPrompt]:
-    if not mode:
-        return ()
-
-    return Tools(catalog, search=mode == "search").listed
-
-
 #: The list of each method.
 LISTS: Final = {
     "prompts/list": _List(lambda catalog, _: catalog.prompts, Lowering.prompt, wire.ListPromptsResult),
@@ -117,7 +109,11 @@ LISTS: Final = {
         wire.ListResourceTemplatesResult,
     ),
     "skills/list": _List(lambda catalog, _: catalog.skills, Lowering.skill, wire.ListSkillsResult),
-    "tools/list": _List(_tools, Lowering.tool, wire.ListToolsResult),
+    "tools/list": _List(
+        lambda catalog, mode: Tools(catalog, search=mode == "search").listed if mode else (),
+        Lowering.tool,
+        wire.ListToolsResult,
+    ),
 }
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Literal
 
-import attrs
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -63,13 +62,6 @@ _GAUGES: Final[Sequence[tuple[str, str, Literal["sum", "mostrecent"]]]] = (
 _RENDERS: Final = ("prompts/get", "tools/call")
 _PARENT: Final = "parent"
 _FIRST: Final = "0"
-
-
-@attrs.frozen
-class _OpenTimer:
-    method: str
-    prompt: str | None
-    started: float
 
 
 class Metrics:
@@ -122,7 +114,7 @@ class Metrics:
         self._open_gauge.inc()
         method = known_method(request, _OTHER)
         prompt = _prompt_of(request, catalog()) if method in _RENDERS else None
-        return partial(self._end, _OpenTimer(method, prompt, time.perf_counter()))
+        return partial(self._end, method, prompt, time.perf_counter())
 
     def waiting_changed(self, difference: int) -> None:
         """Add *difference* to the number of waiting requests."""
@@ -151,15 +143,15 @@ class Metrics:
         """Remove the folder, once all workers have ended."""
         remove_scratch_folder(self._folder)
 
-    def _end(self, timer: _OpenTimer, reply: Reply) -> None:
-        seconds = time.perf_counter() - timer.started
+    def _end(self, method: str, prompt: str | None, started: float, reply: Reply) -> None:
+        seconds = time.perf_counter() - started
         outcome = reply.outcome, "" if reply.code is None else reply.code
         self._open_gauge.dec()
-        self._counters["requests"].labels(timer.method, *outcome).inc()
-        self._durations["request"].labels(timer.method).observe(seconds)
-        if timer.prompt is not None:
-            self._counters["prompts"].labels(timer.prompt, *outcome).inc()
-            self._durations["prompt"].labels(timer.prompt).observe(seconds)
+        self._counters["requests"].labels(method, *outcome).inc()
+        self._durations["request"].labels(method).observe(seconds)
+        if prompt is not None:
+            self._counters["prompts"].labels(prompt, *outcome).inc()
+            self._durations["prompt"].labels(prompt).observe(seconds)
 
 
 def _prompt_of(request: Request, catalog: Catalog) -> str:

@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from msgspec import structs
 
@@ -83,10 +83,6 @@ class _HttpSession(Session):
     methods = MappingProxyType({**METHODS, "initialize": _INITIALIZE})
 
 
-#: Sessions by the revision in the version header; None is the modern era, in which messages name it.
-_SessionsByVersion: TypeAlias = dict[bytes | None, _HttpSession]
-
-
 class Endpoint:
     """
     The MCP endpoint, which receives messages from many clients.
@@ -107,8 +103,8 @@ class Endpoint:
         self._sessions = sessions
         self._limits = limits
         self._budget = MemoryBudget(limits.held)
+        self._capabilities = Capabilities()
         self._observe: Observe | None = None
-        self.offer(Capabilities())
 
     def offer(self, capabilities: Capabilities, observe: Observe | None = None) -> None:
         """
@@ -122,11 +118,7 @@ class Endpoint:
             observe:
                 A callback for each request that is answered here, and the reply.
         """
-        self._observe = observe
-        versions = (None, *_LEGACY)
-        self._sessions_by_version = {
-            version: self._session(capabilities, _LEGACY.get(version)) for version in versions
-        }
+        self._capabilities, self._observe = capabilities, observe
 
     def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | HttpResponse:
         """
@@ -143,48 +135,33 @@ class Endpoint:
                 The destination of replies.
         """
         message = decode_message(body, self._limits)
-        by_version = self._sessions_by_version
         if head.repeated and (response := _check_repeated(head, message)) is not None:
             return response
-        session = self._find_session(head, channel, by_version)
-        if message.method == "initialize":
-            capabilities = structs.replace(by_version[None].capabilities, changes=False)
-            session = self._session(capabilities, None)
-        elif session is None:
-            if not decode_meta(message.params).names_revision:
-                msg = "this session has ended: send an initialize request without Mcp-Session-Id"
-                return refuse(404, InvalidRequest(msg), message.id)
-            session = by_version[_UNNAMED]
+        session = self._find_session(head, message, channel)
+        if session is None:
+            msg = "this session has ended: send an initialize request without Mcp-Session-Id"
+            return refuse(404, InvalidRequest(msg), message.id)
         events = session.receive_message(message, channel)
         if len(events) == 1 and isinstance(request := events[0], Request) and request.batch is None:
             return self._check_headers(head, request)
         return self._respond(head, message, session, events, channel)
 
-    def _find_session(
-        self, head: Head, channel: Channel, by_version: _SessionsByVersion
-    ) -> _HttpSession | None:
-        """Return the session that a request names, or None if the session has ended."""
-        version = head.get(_VERSION)
-        if version is not None and version not in _LEGACY:
-            return by_version[None]
-        if (session_id := head.get(_SESSION_ID)) is None:
-            return by_version[version or _UNNAMED]
-        if (opened := self._sessions.open(session_id.decode("latin-1"), _owner(channel))) is None:
-            return None
-        revision = opened.revision if version is None else _LEGACY[version]
-        return self._session(by_version[None].capabilities, revision, opened.client, opened.capabilities)
-
-    def _session(
-        self,
-        capabilities: Capabilities,
-        revision: Revision | None,
-        client: wire.ClientInfo | None = None,
-        client_capabilities: dict[str, Any] | None = None,
-    ) -> _HttpSession:
-        session = _HttpSession(self._server_info, capabilities, self._limits, self._budget)
-        session.revision, session.client = revision, client
-        session.client_capabilities = client_capabilities or {}
+    def _find_session(self, head: Head, message: Message, channel: Channel) -> _HttpSession | None:
+        """Return a session for one message, or None if the message names a session that has ended."""
+        session = _HttpSession(self._server_info, self._capabilities, self._limits, self._budget)
         session.observe = self._observe
+        version, session_id = head.get(_VERSION), head.get(_SESSION_ID)
+        if message.method == "initialize":
+            session.capabilities = structs.replace(self._capabilities, changes=False)
+        elif version is None or version in _LEGACY:
+            session.revision = _LEGACY[version or _UNNAMED]
+            if session_id is None:
+                return session
+            opened = self._sessions.open(session_id.decode("latin-1"), _owner(channel))
+            if opened is None:
+                return session if decode_meta(message.params).names_revision else None
+            session.revision = opened.revision if version is None else _LEGACY[version]
+            session.client, session.client_capabilities = opened.client, opened.capabilities
         return session
 
     def _check_headers(self, head: Head, request: Request) -> list[Request] | HttpResponse:
@@ -314,11 +291,10 @@ def _find_mismatch(head: Head, key: bytes, value: str) -> HeaderMismatch | None:
     if sent is None:
         return HeaderMismatch(f"{name} is missing: every request of this revision carries it")
     text = _decode_value(sent) if key == b"mcp-name" else _decode_printable(sent)
-    if text is None:
-        return HeaderMismatch(f"{name} is malformed: send printable ASCII, or Base64 as =?base64?...?=")
-    if text != value:
-        return HeaderMismatch(f"{name} is {shortened(text)!r}, but the body has {shortened(value)!r}")
-    return None
+    if text == value:
+        return None
+    hint = "send printable ASCII, or Base64 as =?base64?...?="
+    return HeaderMismatch(f"{name} does not match the body, which has {shortened(value)!r}: {hint}")
 
 
 def _decode_printable(value: bytes) -> str | None:
