@@ -484,8 +484,7 @@ class TestCapabilities:
     @pytest.mark.requirement("prompts/capability", "resources/capability", "completion/capability")
     @pytest.mark.parametrize("revision", REVISIONS)
     @pytest.mark.parametrize("changes", [True, False])
-    @pytest.mark.parametrize("names", ["", "ab"], ids=["no-prompts", "prompts"])
-    @pytest.mark.parametrize("notes", [{}, {"a": "x"}], ids=["no-resources", "resources"])
+    @pytest.mark.parametrize(("names", "notes"), [("", {}), ("ab", {"a": "x"})], ids=["empty", "filled"])
     def test_declared_capabilities(self, revision, changes, names, notes):
         """
         Prompts, resources, completion and skills are always declared, even before the import.
