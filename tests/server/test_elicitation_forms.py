@@ -370,7 +370,7 @@ class TestParsing:
     @pytest.mark.parametrize(
         "annotation", [each for each in ANNOTATIONS if is_fully_described(field(each))], ids=str
     )
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=20)
     @given(st.data())
     def test_allowed_values_are_accepted(self, annotation, data):
         """Every choice, number and date that a field allows is a valid argument."""
