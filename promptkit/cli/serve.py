@@ -21,7 +21,7 @@ from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.limits import GRACE_S
 from promptkit.server import Server
 from promptkit.server.audit import Audit
-from promptkit.server.observers import Observer
+from promptkit.server.server import Observer
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say, stamp_lines
 from promptkit.transports import stdio

@@ -23,8 +23,7 @@ from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.preview.media import Upload
-from promptkit.server.elicitation import askable
-from promptkit.server.elicitation_forms import message
+from promptkit.server.elicitation import askable, form_message
 from promptkit.server.user_code import AuthorCall, CallTimeoutError, explanation, rendering_of, time_limit
 
 if TYPE_CHECKING:  # most recipes have no skills
@@ -187,7 +186,7 @@ class Rendering:
     @property
     def question(self) -> str:
         """The message with which a client would request missing arguments; ``""`` for none."""
-        return message(self.prompt, self.asked) if self.asked else ""
+        return form_message(self.prompt, self.asked) if self.asked else ""
 
     @property
     def transcript(self) -> str:

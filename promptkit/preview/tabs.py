@@ -22,7 +22,7 @@ from promptkit.preview.rendering import Rendering
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.server.elicitation_forms import elicitation
+from promptkit.server.elicitation import elicitation_params
 from promptkit.server.server import PROMPTKIT
 
 #: The label of each request format, and the SDK method that accepts it.
@@ -154,7 +154,7 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
     if not (rendering.asked and lowering.revision.elicitation):
         return (error_block,), "The arguments are invalid: a client gets this error."
     modes = lowering.revision.elicitation_modes
-    params = elicitation(prompt, rendering.asked, modes=modes)
+    params = elicitation_params(prompt, rendering.asked, modes=modes)
     question = _json_block("The params of elicitation/create", redacted(params))
     return (question, error_block), "A client that can show forms gets the question, any other one the error."
 

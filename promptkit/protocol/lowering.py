@@ -7,7 +7,7 @@ Content that an older revision lacks is converted to content that it has. Nothin
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC
-from functools import cache, cached_property
+from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -24,7 +24,7 @@ from promptkit.errors.exceptions import (
     UnknownToolError,
 )
 from promptkit.language.content import Content
-from promptkit.language.messages import Message, Workflow
+from promptkit.language.messages import Workflow
 from promptkit.language.text import Text
 from promptkit.language.tools import Tool
 from promptkit.protocol import wire
@@ -41,18 +41,13 @@ if TYPE_CHECKING:  # most prompts hold nothing but text
 
 T = TypeVar("T")
 
-#: A cache of recently encoded bytes, for sizes within these bounds. Lookups compare identity, because hashing
-#: or comparing the bytes would take longer than encoding them.
-_MIN_CACHED: Final = 64 * 1024
-_MAX_CACHED: Final = 2 * 1024 * 1024
+#: A cache of recently encoded bytes, up to this size. Large ones are mostly constants in recipes. Lookups
+#: compare identity, because hashing or comparing the bytes would take longer than encoding them.
+_MAX_CACHED: Final = 3 * 1024 * 1024
 _BASE64_CACHE: Final[deque[tuple[bytes, bytes]]] = deque(maxlen=4)
 
 #: Errors that the model can fix: they are sent as the result of a tool call. Others are JSON-RPC errors.
 _TOOL_ERRORS: Final = (ArgumentsError, PromptError, InternalError, UnknownPromptError)
-
-#: A placeholder for the text of a result, used to find the bytes before and after the text.
-_MARKER: Final = "gap"
-_MARKED: Final = Workflow([Message("user", Text(_MARKER))])
 
 
 def _or_unset(value: T | None) -> T | UnsetType:
@@ -65,7 +60,6 @@ class Lowering:
     def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
         self.revision = revision
         self.results = ResultEncoder(revision, server_info)
-        self._around_text: dict[str | None, list[bytes]] = {}
 
     def result(self, prompt: CompiledPrompt, rendered: Workflow | str) -> bytes:
         """
@@ -74,22 +68,14 @@ class Lowering:
         Raises:
             UnicodeEncodeError: If a text contains a lone surrogate.
         """
-        description = prompt.description
-        if isinstance(rendered, str):  # the common case: encode only the text
-            try:
-                before, after = self._around_text[description]
-            except KeyError:
-                before, after = self._around_text[description] = _around(self.result(prompt, _MARKED))
-            return before + encode(rendered) + after
-        sent = rendered.messages if rendered.system is None else rendered.sent
-        messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
+        if isinstance(rendered, str):
+            messages = [wire.PromptMessage("user", wire.TextContent(rendered))]
+        else:
+            sent = rendered.messages if rendered.system is None else rendered.sent
+            messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
         kind, meta = self.results.type, self.results.meta
-        described = UNSET if description is None else description
-        return encode(wire.GetPromptResult(messages, described, result_type=kind, meta=meta))
-
-    def clear_text_cache(self) -> None:
-        """Clear the cache of encoded results, which is keyed by the prompts' descriptions."""
-        self._around_text.clear()
+        description = _or_unset(prompt.description)
+        return encode(wire.GetPromptResult(messages, description, result_type=kind, meta=meta))
 
     def content(self, content: Content) -> wire.Content:
         """Convert a content block."""
@@ -151,8 +137,7 @@ class Lowering:
             UnicodeEncodeError: If a text contains a lone surrogate.
         """
         if isinstance(rendered, str):
-            before, after = self._around_call
-            return before + encode(rendered) + after
+            return self._call_result([wire.TextContent(rendered)])
         blocks = list(self._blocks(rendered))
         texts = [b.text for b in blocks if isinstance(b, wire.TextContent) and b.annotations is UNSET]
         if texts and len(texts) == len(blocks):  # some clients only read the first block
@@ -209,11 +194,6 @@ class Lowering:
             moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
         )
 
-    @cached_property
-    def _around_call(self) -> list[bytes]:
-        """The bytes before and after the text in a tool result with a single text."""
-        return _around(self.tool_result(_MARKED))
-
     def _blocks(self, workflow: Workflow) -> Iterator[wire.Content]:
         """
         Yield every content block in order.
@@ -245,11 +225,6 @@ class Lowering:
         )
 
 
-def _around(result: bytes) -> list[bytes]:
-    """Return the bytes before and after the marker in an encoded result."""
-    return result.split(encode(_MARKER), 1)
-
-
 def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
     """Return the schemas of the arguments and of the answer, and the author's own metadata."""
     own = {SCHEMA: prompt.schema} if prompt.arguments.ordered else {}
@@ -273,16 +248,12 @@ def _icon(icon: "Icon") -> "wire.IconEntry":
 
 
 def _base64(data: bytes) -> Raw:
-    """Encode bytes. Large ones are mostly constants in recipes, so the most recent ones are cached."""
     from pybase64 import b64encode  # not needed before the first image
 
-    is_cacheable = _MIN_CACHED <= len(data) <= _MAX_CACHED
-    encoded = (
-        next((text for key, text in tuple(_BASE64_CACHE) if key is data), None) if is_cacheable else None
-    )
+    encoded = next((text for key, text in tuple(_BASE64_CACHE) if key is data), None)
     if encoded is None:
         encoded = b'"%b"' % b64encode(data)
-        if is_cacheable:
+        if len(encoded) <= _MAX_CACHED:
             _BASE64_CACHE.append((data, encoded))
     return Raw(encoded)
 

@@ -32,17 +32,26 @@ class ClientInfo(Struct, gc=False):
 
 
 class Meta(Struct, kw_only=True, gc=False):
-    """The ``_meta`` of a request. In the modern era it names the revision and the client."""
+    """
+    The ``_meta`` of a request. In the modern era it names the revision and the client.
 
-    protocol_version: str | UnsetType = field(default=UNSET, name=PROTOCOL_VERSION)
-    client_capabilities: dict[str, Any] | UnsetType = field(default=UNSET, name=CLIENT_CAPABILITIES)
-    client_info: ClientInfo | UnsetType = field(default=UNSET, name=CLIENT_INFO)
-    log_level: LogLevel | UnsetType = field(default=UNSET, name=LOG_LEVEL)
+    `promptkit.protocol.session.read_envelope` checks the types, because only that era defines these members.
+    """
+
+    protocol_version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
+    client_capabilities: Any = field(default=UNSET, name=CLIENT_CAPABILITIES)
+    client_info: Any = field(default=UNSET, name=CLIENT_INFO)
+    log_level: Any = field(default=UNSET, name=LOG_LEVEL)
     progress_token: int | str | UnsetType = field(default=UNSET, name="progressToken")
     # Trace context: an invalid value does not make the request fail.
     traceparent: Any = UNSET
     tracestate: Any = UNSET
     baggage: Any = UNSET
+
+    @property
+    def names_revision(self) -> bool:
+        """Whether the request belongs to the modern era."""
+        return self.protocol_version is not UNSET
 
 
 class Params(Struct, kw_only=True, gc=False):

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +18,7 @@ from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pagination import LISTS
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.snapshot import Snapshot
 
@@ -131,7 +132,10 @@ def wire(catalog):
     seen = {}
     if catalog is None:
         return seen
-    seen["pages"] = dict(Snapshot(catalog, SERVER_INFO, 50, changes=True).pages())
+    snapshot = Snapshot(catalog, SERVER_INFO, 50, changes=True)
+    for method, revision in product(LISTS, REVISIONS.values()):
+        pages = snapshot.pages(method, revision)
+        seen[method, revision] = [pages.page(cursor) for cursor in pages.cursors]
     for revision in REVISIONS.values():
         lowering = lowering_for(revision, SERVER_INFO)
         for name, prompt in catalog.items():

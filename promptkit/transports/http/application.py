@@ -21,8 +21,7 @@ from promptkit.protocol.jsonrpc import CANCELLED, Reply, encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.principals import Principal
 from promptkit.server.audit import Audit
-from promptkit.server.observers import Observer
-from promptkit.server.server import SharedServer
+from promptkit.server.server import Observer, SharedServer
 from promptkit.transports.http.channel import (
     HttpChannel,
     Inbox,
