@@ -80,7 +80,7 @@ class Decorated:
         return Location(code.co_filename, code.co_firstlineno)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        reduced: tuple[Any, ...] = _pickling().reduced(self, sys._getframe(1))  # noqa: SLF001 (the pickler's frame)
+        reduced: tuple[Any, ...] = _pickling().reduced(self)
         return reduced
 
     def __copy__(self) -> Self:

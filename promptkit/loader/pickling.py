@@ -1,64 +1,42 @@
 """
 Pickling of prompts, resources and skills: by reference, like functions.
 
-Declarations in a folder of recipes are referenced by the folder, which any process can load. Like everywhere,
-cloudpickle pickles objects by value that other processes cannot import.
+Declarations in a folder of recipes are referenced by the folder, which any process can load.
 """
 
-import copyreg
 import importlib
+import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from inspect import unwrap
-from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
 from pickle import PicklingError
 from threading import RLock
-from types import FrameType, ModuleType
-from typing import Any, Final, TypeAlias, get_args
-
-import attrs
+from types import ModuleType
+from typing import Any, Final
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.prompts import Prompt, imported_prompts
-from promptkit.declarations.signature import copied_attributes, is_local
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.packages import import_package, install_finders, known_finders
 from promptkit.loader.recipes import declared_in
-from promptkit.types.functions import annotations_of
-
-#: A module, and the prompts that it declared.
-_Imported: TypeAlias = tuple[ModuleType, Iterable[Prompt[..., Any]]]
 
 #: Held while loading: each load replaces the previous one.
 _loading: Final = RLock()
 
 
-def reduced(declared: Any, pickler: FrameType) -> tuple[Any, ...]:
+def reduced(declared: Any) -> tuple[Any, ...]:
     """
     Return the result of `object.__reduce__` for a prompt, a resource or a skill.
-
-    Args:
-        declared:
-            The prompt, resource or skill.
-
-        pickler:
-            The frame that pickles it: the only way to detect cloudpickle, or a copy of it.
 
     Raises:
         PicklingError: If no other process could find it.
     """
-    module, kind, key = declared.__module__ or "", type(declared), _key_of(declared)
-    is_by_value_pickler = "cloudpickle" in pickler.f_globals.get("__name__", "").split(".")
-    if not (is_by_value_pickler and _is_by_value(module, pickler)):
-        folder, package, imported = _locate_module(module)
-        if imported is not None and _find_declared(imported, kind, key) is declared:
-            return declared_at, (folder, package, module.removeprefix(package), kind, key)
-    if is_by_value_pickler:
-        return vars(copyreg)["__newobj__"], (kind,), _state_of(declared)
-    raise _error(repr(declared), declared)
+    location, kind, key = _locate_module(declared.__module__ or ""), type(declared), _key_of(declared)
+    if _find_declared(*location, kind, key) is not declared:
+        raise _error(repr(declared), declared)
+    return declared_at, (*location, kind, key)
 
 
 def reduced_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
@@ -69,8 +47,7 @@ def reduced_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
         PicklingError: If its module declares no such prompt.
     """
     function = unwrap(compiled.renderer.function)
-    *_, imported = _locate_module(function.__module__ or "")
-    prompt = None if imported is None else _find_declared(imported, Prompt, compiled.name)
+    prompt = _find_declared(*_locate_module(function.__module__ or ""), Prompt, compiled.name)
     if prompt is None or prompt.compile()[0] is not compiled:
         description = f"<compiled prompt {compiled.name!r} at {compiled.location}>"
         raise _error(description, function)
@@ -98,29 +75,28 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
             Its name or URI template.
 
     Raises:
-        LoadError: If the module does not exist, or does not declare the object.
+        LoadError: If the module does not declare the object.
 
-        Exception: Any exception that the module raises.
+        Exception: Any exception that the import of the module raises.
     """
-    description = f"{kind.__name__.lower()} {key!r}"
     with _loading:
-        imported = _import_module(folder, package, inner, description)
-    if (declared := _find_declared(imported, kind, key)) is None:
-        reason = f"module {imported[0].__name__!r} has no {description}, which was pickled"
-        raise LoadError(folder or package, f"{reason}: {_HINT}")
+        if (declared := _find_declared(folder, package, inner, kind, key)) is not None:
+            return declared
+        if os.path.isdir(folder):
+            (finder,) = install_finders([Path(folder)])
+            import_package(finder, keep=True)
+            package = finder.name
+        importlib.import_module(package + inner)
+        declared = _find_declared(folder, package, inner, kind, key)
+    if declared is None:
+        reason = f"module {package + inner!r} has no {kind.__name__.lower()} {key!r}, which was pickled"
+        raise LoadError(folder or package, f"{reason}: give every process the same files at the same path")
     return declared
 
 
-#: Hint for missing objects and modules.
-_HINT: Final = "give every process the same files at the same path, or pickle it by value with cloudpickle"
-
-
 def _error(description: str, function: Any) -> PicklingError:
-    reason = f"module {function.__module__!r} holds no such object, or another one of its name first"
-    hint = "take it from the module as it is now, or give it a different name"
-    if is_local(function):
-        reason = "it is made in a function, where no other process finds it"
-        hint = "define it at the top level of a module, or give the decorated function to cloudpickle"
+    reason = f"other processes do not find it by its name in module {function.__module__!r}"
+    hint = "define it at the top level of a module, with a different name from all others there"
     return PicklingError(f"{description} cannot be pickled: {reason}: {hint}")
 
 
@@ -129,69 +105,30 @@ def _key_of(declared: Any) -> str:
     return str(declared.options.name if isinstance(declared, Prompt) else declared.uri_template)
 
 
-def _is_by_value(module: str, pickler: FrameType) -> bool:
-    """Whether a module is registered with cloudpickle to be pickled by value."""
-    registered = pickler.f_globals.get("_PICKLE_BY_VALUE_MODULES", ())
-    names = accumulate(module.split("."), "{}.{}".format)
-    return module == "__main__" or any(name in registered for name in names)
-
-
-def _locate_module(name: str) -> tuple[str, str, _Imported | None]:
-    """
-    Return a module's folder of recipes and package, and the module; ``""`` and its own name without a folder.
-    """
+def _locate_module(name: str) -> tuple[str, str, str]:
+    """Return a module's folder of recipes (``""`` for none), its package, and the rest of its name."""
     for finder in known_finders():
-        if (module := finder.executions.module(name)) is not None:
-            return str(finder.folder), finder.name, (module, finder.executions.prompts.get(name, ()))
-    module = sys.modules.get(name)
-    return "", name, None if module is None else (module, imported_prompts.get(module, ()))
+        if finder.executions.module(name) is not None:
+            return str(finder.folder), finder.name, name.removeprefix(finder.name)
+    return "", name, ""
 
 
-def _import_module(folder: str, package: str, inner: str, description: str) -> _Imported:
-    for finder in known_finders():
-        name = finder.name + inner
-        if str(finder.folder) == folder and (module := finder.executions.module(name)) is not None:
-            return module, finder.executions.prompts.get(name, ())
-    prompts: dict[str, tuple[Prompt[..., Any], ...]] = {}
-    if folder and Path(folder).is_dir():
-        (finder,) = install_finders([Path(folder)])
-        import_package(finder, keep=True)
-        package, prompts = finder.name, finder.executions.prompts
-    name = package + inner
-    try:
-        module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and f"{name}.".startswith(f"{error.name}."):
-            reason = f"there is no module {name!r} here, of which {description} was pickled: {_HINT}"
-            raise LoadError(folder or package, reason) from None
-        raise
-    return module, prompts.get(name, imported_prompts.get(module, ()))
-
-
-def _find_declared(imported: _Imported, kind: type[Any], key: str) -> Any:
-    """Return the declaration of a module with that name or URI template; None if there is none."""
-    module, prompts = imported
+def _find_declared(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:
+    """Return the declaration of an imported module with that name or URI template; None if there is none."""
+    module, prompts = _find_module(folder, package, inner)
+    if module is None:
+        return None
     definitions = declared_in(Path(), module, prompts, module.__name__).definitions
     return next((item for item in definitions if type(item) is kind and _key_of(item) == key), None)
 
 
-def _state_of(declared: Any) -> dict[str, Any]:
-    """Return the attributes of a declaration. Local names that its annotations do not need are omitted."""
-    state = {field.name: getattr(declared, field.name) for field in attrs.fields(type(declared))}
-    if "names" in state:
-        function = unwrap(declared.function)
-        scope = {**getattr(function, "__globals__", {}), **declared.names}
-        needed = {name for note in annotations_of(function).values() for name in _names_in(note)}
-        state["names"] = {name: value for name, value in scope.items() if name in needed}
-    return {**state, **copied_attributes(declared.function)}
-
-
-def _names_in(annotation: Any) -> Iterator[str]:
-    """Yield the names in the parts of an annotation that are unevaluated text."""
-    annotation = getattr(annotation, "__forward_arg__", annotation)
-    if isinstance(annotation, str):
-        with suppress(SyntaxError, ValueError):  # the text of a Literal, or a description
-            yield from compile(annotation, "", "eval").co_names
-    else:
-        for part in get_args(annotation):
-            yield from _names_in(part)
+def _find_module(
+    folder: str, package: str, inner: str
+) -> tuple[ModuleType | None, Iterable[Prompt[..., Any]]]:
+    """Return a module and the prompts that it declared; None and no prompts if it is not imported."""
+    for finder in known_finders():
+        name = finder.name + inner
+        if str(finder.folder) == folder and (module := finder.executions.module(name)) is not None:
+            return module, finder.executions.prompts.get(name, ())
+    imported = None if os.path.isdir(folder) else sys.modules.get(package + inner)
+    return imported, () if imported is None else imported_prompts.get(imported, ())
