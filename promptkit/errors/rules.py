@@ -56,10 +56,6 @@ class Rule(Enum):
     UNFILLED_HOLE = "PK218", "a placeholder in a text that gets no value", _WARNING
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
-    UNFILLABLE_TEXT = (
-        "PK221",
-        "a text whose placeholders and values do not match, so that Python cannot fill it in",
-    )
     BAD_CASE = "PK230", "a case that no client can send, or that has the name of another"
     CASE_FAILS = "PK231", "a case that fails, or is not refused as expected"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
@@ -123,7 +119,6 @@ IGNORABLE: Final = WARNINGS | {
     Rule.UNSENDABLE_VALUE,
     Rule.MISSING_TEXT,
     Rule.NO_SUCH_HOLE,
-    Rule.UNFILLABLE_TEXT,
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,
     Rule.LOST_REFERENCE,

@@ -52,13 +52,6 @@ def function_at(file: str, line: int) -> Function | None:
     return _functions(text_of(file)).get(line)
 
 
-def forget_sources() -> None:
-    """Clear the caches of sources, because files can have changed."""
-    _TEXTS.clear()
-    for function in (_tree, _nodes_of, _own_nodes, _functions):
-        function.cache_clear()
-
-
 def text_of(file: str) -> str:
     """Return the text of a file; ``""`` if it cannot be read."""
     lines = _lines(file)

@@ -23,7 +23,7 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import SCOPES, Function, nodes_below, nodes_of, tree_of
 from promptkit.lints.functions import LINTS
-from promptkit.lints.name_resolution import Scope
+from promptkit.lints.static_analysis import Scope
 from promptkit.loader.import_errors import missing_module
 from promptkit.loader.targets import project_root
 

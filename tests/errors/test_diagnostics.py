@@ -76,7 +76,6 @@ MENDED = {
     "PK217": ("cod=code, ", ""),
     "PK218": (" in {{scope}}", ""),
     "PK219": ("{code}", "{len(code)}"),
-    "PK221": ("langauge", "language"),
     "PK230": ('"three"', "3"),
     "PK301": ("    diff,", "    diff: str,"),
     "PK302": ("*diffs: str", "diffs: list[str]"),
