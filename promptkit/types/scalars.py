@@ -92,8 +92,6 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     shown_in_row: bool = True
     #: Whether people write several values on separate lines, because a value can contain commas.
     one_a_line: bool = False
-    #: Whether a value can have an offset from UTC.
-    may_have_offset: bool = False
 
     def describe(self, tree: mi.Type) -> str:
         """Describe the input of `convert` with the constraints of *tree*."""
@@ -227,7 +225,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         facets=constraints.moment_facets,
         key_schema=constraints.moment_pattern,
         write=datetime.isoformat,
-        may_have_offset=True,
     ),
     time: _scalar(
         parsed(lambda text: time.fromisoformat(text.upper())),
@@ -239,7 +236,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         facets=constraints.moment_facets,
         key_schema=constraints.moment_pattern,
         write=time.isoformat,
-        may_have_offset=True,
     ),
     timedelta: _scalar(
         parsed(parsing.parse_duration),
