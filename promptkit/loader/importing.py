@@ -16,9 +16,8 @@ from promptkit.errors.diagnostics import Location, Report
 from promptkit.files.scratch import SpooledBytes
 from promptkit.language.files import files_read
 from promptkit.loader.discovery import FoundFiles, is_cases, mentions_prompts
-from promptkit.loader.finder import RecipeFinder
+from promptkit.loader.finder import Execution, Executions, RecipeFinder, collecting
 from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
-from promptkit.loader.module_records import Execution, Executions, collecting
 from promptkit.loader.packages import import_package, imported_files
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
 from promptkit.loader.targets import is_within

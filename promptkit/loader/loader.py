@@ -19,10 +19,9 @@ from msgspec import Struct
 from promptkit.declarations.prompts import Prompt, declared_prompts
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.discovery import FoundFiles, find_recipes, is_cases
-from promptkit.loader.finder import RecipeFinder
+from promptkit.loader.finder import RecipeFinder, collecting
 from promptkit.loader.import_errors import diagnose_import
 from promptkit.loader.importing import FolderImport, do_nothing
-from promptkit.loader.module_records import collecting
 from promptkit.loader.packages import install_finders
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
 from promptkit.loader.targets import Targets, is_within, project_root, split_target, suggest, targets_of

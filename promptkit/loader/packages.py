@@ -1,7 +1,6 @@
 """Imports a folder of recipes as a Python package, and can import it again, to reload it."""
 
 import importlib
-import linecache
 import os
 import sys
 from collections.abc import Collection, Sequence
@@ -10,9 +9,14 @@ from pathlib import Path
 
 from promptkit.declarations.prompts import imported_prompts
 from promptkit.files.reading import file_stamp
-from promptkit.loader import module_records
-from promptkit.loader.finder import RecipeFinder, active_finders, forget_folders, place_module
-from promptkit.loader.module_records import Execution, Executions
+from promptkit.loader.finder import (
+    Execution,
+    Executions,
+    RecipeFinder,
+    active_finders,
+    forget_folders,
+    place_module,
+)
 from promptkit.loader.targets import package_of, project_root
 
 #: The finder of the last load of each folder and its project's root.
@@ -232,8 +236,8 @@ def _is_initializing(module: object) -> bool:
 
 
 def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
-    """Remove a package from `sys.modules` with its modules, except reused ones, and its cached lines."""
-    removed = {
+    """Remove a package from `sys.modules` with its modules, except reused ones."""
+    for key in [
         key
         for key, module in list(sys.modules.items())
         if _is_within(key, name)
@@ -241,11 +245,5 @@ def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
         # A folder without ``__init__.py`` may contain reused modules.
         and (is_whole or not hasattr(module, "__path__"))
         and not _is_initializing(module)
-    }
-    for key in removed:
+    ]:
         del sys.modules[key]  # served code may still use the old package and its modules
-    inside = os.path.join(str(finder.folder), "")
-    for file in [file for file in list(linecache.cache) if file.startswith(inside)]:
-        linecache.cache.pop(file, None)
-    if removed:
-        module_records.forget_modules(removed)

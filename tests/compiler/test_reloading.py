@@ -13,11 +13,11 @@ from types import ModuleType
 
 import pytest
 
-from promptkit.compiler.reloading import Reloader
+from promptkit.compiler import reloading
+from promptkit.compiler.reloading import Reloader, forget_types
 from promptkit.errors.rules import Rule
 from promptkit.lints.linter import lint_file
 from promptkit.loader.loader import load
-from promptkit.loader.module_records import forget_parts
 from promptkit.loader.watching import Debounce, find_files
 
 PATIENCE = 10
@@ -853,7 +853,8 @@ class TestWatching:
     def test_a_change_of_which_no_word_comes(self, watched, monkeypatch):
         """A change without a notification, as on a shared folder, is found by a periodic check."""
         monkeypatch.setattr("promptkit.compiler.reloading._LOOK_EVERY_S", 0.05)
-        monkeypatch.setattr("promptkit.loader.watching._paths", lambda _: set())
+        rounds = reloading.changes_in
+        monkeypatch.setattr(reloading, "changes_in", lambda *given: (set() for _ in rounds(*given)))
         author = watched(greet=greet("one"))
 
         author.write("greet.py", greet("two"))
@@ -975,16 +976,6 @@ class TestLoadingAgain:
             "dot.png",
             "gone.png",
         }
-
-    def test_bytecode_is_kept_for_the_next_process(self, recipes):
-        """After a reload, the cached bytecode is the new version's, for the next process."""
-        folder = recipes(greet=greet("one"))
-        load(folder)
-        recipes(greet=greet("two"))
-        load(folder)
-        cached = Path(importlib.util.cache_from_source(str(folder / "greet.py"))).read_bytes()
-
-        assert b"two" in cached
 
     def test_nothing_of_the_last_time_is_kept(self, recipes):
         """Modules, prompts and types of a catalog are freed once it is no longer served."""
@@ -1331,4 +1322,4 @@ def test_a_module_that_another_thread_is_importing(name, monkeypatch):
     """Clearing caches tolerates a module that another thread is still importing."""
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
-    forget_parts(all_are_new=True)
+    forget_types(all_are_new=True)
