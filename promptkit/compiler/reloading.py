@@ -271,8 +271,6 @@ class Reloader:
         old = [file for file in merged if file.age]
         removed = {file.file for file in self._served} - {file.file for file in merged}
         if removed or len(old) < len(merged):
-            if old:
-                imports.restore_missing()
             _call("publish", self._publish, catalog)
         else:
             imports.restore()

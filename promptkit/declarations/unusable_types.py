@@ -9,9 +9,7 @@ import inspect
 from collections import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from enum import Enum
-from io import BytesIO, IOBase
-from pathlib import Path
+from io import IOBase
 from types import ModuleType, NoneType
 from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin
 
@@ -23,7 +21,7 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
-from promptkit.language.validation import describe, hint_for
+from promptkit.language.validation import describe
 from promptkit.types.kinds import (
     hints_of,
     is_constrained,
@@ -75,17 +73,6 @@ _CARRIED: Final[Mapping[Any, slice]] = {
 
 #: Modules that define type-like objects other than classes.
 _TYPING: Final = ("annotationlib", "types", "typing", "typing_extensions")
-
-#: A value of each kind, for which `hint_for` returns a hint.
-_EXAMPLES: Final[tuple[tuple[tuple[type, ...], tuple[object, ...]], ...]] = (
-    ((bytes, bytearray, memoryview), (b"",)),
-    ((Path,), (Path(),)),
-    ((Mapping,), ({"role": "user"}, {})),  # a vendor's message, or any other
-    ((abc.Set,), (set(),)),
-    ((IOBase,), (BytesIO(),)),
-    ((Enum,), (Rule.BAD_RETURN,)),
-    ((object,), (object(),)),
-)
 
 
 def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
@@ -248,8 +235,8 @@ def check_return(function: Callable[..., Any], annotation: Any, report: Report) 
         return
     if part is not None:
         message = f"its return annotation promises {type_name(part)}, which cannot become a message"
-        values = next(values for kinds, values in _EXAMPLES if _is_kind_of(part, *kinds))
-        report.add(Rule.BAD_RETURN, message, "; or ".join(map(hint_for, values)), "return")
+        hint = "return text, user(...) or assistant(...); or show it as text, with promptkit.fragments.json_block(...)"
+        report.add(Rule.BAD_RETURN, message, hint, "return")
 
 
 def _generates(function: Callable[..., Any]) -> bool:

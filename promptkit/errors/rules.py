@@ -28,7 +28,6 @@ class Rule(Enum):
     IMPORT_FAILED = "PK101", "a recipe cannot be imported"
     NO_PROMPTS = "PK102", "there is no prompt in the recipes"
     UNDEFINED_NAME = "PK103", "a name in a function that nothing defines"
-    FAILING_IMPORT = "PK104", "an import in a function that would fail", _WARNING
     RELATIVE_PATH = "PK105", "a file that is looked for in the current folder", _WARNING
     BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
     NOT_SERVED = "PK107", "prompts that are not served because their file or folder is not searched", _WARNING

@@ -217,25 +217,8 @@ def _frames_around(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _frames_waiting(awaited: Any) -> Iterator[FrameType]:
-    """Yield the frames of a suspended coroutine and of the objects it awaits, the outermost first."""
-    seen = set[int]()  # tasks can wait for each other
-    while awaited is not None and id(awaited) not in seen:
-        seen.add(id(awaited))
-        kind = next((name for name in _SUSPENDED if hasattr(awaited, name)), None)
-        if kind is None:
-            awaited = _awaited_by_c(awaited)
-            continue
+    """Yield the frames of a suspended coroutine and of those that it awaits, the outermost first."""
+    while (kind := next((name for name in _SUSPENDED if hasattr(awaited, name)), None)) is not None:
         if (frame := getattr(awaited, kind)) is not None:
             yield frame
         awaited = getattr(awaited, _SUSPENDED[kind])
-
-
-def _awaited_by_c(awaited: Any) -> Any:
-    """Return the coroutine or asynchronous generator that an iterator of C code awaits, or None."""
-    # There is no other way from the step of an asynchronous generator to the generator.
-    for referent in gc.get_referents(awaited):
-        if hasattr(referent, "get_coro"):  # a task
-            return referent.get_coro()
-        if any(hasattr(referent, name) for name in _SUSPENDED):
-            return referent
-    return None

@@ -28,13 +28,9 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import is_misspelt, nearest
 from promptkit.errors.tracebacks import explain_filling, is_authors_file
-from promptkit.loader.discovery import FolderWalk, FoundFiles, is_cases
+from promptkit.loader.discovery import FoundFiles, is_cases
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import project_root
-
-#: Limits of the search for a module in a project: the depth, and the number of entries.
-_MAX_DEPTH: Final = 5
-_MAX_ENTRIES: Final = 5_000
 
 
 def missing_module(name: str, file: Path) -> str:
@@ -44,7 +40,7 @@ def missing_module(name: str, file: Path) -> str:
         return hint
     if (package := sys.modules.get(parent)) is None:
         top = name.partition(".")[0]
-        return _find_in_project(top, file) or _suggest_install(top) or _describe_not_found(top, file)
+        return _suggest_install(top) or _describe_not_found(top, file)
     if last in (siblings := modules_of(package)):
         return f"{name} exists, but cannot be imported: see its own error"
     is_in_folder = file.parent in map(Path, getattr(package, "__path__", ()))
@@ -55,33 +51,6 @@ def missing_module(name: str, file: Path) -> str:
     if is_in_folder:
         return f"correct the name: no file next to the recipe is called {last}.py"
     return f"correct the name: {parent!r} has no module {last!r}"
-
-
-def _import_statement(path: Path) -> str | None:
-    """
-    Return a hint with an import of a file or folder of the project; None if an import cannot name its path.
-    """
-    parts = path.with_suffix("").parts if path.name else ()  # the root itself has no name
-    is_importable = bool(parts) and all(part.isidentifier() for part in parts)
-    return f"write 'from {'.'.join(parts)} import ...'" if is_importable else None
-
-
-def _find_in_project(name: str, file: Path) -> str | None:
-    """Return a hint if the module *name* is elsewhere in the recipe's project."""
-    root, seen, candidates = project_root(file.absolute().parent), 0, []
-    for folder, entries in FolderWalk(root, depth=_MAX_DEPTH, private=True):
-        seen += len(entries)
-        if seen > _MAX_ENTRIES:
-            break
-        path, names = Path(folder).relative_to(root), {entry.name for entry in entries}
-        if path.name == name and any(entry_name.endswith(".py") for entry_name in names):
-            candidates.append(path)
-        if f"{name}.py" in names:
-            candidates.append(path / f"{name}.py")
-    for candidate in sorted(candidates, key=lambda path: (len(path.parts), path)):
-        if (statement := _import_statement(candidate)) is not None:
-            return f"it is at {candidate}, and imports start at the project's root, {root}: {statement}"
-    return None
 
 
 def _describe_not_found(name: str, file: Path) -> str:

@@ -9,7 +9,6 @@ from types import MappingProxyType, ModuleType
 from typing import Final, TypeVar
 
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.declarations.base import drops_cases
 from promptkit.declarations.prompts import declared_prompts
 from promptkit.declarations.skill_files import SkillError, SkillFolder, paths_below, read_files
 from promptkit.errors.diagnostics import Location, Report
@@ -111,9 +110,6 @@ class FolderImport:
         keep:
             See `promptkit.loader.packages.import_package`.
 
-        cases:
-            Whether cases are needed. Without this, they are stored only with *keep*.
-
         skills:
             Folders that were skills in an earlier load. A folder that briefly has no ``SKILL.md`` is still a
             skill: its programs are not recipes.
@@ -128,7 +124,6 @@ class FolderImport:
         *,
         files: FoundFiles | None = None,
         keep: bool = False,
-        cases: bool = False,
         skills: Iterable[str] = (),
     ) -> None:
         self.folder = folder = finder.folder
@@ -136,7 +131,6 @@ class FolderImport:
         inside = tuple(os.path.join(path, "") for path in self._skills)
         self.names = tuple(name for name in names if not self._path(name).startswith(inside))
         self._importing = importing
-        self._drops_cases = not (cases or keep)
         self._named = named
         self._found_files = files
         import_folder = partial(import_package, finder, keep=keep)
@@ -196,15 +190,12 @@ class FolderImport:
 
     def _import_or_fail(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*. An exception becomes a diagnostic of the file."""
-        token = drops_cases.set(self._drops_cases)
         try:
             with collecting(declared_prompts, execution.prompts), collecting(files_read, execution.read):
                 self._importing(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             return LoadedFile(file, diagnostics=(diagnose_import(file, self.folder, error),))
-        finally:
-            drops_cases.reset(token)
 
     def _declared_in(self, name: str) -> LoadedFile:
         imported, module = self._imported[name], self._modules[name]

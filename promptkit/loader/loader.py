@@ -92,7 +92,7 @@ def begin(
     file_names = [
         [*folder.names, *(_cases_in(path, folder) if cases else ())] for path, folder in folders.items()
     ]
-    start_import = partial(FolderImport, importing=importing, keep=keep, cases=cases, skills=skills)
+    start_import = partial(FolderImport, importing=importing, keep=keep, skills=skills)
     imports = [
         start_import(finder, names, named=folder.named, files=folder.files)
         for finder, names, folder in zip(finders, file_names, folders.values(), strict=True)

@@ -52,7 +52,7 @@ def install_finders(folders: Sequence[Path], companions: Collection[RecipeFinder
     for finder in installed:
         last[finder.folder, finder.root] = finder
         if (finder.folder, finder.root) not in locations:
-            _retire(finder)
+            finder.leave()
     finders = [
         _installed_finder(name, *location, last.get(location))
         for name, location in zip(names, locations, strict=True)
@@ -136,26 +136,6 @@ class ImportSnapshot:
                 place_module(name, module)
         for finder in self._finders:
             finder.install()
-
-    def restore_missing(self) -> None:
-        """Restore modules of the recipes and their projects that could not be imported again."""
-        missing = {name: module for name, module in self._modules.items() if name not in sys.modules}
-        project = {name: file for finder in self._finders for name, (file, _) in finder.project.items()}
-        for finder in active_finders():
-            for name, module in missing.items():
-                if _is_within(name, finder.name):
-                    place_module(name, module)
-                elif name in project:
-                    place_module(name, module)
-                    finder.project[name] = project[name], (0, 0, 0, 0)  # the next load imports it again
-
-
-def _retire(finder: RecipeFinder) -> None:
-    """Replace the finder of another load by a retired copy. A snapshot may reinstall the finder unchanged."""
-    retired = RecipeFinder(finder.name, finder.folder, finder.root, finder)
-    retired.executions = finder.executions
-    retired.leave()
-    _finders[finder.folder, finder.root] = retired
 
 
 def _installed_finder(name: str, folder: Path, root: str, last: RecipeFinder | None) -> RecipeFinder:

@@ -52,7 +52,6 @@ MENDED = {
     "PK101": ("@promtp", "@prompt"),
     "PK102": ("def no", "from promptkit import prompt\n\n\n@prompt\ndef no"),
     "PK103": ("langauge", "language"),
-    "PK104": ("codeblock", "code_block"),
     "PK105": ('Path("style.md")', '(Path(__file__).parent / "style.md")'),
     "PK106": ("pk207", "PK207"),
     "PK107": ("@prompt", "@prompt"),  # only the file is renamed

@@ -13,7 +13,6 @@ from promptkit.loader.loader import load
 
 FUNCTION = "write a function with @prompt that returns an f-string"
 NO_SYSTEM = "write 'from promptkit import system', and system(...)"
-LIES = "it is at {}, and imports start at the project's root, ROOT"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 LOOKED = (
     "there is no '{}' next to the recipe, in the project's root ROOT, or installed for "
@@ -25,8 +24,6 @@ LOOKED = (
 @pytest.fixture
 def broken(recipes, tmp_path, monkeypatch):
     """A function that writes a recipe next to a few other files and returns its diagnostic."""
-    recipes(folder="project/lib", tool="x = 1")
-    recipes(folder="project/vendor/deep", inner="x = 1")
     folder = recipes(folder="project/recipes", helpers="x = 1", _shared="x = 1")
     (folder / "text.md").write_text("x")
     monkeypatch.chdir(tmp_path)
@@ -169,18 +166,10 @@ class TestModules:
                 "import helprs",
                 f"did you mean 'helpers', which is next to the recipe? {LOOKED.format('helprs')}",
             ),
-            (
-                "import inner",
-                f"{LIES.format('vendor/deep/inner.py')}: write 'from vendor.deep.inner import ...'",
-            ),
-            (
-                "from tool import x",
-                f"{LIES.format('lib/tool.py')}: write 'from lib.tool import ...'",
-            ),
         ],
     )
     def test_a_missing_one(self, source, hint, broken, tmp_path):
-        """The hint gives the location of a missing module that exists elsewhere, or the searched folders."""
+        """The hint names the searched folders, and a similar module if there is one."""
         assert broken(source).hint == hint.replace("ROOT", str(tmp_path / "project"))
 
     @pytest.mark.parametrize("name", ["library", "utils", "helpers2", "requets", "mine_and_mine_alone"])
