@@ -235,7 +235,7 @@ def check_return(function: Callable[..., Any], annotation: Any, report: Report) 
         return
     if part is not None:
         message = f"its return annotation promises {type_name(part)}, which cannot become a message"
-        hint = "return text, user(...) or assistant(...); or show it as text, with promptkit.fragments.json_block(...)"
+        hint = "return text, user(...) or assistant(...); or show it as text, with fragments.json_block(...)"
         report.add(Rule.BAD_RETURN, message, hint, "return")
 
 

@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread, get_ident
 from types import FrameType
 from typing import Final, Generic, TypeAlias, TypeVar
@@ -131,91 +132,58 @@ class Importer(Generic[T]):
 
             BaseException: Any exception that the work raises.
         """
-        thread = ImportThread(self._work, self._hanging)
+        clock, lock, abandoned = ImportClock(), Lock(), Event()
+        outcomes: SimpleQueue[T | BaseException] = SimpleQueue()
+
+        def begin(file: Path) -> None:
+            with lock:
+                clock.begin(None)
+                if abandoned.is_set() or self._is_hanging(file):
+                    raise ImportTimeoutError
+                clock.begin(file)
+
+        def work() -> None:
+            try:
+                outcomes.put(self._work(begin))
+            except BaseException as error:  # noqa: BLE001 (`run` raises it)
+                outcomes.put(error)
+
+        thread = Thread(target=work, name="promptkit-import", daemon=True)
         thread.start()
-        while not thread.done.wait(_CHECK_EVERY_S):
+        while (outcome := _next_outcome(outcomes)) is None:
             if self._stop.is_set():
                 raise ImportTimeoutError
-            thread.clock.look(thread.ident, "; the previous recipes are still served")
-            file, seconds = thread.clock.current()
-            is_hanging = seconds >= _TIMEOUT_S or (seconds >= _REPORT_AFTER_S and has_changed())
-            if file is None or not is_hanging:
+            clock.look(thread.ident, "; the previous recipes are still served")
+            file, seconds = clock.current()
+            if file is None or seconds < _REPORT_AFTER_S or not (seconds >= _TIMEOUT_S or has_changed()):
                 continue
-            running = thread.running_files(file)
-            if thread.abandon(file):
-                # The file may already be fixed: the version that hangs is the one from before the import.
-                stamps = {path: known[path] if path in known else file_stamp(path) for path in running}
-                self._hanging[file] = stamps
-                raise ImportTimeoutError
-        return thread.result()
+            frames = _frames(current_frames().get(thread.ident or 0))
+            running = {str(file), *(frame.f_code.co_filename for frame in frames)}
+            with lock:
+                if clock.current()[0] != file:  # its import has ended
+                    continue
+                abandoned.set()
+            abandon_imports(thread.ident or 0)
+            # The file may already be fixed: the version that hangs is the one from before the import.
+            self._hanging[file] = {
+                path: known[path] if path in known else file_stamp(path) for path in running
+            }
+            raise ImportTimeoutError
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def _is_hanging(self, file: Path) -> bool:
+        """Whether the import of a file hung, and none of the files whose code was running has changed."""
+        stamps = self._hanging.get(file)
+        return stamps is not None and all(file_stamp(path) == stamp for path, stamp in stamps.items())
 
 
-class ImportThread(Thread, Generic[T]):
-    """
-    A thread that imports recipes, one file after the other.
-
-    Args:
-        work:
-            Imports the recipes.
-
-        hanging:
-            The files whose import hangs. They are not imported until they change.
-    """
-
-    def __init__(self, work: Work[T], hanging: Mapping[Path, Stamps]) -> None:
-        super().__init__(name="promptkit-import", daemon=True)
-        self.clock = ImportClock()
-        self.done = Event()
-        self._work = work
-        self._hanging = hanging
-        self._lock = Lock()
-        self._is_abandoned = False
-        self._result: T | None = None
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        """Import the recipes."""
-        try:
-            self._result = self._work(self._begin)
-        except BaseException as error:  # noqa: BLE001 (`result` raises it)
-            self._error = error
-        self.done.set()
-
-    def result(self) -> T:
-        """
-        Return the result of the finished work.
-
-        Raises:
-            BaseException: Any exception that the work raised.
-        """
-        if self._error is not None:
-            raise self._error
-        return self._result  # type: ignore[return-value]  # set unless the work raised
-
-    def running_files(self, file: Path) -> set[str]:
-        """Return the files whose code is running, including *file*."""
-        innermost = current_frames().get(self.ident or 0)
-        return {str(file), *(frame.f_code.co_filename for frame in _frames(innermost))}
-
-    def abandon(self, file: Path) -> bool:
-        """Abandon the thread if it still imports *file*, and return whether it does."""
-        with self._lock:
-            self._is_abandoned = self.clock.current()[0] == file
-        if self._is_abandoned:
-            abandon_imports(self.ident or 0)
-        return self._is_abandoned
-
-    def _begin(self, file: Path) -> None:
-        """Start timing the import of *file*. Raises ImportTimeoutError if it must not be imported."""
-        with self._lock:
-            self.clock.begin(None)
-            hanging = self._hanging.get(file)
-            is_known = hanging is not None and all(
-                file_stamp(path) == stamp for path, stamp in hanging.items()
-            )
-            if self._is_abandoned or is_known:
-                raise ImportTimeoutError
-            self.clock.begin(file)
+def _next_outcome(outcomes: "SimpleQueue[T]") -> T | None:
+    try:
+        return outcomes.get(timeout=_CHECK_EVERY_S)
+    except Empty:
+        return None
 
 
 def import_progress(target: Targets) -> str:
