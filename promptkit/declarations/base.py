@@ -44,10 +44,10 @@ class SavedCases:
 
 
 #: Imported lazily, because the module imports the loader.
-_pickling: Final = partial(import_module, "promptkit.loader.pickling")
+_packages: Final = partial(import_module, "promptkit.loader.packages")
 
 # Registered here, because the catalog does not depend on declarations.
-copyreg.pickle(CompiledPrompt, lambda compiled: _pickling().reduced_compiled(compiled))
+copyreg.pickle(CompiledPrompt, lambda compiled: _packages().reduced_compiled(compiled))
 
 
 class Decorated:
@@ -69,7 +69,7 @@ class Decorated:
         return Location(code.co_filename, code.co_firstlineno)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        reduced: tuple[Any, ...] = _pickling().reduced(self)
+        reduced: tuple[Any, ...] = _packages().reduced(self)
         return reduced
 
     def __copy__(self) -> Self:

@@ -33,7 +33,7 @@ from promptkit.declarations.prompts import Prompt
 from promptkit.errors import LoadError
 from promptkit.language.messages import workflow_of
 from promptkit.loader.loader import load
-from promptkit.loader.pickling import declared_at
+from promptkit.loader.packages import declared_at
 
 PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
 
