@@ -17,7 +17,7 @@ from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge
 from promptkit.language import text_files
 from promptkit.language.files import reads_once
 from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
-from promptkit.loader.loader import begin
+from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
 from promptkit.loader.targets import Targets, split_target, targets_of
 from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_files
@@ -281,8 +281,7 @@ class Reloader:
         """Import and compile all recipes."""
         # Files that are not Python are the SKILL.md of a skill.
         skills = [str(file.file.parent) for file in self._served if file.file and file.file.suffix == ".md"]
-        imports = begin(self._targets, importing, cases=self._has_cases, skills=skills)
-        recipes = imports.finish()
+        recipes = load(self._targets, importing=importing, keep=False, cases=self._has_cases, skills=skills)
         return LoadedRecipes(recipes, compile_files(recipes, lint=self._lint, compiling=importing))
 
     def _report_changes(self, catalog: Catalog, message: str) -> None:

@@ -84,7 +84,7 @@ def explain_filling(error: BaseException) -> str | None:
     code = segment_of(frame.filename, (first, frame.end_lineno or 0, frame.colno or 0, frame.end_colno or 0))
     # The position of a method call over several lines starts at the method's name.
     code = f"_.{code}" if code.partition("(")[0].strip() in _ESCAPES else code
-    operation = None
+    operation: object = None
     with suppress(SyntaxError, ValueError, RecursionError):  # the file has changed since it was imported
         match ast.parse(f"({code})", mode="eval").body:
             case ast.Call(ast.Attribute(attr=operation)):

@@ -87,7 +87,7 @@ def do_nothing(_: Path) -> None:
 
 class FolderImport:
     """
-    An import of a folder's recipes that has started: each file is imported on demand, on any thread.
+    An import of a folder's recipes, whose package is imported already.
 
     Args:
         finder:
@@ -133,15 +133,11 @@ class FolderImport:
         self._importing = importing
         self._named = named
         self._found_files = files
+        self._package = finder.name
         import_folder = partial(import_package, finder, keep=keep)
         self._failure = self._import_or_fail(folder / "__init__.py", import_folder, Execution(""))
-        # If the package cannot be imported, an empty finder is used in its place.
-        self.package: RecipeFinder = finder if self._failure is None else RecipeFinder("", folder, "")
-        self._executions = self.package.executions
-        # The full names of modules by file, and the results of imports by file.
-        self._modules = {name: self._module_of(name) for name in self.names}
-        self._recipes = set(self._modules.values())
-        self._imported: dict[str, ModuleType | LoadedFile] = {}
+        self._executions = finder.executions  # those of modules that are reused, if any
+        self._recipes = set(map(self._module_of, self.names))
 
     def finish(self) -> Recipes:
         """
@@ -150,19 +146,19 @@ class FolderImport:
         Raises:
             LoadError: If a file does not have the object of its target.
         """
-        for name in self.names:
-            self._import(name)
-        by_file = [self._select(name, self._declared_in(name)) for name in self.names]
-        if self._failure is not None:
-            by_file.append(self._failure)
-        read = imported_files().union(map(self._path, ["__init__.py"] if self._failure else self.names))
+        if (failure := self._failure) is None:
+            imported = {name: self._import(name) for name in self.names}
+            by_file = [self._declarations(name, result) for name, result in imported.items()]
+        else:
+            failed = (LoadedFile(self.folder / name, diagnostics=failure.diagnostics) for name in self.names)
+            by_file = [*failed, failure]
+        read = imported_files().union(map(self._path, self.names if failure is None else ["__init__.py"]))
         if self._found_files is not None:
             by_file += _report_not_served(self._found_files, by_file)
             for skill, paths in self._load_skills(self._found_files):
                 by_file.append(skill)
                 read |= paths
         by_file.sort(key=lambda loaded: str(loaded.file))
-        self._importing = do_nothing  # releases its references
         root = None if self._found_files is None else self.folder
         return Recipes(by_file=by_file, root=root, read=read)
 
@@ -170,23 +166,20 @@ class FolderImport:
         return os.path.join(str(self.folder), name)
 
     def _module_of(self, name: str) -> str:
-        package = self.package.name
+        package = self._package
         return package if name == "__init__.py" else f"{package}.{name[:-3].replace(os.sep, '.')}"
 
-    def _import(self, name: str) -> None:
-        if name in self._imported:
-            return
-        file, module = self.folder / name, self._modules[name]
-        if self._failure is not None:
-            self._imported[name] = LoadedFile(file, diagnostics=self._failure.diagnostics)
-            return
+    def _import(self, name: str) -> ModuleType | LoadedFile:
+        """Import a file. An exception becomes a diagnostic of the file."""
+        file, module = self.folder / name, self._module_of(name)
         execution = Execution(module)
         import_file = partial(_import_file, module, file, self._executions)
-        self._imported[name] = imported = self._import_or_fail(file, import_file, execution)
+        imported = self._import_or_fail(file, import_file, execution)
         if execution.prompts or execution.read:  # for a module that another loader has executed
             self._executions.add(execution)
         if isinstance(imported, LoadedFile):
             self._recipes.discard(module)
+        return imported
 
     def _import_or_fail(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*. An exception becomes a diagnostic of the file."""
@@ -197,23 +190,18 @@ class FolderImport:
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             return LoadedFile(file, diagnostics=(diagnose_import(file, self.folder, error),))
 
-    def _declared_in(self, name: str) -> LoadedFile:
-        imported, module = self._imported[name], self._modules[name]
+    def _declarations(self, name: str, imported: ModuleType | LoadedFile) -> LoadedFile:
+        """Return the object that the target names in a file, or all declarations."""
+        file, module = self.folder / name, self._module_of(name)
         if isinstance(imported, LoadedFile):
             return imported
-        file, prompts = self.folder / name, self._executions.prompts.get(module, ())
+        if attribute := self._named.get(name):
+            return named_declarations(f"{file}:{attribute}", file, imported, attribute)
         if name not in self._named and is_cases(os.path.basename(name)):
             return LoadedFile(file)
-        package = None if name in self._named else self.package.name
+        prompts = self._executions.prompts.get(module, ())
+        package = None if name in self._named else self._package
         return declared_in(file, imported, prompts, module, package=package, recipes=self._recipes)
-
-    def _select(self, name: str, loaded: LoadedFile) -> LoadedFile:
-        """Return the object that the target names in a file, or all declarations."""
-        attribute, imported = self._named.get(name), self._imported[name]
-        if not attribute or not isinstance(imported, ModuleType):
-            return loaded
-        file = self.folder / name
-        return named_declarations(f"{file}:{attribute}", file, imported, attribute)
 
     def _load_skills(self, files: FoundFiles) -> list[tuple[LoadedFile, set[str]]]:
         """Return the declarations in the folders of skills, and the paths that were read for each."""

@@ -335,24 +335,6 @@ class TestWhatIsHeldBack:
 
         author.wait_for(greet="one", last="last")
 
-    def test_a_late_import_of_what_is_served_finds_its_own(self, watched):
-        """A prompt that imports a helper when rendered still uses the loaded helper after the file breaks."""
-        late = '''
-        from promptkit import prompt
-
-        @prompt
-        def greet() -> str:
-            """Say hello."""
-            from ._text import WORD
-            return WORD
-        '''
-        author = watched(greet=late, other="from ._text import WORD", _text="WORD = 'one'")
-        served = author.first
-        author.write("_text.py", BROKEN)
-        author.codes()
-
-        assert texts(served) == {"greet": "one"}
-
     def test_a_publisher_that_fails(self, author, capsys):
         """An error in the publisher is reported, and the next change is published."""
         made = author(greet=greet("one"))
@@ -568,16 +550,6 @@ class TestEachFileByItself:
         author.write("part.py", greet("see you", "part"))
 
         author.wait_for(greet="one", part="see you")
-
-    def test_a_late_import_in_a_sound_file(self, watched):
-        """An import inside a function of a valid file works after the imported file breaks."""
-        late = greet("").replace("return ''", "from ._text import WORD; return WORD")
-        author = watched(greet=late, other="from ._text import WORD", _text="WORD = 'one'")
-        author.write("_text.py", BROKEN)
-        author.codes()
-        author.write("part.py", greet("bye", "part"))
-
-        author.wait_for(greet="one", part="bye")
 
 
 class TestTheProject:

@@ -14,7 +14,7 @@ from promptkit import Context, PromptError, Text, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.rules import Rule
-from promptkit.loader.loader import begin, load
+from promptkit.loader.loader import load
 
 REVIEW = """
     from typing import Literal
@@ -158,7 +158,7 @@ class TestFiles:
 
     def test_they_are_imported_when_they_are_asked_for(self, folder):
         """Serving does not import case files."""
-        begin(str(folder)).finish()
+        load(str(folder))
 
         assert not any("cases_more" in name for name in sys.modules)
 
