@@ -189,7 +189,7 @@ class Reloaded:
         assert self._reloader._is_settled
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.fixed_dictionaries(dict.fromkeys(NAMES[:5], modules), optional=dict.fromkeys(NAMES[5:], modules)),
     st.lists(st.lists(edits, min_size=1, max_size=2), min_size=3, max_size=6),

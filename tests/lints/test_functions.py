@@ -10,8 +10,6 @@ from promptkit.fragments import markdown
 from promptkit.fragments.markdown import BLOCKS
 from promptkit.loader.loader import load
 
-pytestmark = pytest.mark.sampled
-
 HEAD = """
 import asyncio
 import json
