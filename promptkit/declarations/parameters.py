@@ -162,11 +162,6 @@ def _default_hint(parameter: Parameter) -> str:
         return _IN_ANNOTATED
     if parameter.default is None:
         return f"write '{type_name(parameter.annotation)} | None', or give another default"
-    core, kind = plain(parameter.annotation, core=True), type(parameter.default)
-    if is_list(core) and kind in (list, tuple, set, frozenset):
-        item = type_name(get_args(core)[0])
-        expected = f"tuple[{item}, ...]" if kind is tuple else f"{kind.__name__}[{item}]"
-        return f"write '{expected}', or give a default that is a {type_name(get_origin(core))}"
     return "correct the default, or widen the annotation"
 
 

@@ -90,6 +90,7 @@ def author(recipes, monkeypatch):
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
     monkeypatch.setattr("promptkit.compiler.reloading.DEBOUNCE", Debounce(quiet=10, every=50))
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.05)
+    monkeypatch.setattr(reloading, "collect", lambda: None)  # a test process has millions of objects
     authors = []
 
     def make(target=None, **files):

@@ -56,8 +56,7 @@ def test_an_f_string_with_many_holes(text, recipes):
         str(recipes(f"holes{size}", greet=head + body.replace("{}", text * size))) for size in (50, 50, 800)
     ]
 
-    _, few, many = (
-        calls(partial(compile, lint=True), folder) for folder in folders
-    )  # the first run imports modules
+    # The first run also imports modules.
+    _, few, many = (calls(partial(compile, lint=True), folder) for folder in folders)
 
     assert few * 4 < many < few * 20
