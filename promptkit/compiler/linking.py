@@ -12,11 +12,11 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.declarations.compiled import Declaration, Key
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, printable
 from promptkit.errors.rules import Rule
 from promptkit.files.scratch import SpooledBytes
+from promptkit.loader.recipes import Declaration, Key
 from promptkit.loader.targets import display_path, recipes_near
 
 

@@ -16,8 +16,8 @@ from promptkit.declarations.options import check_scopes
 from promptkit.declarations.signature import plain_function, read_summary
 from promptkit.declarations.skill_files import SkillError, compile_skill, paths_below, read_files
 from promptkit.errors.diagnostics import Diagnostic, Report
-from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.rules import Rule
+from promptkit.errors.tracebacks import explain_filling
 from promptkit.files.scratch import SpooledBytes, keep
 from promptkit.language.files import folder_of, note_read
 from promptkit.language.messages import Message

@@ -90,8 +90,6 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     shown_in_row: bool = True
     #: Whether people write several values on separate lines, because a value can contain commas.
     one_a_line: bool = False
-    #: Whether a value can have an offset from UTC.
-    may_have_offset: bool = False
 
     def describe(self, limits: Constraints) -> str:
         """Describe the input of `convert` with its constraints."""
@@ -217,7 +215,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         facets=partial(constraints.moment_facets, datetime),
         key_schema=partial(constraints.moment_pattern, datetime),
         write=datetime.isoformat,
-        may_have_offset=True,
     ),
     time: _scalar(
         parsed(lambda text: time.fromisoformat(text.upper())),
@@ -228,7 +225,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         facets=partial(constraints.moment_facets, time),
         key_schema=partial(constraints.moment_pattern, time),
         write=time.isoformat,
-        may_have_offset=True,
     ),
     timedelta: _scalar(
         parsed(parsing.parse_duration),
