@@ -1,6 +1,5 @@
 """``promptkit diff``: show what changed for clients since a git revision."""
 
-import errno
 import os
 from argparse import Namespace
 from pathlib import Path
@@ -115,8 +114,6 @@ def _write(path: str, text: str, *, appends: bool) -> bool:
     folder, name = Folder.named(Path(path).parent), Path(path).name
     data = text.encode()
     try:
-        if not folder.exists():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         if not appends:
             folder.write(name, data)
             return True

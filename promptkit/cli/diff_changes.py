@@ -214,7 +214,7 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
         before, after = old.files.get(path), new.files.get(path)
         if before != after:
             message = f"{path} {_presence(before, after)}, so hosts ask for approval of the skill again"
-            texts = (before.text if before else None, after.text if after else None)
+            texts = (file[1] if file else None for file in (before, after))
             yield Difference("skill-file", owner, message, *texts)
 
 

@@ -194,15 +194,15 @@ class Repository:
 @contextmanager
 def checkout(
     repository: Repository, revision: str | None, targets: Sequence[str]
-) -> Iterator[tuple[Path, Sequence[str], tuple[Path, Path] | None]]:
+) -> Iterator[tuple[Path, Sequence[str], tuple[Path, Path]]]:
     """
     Check out a revision into a temporary folder: yield the current folder there, the targets, and both roots.
 
-    For None, yield the current folder and the targets of the working tree.
+    For None, yield the current folder and the targets of the working tree. Errors about a revision name it.
     """
     current = Path(os.path.realpath(os.curdir))
     if revision is None:
-        yield current, targets, None
+        yield current, targets, (current, current)
         return
     commit = repository.commit(revision)
     with scratch_folder("promptkit-diff-") as scratch:
@@ -211,23 +211,15 @@ def checkout(
         moved = [_move_target(target, root, copy_root) for target in targets]
         repository.write(commit, copy_root)
         folder = copy_root / (current.relative_to(root) if current.is_relative_to(root) else "")
-        # Messages show the root of the repository.
-        yield folder if folder.is_dir() else copy_root, moved, (copy_root, root)
-
-
-@contextmanager
-def loading_from(repository: Repository, revision: str | None, targets: Sequence[str]) -> Iterator[None]:
-    """Prefix errors about a side with its revision, if it has one."""
-    try:
-        yield
-    except (LoadError, RevisionError) as error:
-        if revision is None:
-            raise
-        reason = error.reason if isinstance(error, LoadError) else str(error)
-        reason = f"at {revision}, {reason.replace(f'{repository.root}{os.sep}', '')}"
-        if isinstance(error, LoadError):
-            raise LoadError(" ".join(targets), reason) from None
-        raise RevisionError(reason) from None
+        try:
+            # Messages show the root of the repository.
+            yield folder if folder.is_dir() else copy_root, moved, (copy_root, root)
+        except (LoadError, RevisionError) as error:
+            reason = error.reason if isinstance(error, LoadError) else str(error)
+            reason = f"at {revision}, {reason.replace(f'{root}{os.sep}', '')}"
+            if isinstance(error, LoadError):
+                raise LoadError(" ".join(targets), reason) from None
+            raise RevisionError(reason) from None
 
 
 def _move_target(target: str, root: Path, copy_root: Path) -> str:

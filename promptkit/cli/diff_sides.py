@@ -28,7 +28,7 @@ from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import NO_SAMPLE, SCHEMA, CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
-from promptkit.cli.diff_revisions import Repository, RevisionError, checkout, loading_from
+from promptkit.cli.diff_revisions import Repository, RevisionError, checkout
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import OutputError, capture_output
@@ -39,7 +39,7 @@ from promptkit.types.schemas import Definitions, type_schema
 from promptkit.workspace.paths import VARIABLE, workspace
 
 if TYPE_CHECKING:  # most recipes have no skills
-    from promptkit.catalog.skills import CompiledSkill, SkillFile
+    from promptkit.catalog.skills import CompiledSkill
 
 T = TypeVar("T")
 
@@ -100,13 +100,6 @@ class ArgumentState(Struct):
     texts: dict[str, str]
 
 
-class FileState(Struct):
-    """The digest of a skill's file, and its text if it is one."""
-
-    digest: str
-    text: str | None
-
-
 class ItemState(Struct):
     """
     A prompt, a resource or a skill.
@@ -125,14 +118,14 @@ class ItemState(Struct):
             The arguments of a prompt by name, in order.
 
         files:
-            The files of a skill by path.
+            The digest of each file of a skill by path, and the text of the file if it is one.
     """
 
     location: tuple[str, int]
     texts: dict[str, str]
     scopes: list[str]
     arguments: dict[str, ArgumentState]
-    files: dict[str, FileState]
+    files: dict[str, tuple[str, str | None]]
 
 
 class Answer(Struct):
@@ -211,10 +204,7 @@ def compared_sides(  # noqa: PLR0913 (the options of the command)
     answers: tuple[list[Answer], list[Answer]] = [], []
     calls: Calls | None = None
     for side in (1, 0) if by_cases else (0, 1):
-        with (
-            checkout(repository, ends[side], targets) as (folder, side_targets, moved),
-            loading_from(repository, ends[side], targets),
-        ):
+        with checkout(repository, ends[side], targets) as (folder, side_targets, moved):
             for _ in range(2 if repeats else 1):
                 request = side_targets, by_cases, calls
                 answer = ask(__name__, folder, request, Answer, moved=moved, environment=environment)
@@ -430,7 +420,11 @@ def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:
         if isinstance(item, CompiledPrompt | CompiledResource):
             state.texts = _texts(entries[name_of(item)])
         else:
-            state.files = {file.path: _file_state(file) for file in item.files}
+            texts = ((file, file.read()) for file in item.files)
+            state.files = {
+                file.path: (file.content.digest, text if isinstance(text, str) else None)
+                for file, text in texts
+            }
         if isinstance(item, CompiledPrompt):
             arguments = item.arguments.ordered
             state.arguments = {argument.name: _argument_state(argument) for argument in arguments}
@@ -440,20 +434,12 @@ def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
     """Return the descriptive members of a listed item, without the schema of its arguments."""
     meta = {key: value for key, value in entry.get("_meta", {}).items() if key != SCHEMA}
-    members = {
-        **{name: entry.get(name) for name in ("name", "title", "description", "mimeType", "icons")},
-        "_meta": meta or None,
-    }
-    return {name: _as_text(value) for name, value in members.items() if value is not None}
+    members = {**entry, "_meta": meta, "arguments": None}
+    return {name: _as_text(value) for name, value in members.items() if value}
 
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, sort_keys=True)
-
-
-def _file_state(file: "SkillFile") -> FileState:
-    text = file.read()
-    return FileState(file.content.digest, text if isinstance(text, str) else None)
 
 
 def _argument_state(argument: Argument) -> ArgumentState:
