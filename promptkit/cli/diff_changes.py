@@ -1,17 +1,29 @@
 """
 The changes between two sides of a comparison that clients see, and whether they break callers.
 
-Both sides are plain data from `promptkit.cli.diff_sides`. This module runs nothing.
+Both sides are plain data from `promptkit.cli.diff_sides`.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher, unified_diff
+from functools import lru_cache
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from promptkit.cli.diff_sides import FAILS, REFUSED, Answer, ArgumentState, ItemState
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.cli.diff_revisions import Repository
+from promptkit.cli.diff_sides import (
+    FAILS,
+    REFUSED,
+    Answer,
+    ArgumentState,
+    ItemState,
+    compared_sides,
+    key_of,
+)
 
 #: The kinds of changes that can break a caller.
 BREAKING: Final = frozenset(
@@ -377,3 +389,37 @@ def _changed_block(old: str, new: str) -> list[Line]:
             lines[-1] += [(sign, first)] if first else []
             lines += [[(sign, text)] if text else [] for text in more]
     return lines
+
+
+class SinceCommit:
+    """
+    A thread-safe comparison of the recipes with the last commit, once for each version of the recipes.
+
+    Args:
+        targets:
+            The targets to compare.
+    """
+
+    words = staticmethod(changed_words)
+
+    def __init__(self, targets: Sequence[str]) -> None:
+        self._targets = targets
+        self._lock = Lock()
+        self._changes = lru_cache(maxsize=1)(self._compare)
+
+    def since_commit(self, prompt: CompiledPrompt, version: int) -> list[tuple[str, str | None, str | None]]:
+        """
+        Return the changed cases of a prompt, each as its name, old text and new text.
+
+        Raises:
+            PromptkitError: If there is no commit, or it cannot be loaded.
+        """
+        with self._lock:
+            repository = Repository(whose="this comparison")
+            changes = self._changes(version, repository.commit("HEAD"))
+        owner = key_of(prompt)
+        return [(change.case, change.before, change.after) for change in changes if change.owner == owner]
+
+    def _compare(self, version: int, commit: str) -> list[TextChange]:  # noqa: ARG002 (a part of the cache key)
+        repository = Repository(whose="this comparison")
+        return text_changes(*compared_sides(repository, (commit, None), self._targets, by_cases=True))

@@ -129,21 +129,11 @@ class Repository:
         Raises:
             RevisionError: If git cannot write them.
         """
-        environment = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
-        prefix = f"--prefix={folder}{os.sep}"
-        try:
-            self._git("read-tree", commit, environment=environment)
-            paths = self._git("ls-files", "-z", environment=environment).split("\0")
-            self._check_depth(commit, paths)
-            self._git(
-                *self._no_filters(), "checkout-index", "--all", "--quiet", prefix, environment=environment
-            )
-        except RevisionError as error:
-            if not self._is_partial:
-                raise
-            hint = "clone it without --filter"
-            msg = f"this clone is partial, and may lack files of {commit[:12]}: {hint} ({error})"
-            raise RevisionError(msg) from None
+        index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
+        checkout_index = "checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}"
+        self._git("read-tree", commit, environment=index)
+        self._check_depth(commit, self._git("ls-files", "-z", environment=index).split("\0"))
+        self._git(*self._no_filters(), *checkout_index, environment=index)
         remove_outward_links(folder)
         Folder(folder, ".git").create()  # marks the root of the project
 
@@ -152,12 +142,6 @@ class Repository:
         if depth > _MAX_DEPTH:
             msg = f"a file of {commit[:12]} is in {depth:,} folders, and at most {_MAX_DEPTH} are written"
             raise RevisionError(msg)
-
-    @property
-    def _is_partial(self) -> bool:
-        """Whether this is a partial clone, for which git fetches objects from a remote."""
-        keys = self._git("config", "--null", "--name-only", "--list").split("\0")
-        return any(key.startswith("remote.") and key.endswith(".promisor") for key in keys)
 
     def _no_filters(self) -> list[str]:
         """Return the options that disable all configured filters. Raises RevisionError."""

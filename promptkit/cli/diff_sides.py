@@ -12,7 +12,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
@@ -261,7 +261,7 @@ def ask(  # noqa: PLR0913 (the properties of a process)
         try:
             process = subprocess.run(  # noqa: S603 (promptkit itself)
                 # -P, because the current folder might contain modules with the names of promptkit's imports.
-                [sys.executable, *(["-B"] if sys.dont_write_bytecode else []), "-P", "-m", module],
+                [sys.executable, "-B", "-P", "-m", module],
                 input=json.dumps(request).encode(),
                 stdout=stdout,
                 cwd=folder,
@@ -329,19 +329,15 @@ def run_side(answer: Callable[..., Any]) -> None:
 
 
 def _answer(targets: Sequence[str], by_cases: bool, calls: Calls | None) -> Answer:  # noqa: FBT001 (from JSON)
-    with _fixed_clock() if by_cases else nullcontext():
+    clock: AbstractContextManager[object] = nullcontext()
+    if by_cases:
+        import time_machine
+
+        random.seed(_SEED)
+        clock = time_machine.travel(_NOW, tick=False)
+    with clock:
         catalog = compiler.compile(load_recipes(targets, cases=by_cases))
         return answer_of(catalog, calls, by_cases=by_cases)
-
-
-@contextmanager
-def _fixed_clock() -> Iterator[None]:
-    """Stop the clock, and seed Python's random numbers."""
-    import time_machine
-
-    random.seed(_SEED)
-    with time_machine.travel(_NOW, tick=False):
-        yield
 
 
 def answer_of(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool = False) -> Answer:

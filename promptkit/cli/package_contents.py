@@ -205,7 +205,7 @@ def _paths_in(folder: Path, without: Path) -> Iterator[str]:
 
 
 def _is_packaged(name: str) -> bool:
-    return not (is_left_out(name) or is_test(name) or is_cases(name) or name.endswith((".compiled", ".pyc")))
+    return not (is_left_out(name) or is_test(name) or is_cases(name))
 
 
 def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
@@ -222,7 +222,7 @@ def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
     Raises:
         PackageError: If an imported module cannot be installed with the package.
     """
-    required, owners = set(map(distribution_name, metadata.requirements)), packages_distributions()
+    required, owners = set(map(distribution_name, metadata.dependencies)), packages_distributions()
     missing = list[str]()
     for name, file in sorted(_find_imports(contents).items()):
         installed = sorted({canonicalize_name(owner) for owner in owners.get(name, ())})

@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, Final
 
-from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec import Struct, ValidationError, convert, field, to_builtins
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import Version
@@ -52,11 +52,11 @@ class PackageError(PromptkitError):
     """A package cannot be built; the message gives the reason and a fix."""
 
 
-class _Table(Struct, rename=lambda name: name.replace("_", "-"), omit_defaults=True):
-    """The fields of ``[project]`` that a package uses."""
+class Metadata(Struct, rename=lambda name: name.replace("_", "-"), omit_defaults=True):
+    """The fields of ``[project]`` that a package uses, see the specification of pyproject.toml."""
 
-    name: str | None = None
-    version: str | None = None
+    name: str = ""
+    version: str = ""
     description: str = ""
     readme: str | dict[str, str] = ""
     requires_python: str = ""
@@ -71,49 +71,15 @@ class _Table(Struct, rename=lambda name: name.replace("_", "-"), omit_defaults=T
     dynamic: list[str] = []
 
 
-class Metadata(Struct):
+class _Pyproject(Struct):
+    """The content of a pyproject.toml."""
+
+    project: Metadata = field(default_factory=Metadata)
+
+
+def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
     """
-    The metadata of a package.
-
-    Args:
-        root:
-            The project's folder.
-
-        name:
-            The name of the distribution and of its command.
-
-        version:
-            Its version, in the form of PEP 440.
-
-        description:
-            One line; ``""`` if there is none.
-
-        requirements:
-            Its dependencies.
-
-        readme:
-            The path of its readme in Markdown; None if there is none.
-
-        fields:
-            All other fields of ``[project]``, unchanged.
-
-        notes:
-            Messages about defaults that were chosen.
-    """
-
-    root: Path
-    name: str
-    version: str
-    description: str
-    requirements: list[str]
-    readme: str | None
-    fields: dict[str, Any]
-    notes: list[str]
-
-
-def read_metadata(root: Path, options: Namespace) -> Metadata:
-    """
-    Return the metadata of the project that contains the recipes.
+    Return the metadata of the project that contains the recipes, and messages about chosen defaults.
 
     Args:
         root:
@@ -126,43 +92,32 @@ def read_metadata(root: Path, options: Namespace) -> Metadata:
         PackageError: If a required field is missing, or a field is invalid.
     """
     file = root / "pyproject.toml"
-    table = _read_table(root)
-    notes = [] if table != _Table() else [f"there is no [project] in {file}"]
-    name = options.name or table.name
-    if name is None:
-        name = _as_name(root.name)
-        notes.append(f"the package is called {name}, as the folder: name it with --name")
-    version = options.version or table.version
-    if version is None and "version" in table.dynamic:
-        msg = f"the version in {file} is dynamic, so only its build knows it: name it with --version"
-        raise PackageError(msg)
-    if version is None:
-        version = "0.1.0"
-        notes.append(f"the version is {version}: name another with --version")
-    if "dependencies" in table.dynamic:
-        notes.append(f"the dependencies in {file} are dynamic, and left out: name them with --require")
+    metadata = _read_project(file)
+    notes = [] if metadata != Metadata() else [f"there is no [project] in {file}"]
     for option in ("name", "version", "require"):
         _check_text(getattr(options, option), f"--{option}")
-    description = " ".join((options.description or table.description).split())
-    _check_text(
-        description, "--description"
-    )
-    readme = table.readme if isinstance(table.readme, str) else table.readme.get("file", "")
-    fields = {"requires-python": ">=3.11", **to_builtins(table)}
-    for field in ("name", "version", "description", "readme", "dependencies", "dynamic"):
-        fields.pop(field, None)
-    if isinstance(table.license, dict):
-        del fields["license"]  # a table is deprecated; the license file is found by its name
-    return Metadata(
-        root,
-        _check_name(name),
-        _version(version),
-        description,
-        _requirements([*table.dependencies, *options.require]),
-        readme if readme.endswith(".md") else None,
-        fields,
-        notes,
-    )
+    if not (name := options.name or metadata.name):
+        name = _as_name(root.name)
+        notes.append(f"the package is called {name}, as the folder: name it with --name")
+    if not (version := options.version or metadata.version):
+        if "version" in metadata.dynamic:
+            msg = f"the version in {file} is dynamic, so only its build knows it: name it with --version"
+            raise PackageError(msg)
+        version = "0.1.0"
+        notes.append(f"the version is {version}: name another with --version")
+    if "dependencies" in metadata.dynamic:
+        notes.append(f"the dependencies in {file} are dynamic, and left out: name them with --require")
+    metadata.name, metadata.version = _check_name(name), _version(version)
+    metadata.description = " ".join((options.description or metadata.description).split())
+    _check_text(metadata.description, "--description")
+    metadata.requires_python = metadata.requires_python or ">=3.11"
+    metadata.dependencies = _requirements([*metadata.dependencies, *options.require])
+    metadata.dynamic = []
+    if isinstance(metadata.readme, dict):
+        metadata.readme = metadata.readme.get("file", "")
+    if isinstance(metadata.license, dict):
+        metadata.license = ""  # a table is deprecated; the license file is found by its name
+    return metadata, notes
 
 
 def distribution_name(requirement: str) -> str:
@@ -170,31 +125,26 @@ def distribution_name(requirement: str) -> str:
     return canonicalize_name(Requirement(requirement).name)
 
 
-def _read_table(root: Path) -> _Table:
-    """Return the table ``[project]`` of a project; an empty one if there is none."""
-    file, project = root / "pyproject.toml", Folder(root)
+def _read_project(file: Path) -> Metadata:
+    """Return the table ``[project]`` of a pyproject.toml; an empty one if there is none."""
+    folder = Folder(file.parent)
     try:
-        table = parse_toml(project.read(project.resolve(file.name), _MAX_BYTES)).get("project", {})
-        project_table = convert(table, _Table)
+        table = parse_toml(folder.read(folder.resolve(file.name), _MAX_BYTES))
+        metadata = convert(table, _Pyproject).project
     except FileNotFoundError:
-        return _Table()
-    except OSError as error:
-        msg = f"{file} cannot be read: {error.strerror}"
+        return Metadata()
+    except (OSError, ValueError, ValidationError) as error:  # invalid TOML or UTF-8, or other types
+        reason = error.strerror if isinstance(error, OSError) else error
+        msg = f"{file} cannot be read: {reason}"
         raise PackageError(msg) from None
-    except ValidationError as error:
-        msg = f"[project] in {file}: {error}"
-        raise PackageError(msg) from None
-    except ValueError as error:  # invalid TOML or UTF-8
-        msg = f"{file} is not TOML: {error}"
-        raise PackageError(msg) from None
-    project_table.description = " ".join(project_table.description.split())
-    for field, value in to_builtins(project_table).items():
-        if field != "license" or isinstance(value, str):  # a table can contain the text of the license
-            _check_text(value, f"[project] {field} in {file}")
-    return project_table
+    metadata.description = " ".join(metadata.description.split())
+    for name, value in to_builtins(metadata).items():
+        if name != "license" or isinstance(value, str):  # a table can contain the text of the license
+            _check_text(value, f"[project] {name} in {file}")
+    return metadata
 
 
-def _check_text(value: Any, field: str) -> None:
+def _check_text(value: Any, name: str) -> None:
     """
     Raise PackageError if a text contains a line break or an invisible character.
 
@@ -204,9 +154,9 @@ def _check_text(value: Any, field: str) -> None:
         value = [*value, *value.values()]
     if isinstance(value, list):
         for item in value:
-            _check_text(item, field)
+            _check_text(item, name)
     elif isinstance(value, str) and escape_invisible(value, one_line=True) != value:
-        msg = f"{field} has a line break or an invisible character in {shortened(repr(value))}: remove it"
+        msg = f"{name} has a line break or an invisible character in {shortened(repr(value))}: remove it"
         raise PackageError(msg)
 
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import tomli_w
 from flit_core import buildapi  # type: ignore[import-untyped]
-from msgspec import structs
+from msgspec import structs, to_builtins
 from packaging.utils import canonicalize_name
 
 from promptkit.cli import Exit
@@ -33,6 +33,7 @@ from promptkit.cli.options import serve_words
 from promptkit.cli.output import Output
 from promptkit.cli.package_contents import (
     Contents,
+    PackagedFile,
     SourceReader,
     find_requirements,
     find_secrets,
@@ -44,7 +45,6 @@ from promptkit.declarations.skill_files import is_left_out
 from promptkit.errors.distribution import quoted
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
-from promptkit.files.reading import check_regular
 from promptkit.files.scratch import scratch_folder
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import is_project, locate_target, project_root
@@ -66,14 +66,10 @@ _README: Final = """\
 
 {description}
 
-Start the server with [uv](https://docs.astral.sh/uv/), or put it into the configuration of a client:
+Start the server with [uv](https://docs.astral.sh/uv/). In the configuration of a client, name this command:
 
 ```
 uvx {name}
-```
-
-```json
-{configuration}
 ```
 """
 
@@ -140,7 +136,7 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
         msg = "--out names the folder of the recipes, whose next package would contain this one: name another"
         raise PackageError(msg)
     root = folder if is_project(str(folder)) else Path(project_root(folder))
-    metadata = read_metadata(root, options)
+    metadata, notes = read_metadata(root, options)
     server, repository = registry_name(options.server_name, metadata.name, root)
     catalog = load_catalog(options.targets)
     print_diagnostics(catalog.diagnostics, output)
@@ -151,22 +147,25 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
     if not metadata.description:
         description = f"{prompt_count} for MCP clients: {', '.join(catalog)}"
         metadata.description = escape_invisible(description, one_line=True)
-        metadata.notes.append("there is no description: write one with --description")
+        notes.append("there is no description: write one with --description")
     configuration = find_configuration(folder)
     listed = {key: value for key, value in configuration.serve.items() if key in _LISTED}
     serve = structs.replace(configuration, serve={"name": metadata.name, **listed})
     reader = SourceReader(find_secrets([configuration, options.configuration], [here, root]))
     contents = read_contents(folder, out.path, reader)
     for requirement in find_requirements(contents, metadata):
-        metadata.requirements.append(requirement)
-        metadata.notes.append(f"it requires {requirement}, which the recipes import")
-    name, wheel = _build_wheel(metadata, contents, reader, serve_words(serve), server)
+        metadata.dependencies.append(requirement)
+        notes.append(f"it requires {requirement}, which the recipes import")
+    patterns = _LICENSES if metadata.license_files is None else metadata.license_files
+    licenses = {path: reader.read(root, path) for path in _find_licenses(Folder(root), patterns)}
+    readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
+    name, wheel = _build_wheel(metadata, contents, licenses, readme, serve_words(serve))
     entry = server_entry(server, repository, metadata, catalog)
     text = json.dumps(entry, indent=2, ensure_ascii=False)
     _write(out, {name: wheel, "server.json": f"{text}\n".encode()})
     paths = [str(Path(options.out, file)) for file in (name, "server.json")]
     output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {server}"])
-    output.print_lines(metadata.notes)
+    output.print_lines(notes)
     if entry["description"] != metadata.description:
         output.print_lines(["the description is cut in server.json, as the registry takes 100 characters"])
     if server.startswith("local/"):
@@ -177,11 +176,8 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
 
 
 def _write(out: Folder, files: Mapping[str, bytes]) -> None:
-    """Write all files; none if a link, a pipe, a device or a folder is in the way of one of them."""
+    """Write files. Raises PackageError if a link, a pipe, a device or a folder is in the way."""
     try:
-        for name in files if out.exists() else ():
-            if (status := out.status(name)) is not None:
-                check_regular(status, name)
         out.create()
         for name, data in files.items():
             out.write(name, data)
@@ -191,7 +187,11 @@ def _write(out: Folder, files: Mapping[str, bytes]) -> None:
 
 
 def _build_wheel(
-    metadata: Metadata, contents: Contents, reader: SourceReader, options: list[str], server: str
+    metadata: Metadata,
+    contents: Contents,
+    licenses: Mapping[str, PackagedFile],
+    readme: str,
+    options: list[str],
 ) -> tuple[str, bytes]:
     """
     Build a wheel reproducibly, and return its name and its content.
@@ -203,34 +203,33 @@ def _build_wheel(
         contents:
             The files to package.
 
-        reader:
-            Reads the readme and the license files of the project.
+        licenses:
+            The license files by their paths.
+
+        readme:
+            The text of the readme.
 
         options:
             The options of `serve` for the recipes.
 
-        server:
-            The name of the server in the registry. The readme proves that the package owns it.
-
     Raises:
-        PackageError: If the metadata is invalid, or a file must not be published.
+        PackageError: If the metadata is invalid.
 
-        OSError: If a file cannot be read or written.
+        OSError: If a file cannot be written.
     """
     module, folder = _module_name(metadata.name, contents.folder.name), contents.folder.name
     served = f"{module}/served"
-    licenses = _find_licenses(Folder(metadata.root), metadata.fields.get("license-files", _LICENSES))
     texts = {
         f"{served}/pyproject.toml": _PYPROJECT,
         f"{module}/__init__.py": f'"""The prompts of {metadata.name}."""\n',
         f"{module}/__main__.py": _MAIN.format(folder=folder, options=options),
-        "README.md": readme_text(metadata, _read_readme(metadata, reader), server),
-        "pyproject.toml": tomli_w.dumps(pyproject(metadata, module, licenses)),
+        "README.md": readme,
+        "pyproject.toml": tomli_w.dumps(pyproject(metadata, module, [*licenses])),
     }
     with scratch_folder("promptkit-package-") as scratch:
         source, built = Folder(scratch, "source"), Folder(scratch, "built")
-        for path in licenses:
-            source.write(path, reader.read(metadata.root, path).data)
+        for path, file in licenses.items():
+            source.write(path, file.data)
         for path, file in contents.files.items():
             mode = 0o777 if file.is_executable else 0o666
             source.write(f"{served}/{folder}/{path}", file.data, mode=mode)
@@ -243,7 +242,7 @@ def _build_wheel(
             with chdir(source.path):
                 name: str = buildapi.build_wheel(str(built))
         except Exception as error:  # noqa: BLE001 (the builder raises errors of many types for invalid metadata)
-            msg = f"the builder rejects [project] in {metadata.root / 'pyproject.toml'}: {error}"
+            msg = f"the builder rejects [project] in pyproject.toml: {error}"
             raise PackageError(msg) from None
         return name, built.read(name, _MAX_WHEEL)
 
@@ -281,14 +280,15 @@ def _find_licenses(root: Folder, patterns: Iterable[str]) -> list[str]:
     return sorted(paths)
 
 
-def _read_readme(metadata: Metadata, reader: SourceReader) -> str | None:
-    """Return the project's readme; None if there is none."""
-    if metadata.readme is None:
+def _read_readme(root: Path, metadata: Metadata, reader: SourceReader) -> str | None:
+    """Return the project's readme; None if there is none in Markdown."""
+    path = str(metadata.readme)
+    if not path.endswith(".md"):
         return None
     try:
-        return reader.read(metadata.root, metadata.readme).data.decode()
+        return reader.read(root, path).data.decode()
     except UnicodeDecodeError:
-        msg = f"[project] readme {metadata.readme!r} is not UTF-8"
+        msg = f"[project] readme {path!r} is not UTF-8"
         raise PackageError(msg) from None
 
 
@@ -306,12 +306,7 @@ def readme_text(metadata: Metadata, own: str | None, server: str) -> str:
         server:
             The name of the server in the registry.
     """
-    servers = {"mcpServers": {metadata.name: {"command": "uvx", "args": [metadata.name]}}}
-    configuration = json.dumps(servers, indent=2)
-    generated = _README.format(
-        name=metadata.name, description=metadata.description, configuration=configuration
-    )
-    text = generated if own is None else own
+    text = _README.format(name=metadata.name, description=metadata.description) if own is None else own
     proof = f"mcp-name: {server}"
     if re.search(rf"{re.escape(proof)}(?![\w./-])", text):
         return text
@@ -333,17 +328,11 @@ def pyproject(metadata: Metadata, module: str, licenses: list[str]) -> Mapping[s
             The paths of the license files.
     """
     fields = {
-        **metadata.fields,
-        "name": metadata.name,
-        "version": metadata.version,
-        "description": metadata.description,
+        **to_builtins(metadata),
         "readme": "README.md",
-        "dependencies": metadata.requirements,
         "scripts": {metadata.name: f"{module}.__main__:main"},
+        "license-files": licenses,
     }
-    fields.pop("license-files", None)
-    if licenses:
-        fields["license-files"] = licenses
     return {"project": fields, "tool": {"flit": {"module": {"name": module}}}}
 
 

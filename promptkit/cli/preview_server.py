@@ -6,22 +6,18 @@ import signal
 import sys
 import webbrowser
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
 from html import escape
-from threading import Lock, Thread
+from threading import Thread
 from typing import Final
 
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_error
-from promptkit.cli.diff_changes import TextChange, changed_words, text_changes
-from promptkit.cli.diff_revisions import Repository
-from promptkit.cli.diff_sides import compared_sides, key_of
+from promptkit.cli.diff_changes import SinceCommit
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.reloading import Reloader
@@ -172,37 +168,3 @@ def redirect_file(address: str) -> Iterator[str]:
 def _add_diagnostics(checks: Checks, catalog: Catalog) -> Catalog:
     """Return the catalog with the diagnostics of `check`, without ignored rules."""
     return catalog.with_diagnostics(checks.without_ignored(checks.of_catalog(with_lints(catalog))))
-
-
-class SinceCommit:
-    """
-    A thread-safe comparison of the recipes with the last commit, once for each version of the recipes.
-
-    Args:
-        targets:
-            The targets to compare.
-    """
-
-    words = staticmethod(changed_words)
-
-    def __init__(self, targets: Sequence[str]) -> None:
-        self._targets = targets
-        self._lock = Lock()
-        self._changes = lru_cache(maxsize=1)(self._compare)
-
-    def since_commit(self, prompt: CompiledPrompt, version: int) -> list[tuple[str, str | None, str | None]]:
-        """
-        Return the changed cases of a prompt, each as its name, old text and new text.
-
-        Raises:
-            PromptkitError: If there is no commit, or it cannot be loaded.
-        """
-        with self._lock:
-            repository = Repository(whose="this comparison")
-            changes = self._changes(version, repository.commit("HEAD"))
-        owner = key_of(prompt)
-        return [(change.case, change.before, change.after) for change in changes if change.owner == owner]
-
-    def _compare(self, version: int, commit: str) -> list[TextChange]:  # noqa: ARG002 (a part of the cache key)
-        repository = Repository(whose="this comparison")
-        return text_changes(*compared_sides(repository, (commit, None), self._targets, by_cases=True))

@@ -146,7 +146,7 @@ class TestWheel:
                 "writing/cases_d.py",
             ),
             *("test_e.py", "f_test.py", "conftest.py", "cases_g.py", "tests/h.md", "__snapshots__/i.json"),
-            *(".env", ".hidden/j.md", "__pycache__/k.pyc", "l.md~", "node_modules/m.md", "n.compiled"),
+            *(".env", ".hidden/j.md", "__pycache__/k.pyc", "l.md~", "node_modules/m.md"),
         ):
             (prompts / path).parent.mkdir(parents=True, exist_ok=True)
             (prompts / path).write_text("")
@@ -274,7 +274,7 @@ class TestRequirements:
         assert len(requirements(built()[1])) == 2
 
 
-METADATA = Metadata(Path(), "acme", "1.0", "Prompts.", [], None, {}, [])
+METADATA = Metadata("acme", "1.0", "Prompts.")
 
 
 class TestRegistry:
@@ -447,15 +447,15 @@ class TestProject:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("[project", "{} is not TOML: "),
-            ("[project]\nname = 3", "[project] in {}: Expected `str | null`, got `int` - at `$.name`"),
+            ("[project", "{} cannot be read: "),
+            ("[project]\nname = 3", "{} cannot be read: Expected `str`, got `int` - at `$.project.name`"),
             (
                 '[project]\nname = "a"\ndynamic = ["version"]',
                 "the version in {} is dynamic, so only its build knows it: name it with --version",
             ),
             (
                 '[project]\nname = "a"\nversion = "1"\nlicense = "Mine"',
-                "the builder rejects [project] in {}: ",
+                "the builder rejects [project] in pyproject.toml: 'Mine' is not",
             ),
         ],
     )

