@@ -17,7 +17,7 @@ from msgspec import Struct
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_error
-from promptkit.cli.differences.renderings import SinceCommit
+from promptkit.cli.diff_changes import SinceCommit
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.reloading import Reloader

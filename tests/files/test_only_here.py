@@ -41,7 +41,6 @@ EXCEPTIONS: Final = {
         "FileIO": "the descriptor of standard output",
         "open": "the descriptor of standard output",
     },
-    "promptkit.cli.differences.sides": {"os.fdopen": "a pipe from the process that asks"},
     "promptkit.cli.interactive": {"os.fdopen": "copies of the descriptors of a terminal"},
     "promptkit.lints.files": {"open": "the lint looks for it in recipes"},
     "promptkit.errors.distribution": {"distribution.read_text": "metadata of the installed package"},

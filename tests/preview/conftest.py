@@ -9,7 +9,7 @@ pytest.importorskip("starlette")
 
 from starlette.testclient import TestClient
 
-from promptkit.cli.differences.word_diff import changed_words
+from promptkit.cli.diff_changes import changed_words
 from promptkit.compiler.compilation import compile
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.loader.loader import load

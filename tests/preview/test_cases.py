@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from promptkit.cli.differences.renderings import SinceCommit
+from promptkit.cli.diff_changes import SinceCommit
 from promptkit.compiler.compilation import compile
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.loader.loader import load

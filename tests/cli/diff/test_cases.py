@@ -1,15 +1,14 @@
-"""`promptkit diff --text`: the texts of cases now and at a revision."""
+"""`promptkit diff --text`: the text of cases now and at a revision."""
 
 import json
 import os
 import shutil
 import subprocess
-import sys
-from textwrap import dedent
 
 import pytest
 
 from promptkit.cli import main
+from promptkit.cli.diff_sides import Answer
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 
@@ -57,20 +56,6 @@ def test_time_and_randomness_are_fixed(folder, capfd):
     assert diff(capfd) == (0, "no case says anything else than at HEAD\n")
 
 
-def test_bytecode_settings_are_respected(folder, capfd, tmp_path, monkeypatch):
-    """Neither side writes bytecode if it is disabled, and both use a configured cache folder."""
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    diff(capfd)
-    assert not (tmp_path / "shelf" / "__pycache__").exists()
-
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "kept"))
-    diff(capfd)
-    assert not (tmp_path / "shelf" / "__pycache__").exists()
-    assert [file.name for file in (tmp_path / "kept").rglob("review.*.pyc")]
-
-
 def test_changed_text(folder, capfd, tmp_path):
     """The current cases are rendered on both sides, and a change is marked in its line and in the comment."""
     folder("shelf", review=BEFORE.replace("Review this", "Please review this").replace("x = 1", "y = 2"))
@@ -85,12 +70,23 @@ def test_changed_text(folder, capfd, tmp_path):
         "    y = 2\n"
         "1 case changed since HEAD\n"
     )
-    assert "\n-Review this.\n+Please review this.\n y = 2\n" in (tmp_path / "comment.md").read_text()
+    assert "\n  -Review this.\n  +Please review this.\n   y = 2\n" in (tmp_path / "comment.md").read_text()
 
 
-def test_json(folder, capfd):
+@pytest.fixture
+def transcripts(folder, monkeypatch):
+    """A function that sets the transcripts of one case on both sides."""
+
+    def transcripts(before, after):
+        sides = ([Answer({}, {}, {"prompt 'review'": {"short": text}}, [])] for text in (before, after))
+        monkeypatch.setattr("promptkit.cli.diff.compared_sides", lambda *_, **__: tuple(sides))
+
+    return transcripts
+
+
+def test_json(transcripts, capfd):
     """`--json` prints both complete texts and the differing lines."""
-    folder("shelf", review=BEFORE.replace("Review this", "1 / 0"))
+    transcripts("[user]\nReview this.\nx = 1", "[user]\n1 / 0.\nx = 1")
 
     code, output = diff(capfd, "--json")
 
@@ -113,21 +109,14 @@ def test_json(folder, capfd):
     }
 
 
-def test_standard_input_is_empty(folder, capfd):
-    """Both sides have an empty standard input."""
-    folder("shelf", review=f"import sys\nassert not sys.stdin.read()\n{dedent(BEFORE)}")
-
-    assert diff(capfd) == (0, "no case says anything else than at HEAD\n")
-
-
-def test_new_failure(folder, capfd):
+def test_new_failure(transcripts, capfd):
     """A case that fails now exits with 1, like a breaking change."""
-    folder("shelf", review=BEFORE.replace('return f"Review', '1 / 0; return f"Review'))
+    transcripts("[user]\nReview this.", "[fails] ZeroDivisionError: division by zero")
 
     code, output = diff(capfd)
 
     assert code == 1
-    assert "{+[fails] ZeroDivisionError: division by zero+}" in output
+    assert "ZeroDivisionError" in output
     assert output.endswith("1 case changed since HEAD, of which 1 fail\n")
 
 
@@ -173,11 +162,13 @@ def test_unstable_text(folder, capfd):
 def test_environment_is_hidden(folder, capfd, monkeypatch):
     """Cases do not see environment variables, except those named by `--env`."""
     monkeypatch.setenv("TOKEN", "hunter2")
-    source = BEFORE.replace("{os.environ.get('TOKEN')}", "token {os.environ.get('TOKEN')}")
-    folder("shelf", review=source)
+    monkeypatch.setenv("TEAM", "core")
+    folder("shelf", review=BEFORE.replace("{os.environ.get('TOKEN')}", "{[*os.environ.values()]}"))
 
-    assert "hunter2" not in diff(capfd)[1]
-    assert "hunter2" in diff(capfd, "--env", "TOKEN")[1]
+    _, output = diff(capfd, "--env", "TEAM")
+
+    assert "core" in output
+    assert "hunter2" not in output
 
 
 @pytest.mark.parametrize("side", ["HEAD", "now"])
@@ -206,7 +197,7 @@ STAGED = """
 """
 
 
-@pytest.fixture(params=[None, "PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"])
+@pytest.fixture
 def workspace(request, tmp_path, monkeypatch):
     """The workspace: a separate repository if a variable names it."""
     for name in ("PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"):
@@ -220,7 +211,9 @@ def workspace(request, tmp_path, monkeypatch):
     return workspace
 
 
-@pytest.mark.parametrize("text", [[], ["--text"]], ids=["examples", "text"])
+@pytest.mark.parametrize(
+    ("workspace", "text"), [("CLAUDE_PROJECT_DIR", []), (None, ["--text"])], indirect=["workspace"]
+)
 def test_both_sides_share_the_workspace(text, folder, workspace, capfd):
     """Both sides see the command's workspace, so that its state is not a change of the prompt."""
     folder("shelf", review=STAGED)
@@ -228,10 +221,6 @@ def test_both_sides_share_the_workspace(text, folder, workspace, capfd):
     subprocess.run(["git", "commit", "-qm", "y"], check=True)  # noqa: S607 (whichever there is)
     (workspace / "notes.txt").write_text("x", encoding="utf-8")
     subprocess.run(["git", "-C", workspace, "add", "notes.txt"], check=True)  # noqa: S607 (whichever there is)
-
-    assert main(["diff", "--target", "shelf", *text]) == 0
-    unchanged = "no case says anything else than at" if text else "nothing that clients see has changed since"
-    assert capfd.readouterr().out == f"{unchanged} HEAD\n"
 
     folder("shelf", review=STAGED.replace('f"{run', 'f"Staged: {run'))
     assert main(["diff", "--target", "shelf", *text]) == 0

@@ -129,21 +129,11 @@ class Repository:
         Raises:
             RevisionError: If git cannot write them.
         """
-        environment = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
-        prefix = f"--prefix={folder}{os.sep}"
-        try:
-            self._git("read-tree", commit, environment=environment)
-            paths = self._git("ls-files", "-z", environment=environment).split("\0")
-            self._check_depth(commit, paths)
-            self._git(
-                *self._no_filters(), "checkout-index", "--all", "--quiet", prefix, environment=environment
-            )
-        except RevisionError as error:
-            if not self._is_partial:
-                raise
-            hint = "clone it without --filter"
-            msg = f"this clone is partial, and may lack files of {commit[:12]}: {hint} ({error})"
-            raise RevisionError(msg) from None
+        index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
+        checkout_index = "checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}"
+        self._git("read-tree", commit, environment=index)
+        self._check_depth(commit, self._git("ls-files", "-z", environment=index).split("\0"))
+        self._git(*self._no_filters(), *checkout_index, environment=index)
         remove_outward_links(folder)
         Folder(folder, ".git").create()  # marks the root of the project
 
@@ -152,12 +142,6 @@ class Repository:
         if depth > _MAX_DEPTH:
             msg = f"a file of {commit[:12]} is in {depth:,} folders, and at most {_MAX_DEPTH} are written"
             raise RevisionError(msg)
-
-    @property
-    def _is_partial(self) -> bool:
-        """Whether this is a partial clone, for which git fetches objects from a remote."""
-        keys = self._git("config", "--null", "--name-only", "--list").split("\0")
-        return any(key.startswith("remote.") and key.endswith(".promisor") for key in keys)
 
     def _no_filters(self) -> list[str]:
         """Return the options that disable all configured filters. Raises RevisionError."""
@@ -194,15 +178,15 @@ class Repository:
 @contextmanager
 def checkout(
     repository: Repository, revision: str | None, targets: Sequence[str]
-) -> Iterator[tuple[Path, Sequence[str], tuple[Path, Path] | None]]:
+) -> Iterator[tuple[Path, Sequence[str], tuple[Path, Path]]]:
     """
     Check out a revision into a temporary folder: yield the current folder there, the targets, and both roots.
 
-    For None, yield the current folder and the targets of the working tree.
+    For None, yield the current folder and the targets of the working tree. Errors about a revision name it.
     """
     current = Path(os.path.realpath(os.curdir))
     if revision is None:
-        yield current, targets, None
+        yield current, targets, (current, current)
         return
     commit = repository.commit(revision)
     with scratch_folder("promptkit-diff-") as scratch:
@@ -211,23 +195,15 @@ def checkout(
         moved = [_move_target(target, root, copy_root) for target in targets]
         repository.write(commit, copy_root)
         folder = copy_root / (current.relative_to(root) if current.is_relative_to(root) else "")
-        # Messages show the root of the repository.
-        yield folder if folder.is_dir() else copy_root, moved, (copy_root, root)
-
-
-@contextmanager
-def loading_from(repository: Repository, revision: str | None, targets: Sequence[str]) -> Iterator[None]:
-    """Prefix errors about a side with its revision, if it has one."""
-    try:
-        yield
-    except (LoadError, RevisionError) as error:
-        if revision is None:
-            raise
-        reason = error.reason if isinstance(error, LoadError) else str(error)
-        reason = f"at {revision}, {reason.replace(f'{repository.root}{os.sep}', '')}"
-        if isinstance(error, LoadError):
-            raise LoadError(" ".join(targets), reason) from None
-        raise RevisionError(reason) from None
+        try:
+            # Messages show the root of the repository.
+            yield folder if folder.is_dir() else copy_root, moved, (copy_root, root)
+        except (LoadError, RevisionError) as error:
+            reason = error.reason if isinstance(error, LoadError) else str(error)
+            reason = f"at {revision}, {reason.replace(f'{root}{os.sep}', '')}"
+            if isinstance(error, LoadError):
+                raise LoadError(" ".join(targets), reason) from None
+            raise RevisionError(reason) from None
 
 
 def _move_target(target: str, root: Path, copy_root: Path) -> str:

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
 
-from promptkit import prompt
-from promptkit.catalog.json_schema import schema_of
-from promptkit.cli.differences.changes import takes_all
+from promptkit import compiler, prompt
+from promptkit.cli.diff_changes import takes_all
+from promptkit.cli.diff_sides import answer_of
 from promptkit.testing import wire_arguments
 
 
@@ -115,12 +115,18 @@ def prompt_with_argument(kind):
 PROMPTS = [prompt_with_argument(kind) for kind in TYPES]
 
 
+def alternatives(asking):
+    """Return the alternatives that the argument of a prompt accepts."""
+    (item,) = answer_of(compiler.compile([asking])).items.values()
+    return item.arguments["value"].alternatives
+
+
 def is_wider(old, new):
     """Return whether the argument of *new* counts as accepting everything that *old* accepts."""
-    before, after = (schema_of(side.compiled.arguments.ordered, places=True) for side in (old, new))
-    return takes_all(before["properties"]["value"], after["properties"]["value"], before, after)
+    return takes_all(ALTERNATIVES[old], ALTERNATIVES[new])
 
 
+ALTERNATIVES = {asking: alternatives(asking) for asking in PROMPTS}
 WIDER = [(old, new) for old in PROMPTS for new in PROMPTS if is_wider(old, new)]
 
 
@@ -129,13 +135,13 @@ def test_wider_is_reflexive():
     assert all(is_wider(same, same) for same in PROMPTS)
 
 
-def test_number_of_wider_pairs():
-    """Text accepts everything, and few other pairs of types are comparable."""
-    assert sum(new is PROMPTS[0] for _, new in WIDER) == len(TYPES)
-    assert 90 < len(WIDER) < 180
+def test_text_accepts_everything():
+    """Text accepts what any type accepts, and most other pairs of types cannot be compared."""
+    assert all(is_wider(old, PROMPTS[0]) for old in PROMPTS)
+    assert len(WIDER) < 150
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_wider_type_accepts_every_text(data):
     """Every non-empty text that is valid for the narrower type is valid for the wider one."""
@@ -151,14 +157,15 @@ def test_wider_type_accepts_every_text(data):
     [
         (Literal["red"], Literal["red", "blue"]),
         (Colour, Shade),
-        (int, float),
-        (Annotated[int, Meta(ge=0)], int),
         (int, int | str),
         (Point, Point | None),
+        (Tree, Tree | None),
         (Point, str),
     ],
 )
 def test_wider_pairs(old, new):
     """Each second type is wider than the first one, and not vice versa."""
-    assert is_wider(prompt_with_argument(old), prompt_with_argument(new))
-    assert not is_wider(prompt_with_argument(new), prompt_with_argument(old))
+    old, new = (alternatives(prompt_with_argument(kind)) for kind in (old, new))
+
+    assert takes_all(old, new)
+    assert not takes_all(new, old)
