@@ -25,8 +25,8 @@ from promptkit.files.scratch import scratch_file
 from promptkit.lints.linter import Checks, lint_file
 from promptkit.lints.prompts import with_lints
 from promptkit.preview.access import TOKEN
-from promptkit.preview.application import application
 from promptkit.preview.live import Live
+from promptkit.preview.routes import application
 from promptkit.standard_error import say
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, Send

@@ -273,7 +273,7 @@ def _field(
         required=argument.required,
         description=_hint(argument, control),
         examples=() if argument.arg.secret else tuple(map(text_of, argument.examples)),
-        faults=tuple(_describe(argument, fault, sent) for fault in faults if fault.argument == name),
+        faults=tuple(str(fault) for fault in faults if fault.argument == name),
         completes=argument.completer is not None and is_line,
         may_be_empty=sent == "" if argument.blank_is_value and not argument.arg.secret else None,
         takes_file=takes_file(argument, control),
@@ -282,22 +282,6 @@ def _field(
         reads=submission.reads.get(name, 0),
         is_given=bool(sent) or upload is not None,
     )
-
-
-def _describe(argument: Argument, fault: InvalidArgument, sent: str | None) -> str:
-    """Return the text of an argument's error, with the line of a list's item."""
-    line = None
-    if sent and not argument.arg.secret and is_by_line(argument):
-        line = _line_of(sent, fault.path)
-    return f"{fault} ({line})" if line else str(fault)
-
-
-def _line_of(text: str, path: str) -> str | None:
-    """Return the line of an item of a list with one item per line."""
-    number = path[1:-1]
-    lines = [line_number for line_number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    is_item = number.isdecimal() and len(lines) > 1 and int(number) < len(lines)
-    return f"line {lines[int(number)]}" if is_item else None
 
 
 def _hint(argument: Argument, control: Control) -> str | None:

@@ -22,23 +22,46 @@ _WIDTH: Final = 88
 
 
 @attrs.frozen
-class _Sdk:
-    """The call of a provider's SDK: the import, the client's class, the method, and further arguments."""
+class Vendor:
+    """
+    A model vendor and its SDK.
 
+    Args:
+        label:
+            Its name on the page.
+
+        imported:
+            The line that imports the SDK.
+
+        client:
+            The class of the client.
+
+        method:
+            The method that accepts a request.
+
+        fields:
+            Further arguments of the request.
+    """
+
+    label: str
     imported: str
     client: str
     method: str
-    fields: str
+    fields: str = 'model="..."'
 
 
-_MODEL: Final = 'model="..."'
-_SDKS: Final = {
-    "openai-chat": _Sdk("from openai import OpenAI", "OpenAI", "chat.completions.create", _MODEL),
-    "openai-responses": _Sdk("from openai import OpenAI", "OpenAI", "responses.create", _MODEL),
-    "anthropic": _Sdk(
-        "from anthropic import Anthropic", "Anthropic", "messages.create", f"{_MODEL}, max_tokens=1024"
+#: The vendors by request format.
+VENDORS: Final = {
+    "openai-chat": Vendor("OpenAI chat", "from openai import OpenAI", "OpenAI", "chat.completions.create"),
+    "openai-responses": Vendor("OpenAI responses", "from openai import OpenAI", "OpenAI", "responses.create"),
+    "anthropic": Vendor(
+        "Anthropic",
+        "from anthropic import Anthropic",
+        "Anthropic",
+        "messages.create",
+        'model="...", max_tokens=1024',
     ),
-    "gemini": _Sdk("from google import genai", "genai.Client", "models.generate_content", _MODEL),
+    "gemini": Vendor("Gemini", "from google import genai", "genai.Client", "models.generate_content"),
 }
 
 
@@ -92,7 +115,7 @@ def request_source(rendering: Rendering, target: str, form: str, *, lossy: bool 
         lossy:
             Whether the provider cannot represent all of it.
     """
-    modules, call, sdk = set[str](), _call(rendering, target), _SDKS[form]
+    modules, call, vendor = set[str](), _call(rendering, target), VENDORS[form]
     if call.is_sent:  # clients do not receive everything that a request contains
         opening = f"compile({_text(target)})[{_text(rendering.prompt.name)}].render({{"
         call = attrs.evolve(call, imports=["from promptkit.compiler import compile"], begin=opening)
@@ -103,13 +126,13 @@ def request_source(rendering: Rendering, target: str, form: str, *, lossy: bool 
     function = REQUESTS[form].__name__
     groups = [
         [f"import {module}" for module in sorted(modules)],
-        [sdk.imported, f"from promptkit.exports import {function}"],
+        [vendor.imported, f"from promptkit.exports import {function}"],
         call.imports,
         [
             *_lines(f"said = {call.begin}", pairs),
-            f"request = {function}(said, {sdk.fields}{', lossy=True' * lossy})",
+            f"request = {function}(said, {vendor.fields}{', lossy=True' * lossy})",
         ],
-        [f"answer = {sdk.client}().{sdk.method}(**request)"],
+        [f"answer = {vendor.client}().{vendor.method}(**request)"],
     ]
     return "\n\n".join("\n".join(group) for group in groups if group) + "\n"
 

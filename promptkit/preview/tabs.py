@@ -17,21 +17,13 @@ from promptkit.language.messages import Workflow
 from promptkit.preview.client_views import ClientView, client_view
 from promptkit.preview.controls import Choice
 from promptkit.preview.media import Upload
-from promptkit.preview.python_source import case_source, pytest_source, request_source, variable
+from promptkit.preview.python_source import VENDORS, case_source, pytest_source, request_source, variable
 from promptkit.preview.rendering import Rendering
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.elicitation_forms import elicitation
 from promptkit.server.server import PROMPTKIT
-
-#: The label of each request format, and the SDK method that accepts it.
-_VENDORS: Final = {
-    "openai-chat": ("OpenAI chat", "chat.completions.create"),
-    "openai-responses": ("OpenAI responses", "responses.create"),
-    "anthropic": ("Anthropic", "messages.create"),
-    "gemini": ("Gemini", "models.generate_content"),
-}
 
 #: Maximum length of a value in the command itself, in characters. Systems accept 128 KiB.
 _MAX_VALUE: Final = 32_000
@@ -162,14 +154,14 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
 def _vendors(rendering: Rendering, target: str, choice: str) -> TabContent:
     """Return the request to one provider, with text in place of unsupported parts."""
     form = choice if choice in REQUESTS else next(iter(REQUESTS))
-    choices = _choices({name: label for name, (label, _) in _VENDORS.items()}, form)
+    choices = _choices({name: vendor.label for name, vendor in VENDORS.items()}, form)
     if rendering.workflow is None:
         return TabContent("vendors", choices, notes=("There is nothing to send for these arguments.",))
     try:
         request, notes = _request(form, rendering.workflow)
     except UnsupportedAnswerError as error:
         return TabContent("vendors", choices, notes=(f"{error}.",))
-    title = f"arguments of {_VENDORS[form][1]}{', with text in place of it' * bool(notes)}"
+    title = f"arguments of {VENDORS[form].method}{', with text in place of it' * bool(notes)}"
     redacted = rendering.redactor.redacted_json(msgspec.to_builtins(request))
     source = Block(
         "Send it by the vendor's SDK", request_source(rendering, target, form, lossy=bool(notes)), "python"

@@ -9,9 +9,9 @@ from promptkit.cli.differences.renderings import SinceCommit
 from promptkit.compiler.compilation import compile
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.loader.loader import load
-from promptkit.preview.application import application
 from promptkit.preview.live import Live
 from promptkit.preview.rendering import Rendering
+from promptkit.preview.routes import application
 from promptkit.preview.tabs import content_of
 from tests.preview.conftest import HOST, TOKEN
 from tests.preview.test_pages import links, text_of

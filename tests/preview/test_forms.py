@@ -396,7 +396,7 @@ class TestFaults:
         ("annotation", "sent", "told"),
         [
             (int, "five", "'value' is 'five', not a whole number"),
-            (list[int], "1\n\nx\n", "'value[1]' is 'x', not a whole number (line 3)"),
+            (list[int], "1\n\nx\n", "'value[1]' is 'x', not a whole number"),
             (list[int], "1, x", "'value[1]' is 'x', not a whole number"),
             (Point, '{\n  "x": "a"\n}', "'value.x' is 'a', not a whole number"),
             (dict[str, int], '{"a" 1}', "is JSON that cannot be read at line 1, column 6: "),
@@ -404,7 +404,7 @@ class TestFaults:
         ids=shown,
     )
     def test_the_place_is_told(self, annotation, sent, told):
-        """The error names the line of a list, the member of JSON, or the position of a syntax error."""
+        """The error names the item of a list, the member of JSON, or the position of a syntax error."""
         arguments = arguments_of(annotation)
         (field,) = fields_of(arguments, {"value": sent}, faults_of(arguments, {"value": sent}))
 

@@ -1,4 +1,4 @@
-"""The application of the preview: all pages and their routes."""
+"""The routes of the preview, and the pages of everything but prompts."""
 
 import json
 from asyncio import to_thread
@@ -21,9 +21,8 @@ from promptkit.preview.changes import Comparison
 from promptkit.preview.conversation import Conversation
 from promptkit.preview.live import Live
 from promptkit.preview.media import MediaStore, number_in
-from promptkit.preview.page_base import Endpoints, unless_gone
-from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, PromptPages
-from promptkit.preview.rendering import body_of, read
+from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, Endpoints, PromptPages
+from promptkit.preview.rendering import body_of, read, unless_gone
 from promptkit.preview.templating import FOLDER, SHORT, environment, search_path, static_path
 
 #: Maximum number of lines in the palette.
