@@ -11,6 +11,7 @@ from typing import Final
 
 from promptkit.clients.slash_commands.command import (
     ArgumentPart,
+    CommandFile,
     CommandParameter,
     CommandPart,
     FilePart,
@@ -22,12 +23,13 @@ from promptkit.clients.slash_commands.command import (
     brief,
     identifier,
     join_texts,
+    one_line,
+    read_markdown,
     shell_reason,
     sort_losses,
     split_command,
     split_parts,
 )
-from promptkit.clients.slash_commands.frontmatter import CommandFile, one_line, read_markdown
 
 #: The text before the arguments of a command without a placeholder.
 APPENDED: Final = "\n\nARGUMENTS: "

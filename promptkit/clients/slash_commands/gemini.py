@@ -23,12 +23,12 @@ from promptkit.clients.slash_commands.command import (
     TextPart,
     brief,
     join_texts,
+    one_line,
     shell_reason,
     sort_losses,
     split_command,
     split_parts,
 )
-from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.files.writing import FileRefusedError
 
 _ARGUMENTS: Final = "arguments"

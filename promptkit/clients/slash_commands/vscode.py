@@ -19,10 +19,10 @@ from promptkit.clients.slash_commands.command import (
     TextPart,
     brief,
     identifier,
+    read_markdown,
     sort_losses,
     split_parts,
 )
-from promptkit.clients.slash_commands.frontmatter import read_markdown
 
 _PLACEHOLDER: Final = re.compile(
     r"\$\{input:(?P<input>[^:{}\n]+)(?::(?P<hint>[^{}\n]*))?\}"
