@@ -22,9 +22,9 @@ from promptkit.declarations.signature import (
 from promptkit.declarations.unusable_types import check_return
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError
+from promptkit.language.annotations import Tool
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
-from promptkit.language.tools import Tool
 from promptkit.types.functions import read_return, with_own_defaults
 
 P = ParamSpec("P")

@@ -16,11 +16,10 @@ from promptkit.errors.filled_text import FilledText, filled_text
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import nodes_of, own_nodes, text_of
 from promptkit.errors.suggestions import nearest
-from promptkit.fragments.filling import fill
-from promptkit.fragments.text import dedent
+from promptkit.fragments.text import dedent, fill
+from promptkit.language.files import text_below
 from promptkit.language.placeholders import placeholders_in
 from promptkit.language.text import Text
-from promptkit.language.text_files import text_below
 from promptkit.lints.control_flow import list_choices
 from promptkit.lints.name_resolution import Scope
 from promptkit.loader.targets import display_path

@@ -181,7 +181,7 @@ _CACHES: Final = {
     "promptkit.types.pydantic": "forget_types",
     "promptkit.types.structuring": "forget_types",
     "promptkit.errors.sources": "forget_sources",
-    "promptkit.fragments.filling": "clear_cache",
+    "promptkit.fragments.text": "clear_cache",
 }
 
 #: The same for registered types, which old versions of recipes may need.

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from promptkit.errors import sources
-from promptkit.fragments import filling
+from promptkit.fragments import text
 from promptkit.loader.module_records import forget_modules
 from promptkit.types.scalars import SCALARS
 from tests.compiler.test_reload_steps import Author
@@ -225,9 +225,9 @@ def faulty(word):
         save(author, body, number)
         author.reload()
         author.texts()
-        assert filling._parse.cache_info().currsize == 1
+        assert text._parse.cache_info().currsize == 1
 
     save(author, body, 4)
     author.reload()
-    assert filling._parse.cache_info().currsize == 0
+    assert text._parse.cache_info().currsize == 0
     assert sources._tree.cache_info().currsize == 0
