@@ -2,7 +2,7 @@
 Forms: the fields of a prompt's arguments, and the submitted values as a client would send them.
 
 A field is sent under its argument's name. Related fields are sent under that name, a dot and a word, which
-cannot be an argument's name: ``when.offset``.
+cannot be an argument's name: ``notes.file``.
 """
 
 from base64 import b64decode, b64encode
@@ -22,7 +22,7 @@ from promptkit.preview.media import Upload, Uploads, number_in
 from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
 
 #: Controls that show which values are possible.
-_PLAIN: Final = frozenset({"radios", "select", "switch", "moment", "file"})
+_PLAIN: Final = frozenset({"radios", "select", "file"})
 
 #: Controls that contain the digest of a value.
 _HIDDEN: Final = frozenset({"file", "kept"})
@@ -112,7 +112,7 @@ class Field:
         """
         control = self.control
         labels = [choice.label for choice in control.choices]
-        of_control = control.kind, dict(control.attributes), labels, control.offset is not None
+        of_control = control.kind, dict(control.attributes), labels
         shape = of_control, self.reads, self.takes_file, self.upload and self.upload.digest
         return f"{crc32(repr(shape).encode()):08x}"
 
@@ -240,9 +240,7 @@ def _value(form: Any, name: str) -> str | None:
         return _decode(encoded)
     text = form.get(name)
     if isinstance(text, str) and text:
-        offset = form.get(f"{name}.offset")
-        # Browsers send line ends as two characters.
-        return text.replace("\r\n", "\n") + (offset if isinstance(offset, str) else "").strip()
+        return text.replace("\r\n", "\n")  # browsers send line ends as two characters
     return "" if f"{name}.empty" in form else None
 
 
