@@ -1,4 +1,4 @@
-"""The displayed call as Python source: a test, a case, and a request to a provider."""
+"""The displayed call as Python source: a test and a case."""
 
 import json
 import keyword
@@ -13,56 +13,11 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import HIDDEN
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError
-from promptkit.exports import REQUESTS
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.preview.rendering import Rendering
 
 #: Maximum line length, the default of formatters.
 _WIDTH: Final = 88
-
-
-@attrs.frozen
-class Vendor:
-    """
-    A model vendor and its SDK.
-
-    Args:
-        label:
-            Its name on the page.
-
-        imported:
-            The line that imports the SDK.
-
-        client:
-            The class of the client.
-
-        method:
-            The method that accepts a request.
-
-        fields:
-            Further arguments of the request.
-    """
-
-    label: str
-    imported: str
-    client: str
-    method: str
-    fields: str = 'model="..."'
-
-
-#: The vendors by request format.
-VENDORS: Final = {
-    "openai-chat": Vendor("OpenAI chat", "from openai import OpenAI", "OpenAI", "chat.completions.create"),
-    "openai-responses": Vendor("OpenAI responses", "from openai import OpenAI", "OpenAI", "responses.create"),
-    "anthropic": Vendor(
-        "Anthropic",
-        "from anthropic import Anthropic",
-        "Anthropic",
-        "messages.create",
-        'model="...", max_tokens=1024',
-    ),
-    "gemini": Vendor("Gemini", "from google import genai", "genai.Client", "models.generate_content"),
-}
 
 
 @attrs.frozen
@@ -96,45 +51,6 @@ def case_source(rendering: Rendering) -> str:
     ]
     imports = [f"import {module}\n" for module in sorted(modules)]
     return "".join([*imports, "\n".join(_lines(f'{name}.case_wire("a name", {{', pairs))])
-
-
-def request_source(rendering: Rendering, target: str, form: str, *, lossy: bool = False) -> str:
-    """
-    Return source that sends a rendering to a provider with its SDK.
-
-    Args:
-        rendering:
-            The rendering to send.
-
-        target:
-            The target, as the author typed it on the command line.
-
-        form:
-            One of `promptkit.exports.REQUESTS`.
-
-        lossy:
-            Whether the provider cannot represent all of it.
-    """
-    modules, call, vendor = set[str](), _call(rendering, target), VENDORS[form]
-    if call.is_sent:  # clients do not receive everything that a request contains
-        opening = f"compile({_text(target)})[{_text(rendering.prompt.name)}].render({{"
-        call = attrs.evolve(call, imports=["from promptkit.compiler import compile"], begin=opening)
-    pairs = [
-        f"{_text(argument)}: {_argument_expression(rendering, argument, modules)}"
-        for argument in rendering.given
-    ]
-    function = REQUESTS[form].__name__
-    groups = [
-        [f"import {module}" for module in sorted(modules)],
-        [vendor.imported, f"from promptkit.exports import {function}"],
-        call.imports,
-        [
-            *_lines(f"said = {call.begin}", pairs),
-            f"request = {function}(said, {vendor.fields}{', lossy=True' * lossy})",
-        ],
-        [f"answer = {vendor.client}().{vendor.method}(**request)"],
-    ]
-    return "\n\n".join("\n".join(group) for group in groups if group) + "\n"
 
 
 def pytest_source(rendering: Rendering, target: str) -> PytestSource:
