@@ -13,9 +13,6 @@ import pytest
 
 from promptkit.clients.configurations import ConfigurationFile
 from promptkit.fragments.invisible import escape_invisible
-from tests.terminal import command
-
-pytestmark = pytest.mark.sampled
 
 FILES = ["prompts/review.py", "prompts/test_review.py", "pyproject.toml"]
 IGNORED = ".gitignore"
@@ -131,26 +128,27 @@ def test_suggested_commands_work(empty, home, served_prompts, run_json):
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
 @pytest.mark.parametrize("name", ["-x", "--help", "-", "a\nb", "\x1b[2J", "$(touch ran)", "it's", "\u202ea"])
-def test_any_folder_name(name, empty, home):
+def test_any_folder_name(name, empty, promptkit, monkeypatch):
     """
     The suggested commands take one line each, contain no invisible characters, and work for any folder name.
     """
-    result = command("new", "--", name, cwd=empty)
-    commands = [line.strip() for line in result[1].decode().partition("next:\n")[2].splitlines()]
+    monkeypatch.setenv("PATH", sysconfig.get_path("scripts"))
+    _, out, _ = promptkit("new", "--", name)
+    commands = [line.strip() for line in out.partition("next:\n")[2].splitlines()]
 
-    assert (result[0], len(commands)) == (0, 3)
+    assert len(commands) == 3
     assert escape_invisible(commands[0]) == commands[0]
-    program = Path(sys.executable).parent
-    path = os.pathsep.join([str(program), os.environ["PATH"], "/usr/bin", "/bin"])
-    rendered = subprocess.run(
-        ["bash", "-c", commands[0]],  # noqa: S607 (wherever it is)
+    # A function in place of promptkit shows the words that it gets.
+    stand_in = "promptkit() { pwd; printf '<%s>' \"$@\"; }"
+    shown = subprocess.run(
+        ["bash", "-c", f"{stand_in}\n{commands[0]}"],  # noqa: S607 (wherever it is)
         cwd=empty,
-        env={**os.environ, "PATH": path, "LC_ALL": "C.UTF-8"},
+        env={**os.environ, "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert rendered.stdout == RENDERED
+    assert shown.stdout == f"{empty / name}\n<render><review><code=x = 1>"
     assert [path.name for path in empty.iterdir()] == [name]
 
 
