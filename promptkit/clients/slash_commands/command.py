@@ -67,7 +67,6 @@ class TextPart:
     """Literal text."""
 
     text: str
-    line: int = attrs.field(default=1, eq=False)
 
 
 @attrs.frozen
@@ -79,16 +78,12 @@ class ArgumentPart:
         name:
             The parameter.
 
-        line:
-            The line number in the file, starting at 1.
-
         is_appended:
             Whether the argument is on a line that the client appends to the text only if the argument is
             given.
     """
 
     name: str
-    line: int = attrs.field(default=1, eq=False)
     is_appended: bool = False
 
 
@@ -100,13 +95,9 @@ class CommandPart:
     Args:
         words:
             The program and its arguments, which need no shell.
-
-        line:
-            The line number in the file, starting at 1.
     """
 
     words: tuple[str, ...]
-    line: int = attrs.field(default=1, eq=False)
 
 
 @attrs.frozen
@@ -118,16 +109,12 @@ class FilePart:
         path:
             The file, relative to the workspace.
 
-        line:
-            The line number in the file of the command, starting at 1.
-
         source:
             The text of the reference, if it remains in the text and the file follows the text. None if the
             content of the file replaces the reference.
     """
 
     path: str
-    line: int = attrs.field(default=1, eq=False)
     source: str | None = None
 
 
@@ -206,7 +193,7 @@ def sort_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
     return tuple(sorted(dict.fromkeys(losses), key=lambda loss: loss.line))
 
 
-def split_parts(text: str, line: int, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> tuple[Part, ...]:
+def split_parts(text: str, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> tuple[Part, ...]:
     """
     Return a text as parts.
 
@@ -214,17 +201,14 @@ def split_parts(text: str, line: int, spans: Iterable[tuple[int, int, Sequence[P
         text:
             The text.
 
-        line:
-            The line number of its start.
-
         spans:
             The start, end and parts of each placeholder, in order.
     """
-    parts, end, lines = list[Part](), 0, LineNumbers(text, line)
+    parts, end = list[Part](), 0
     for start, stop, inner in spans:
-        parts += (TextPart(text[end:start], lines.at(end)), *inner)
+        parts += (TextPart(text[end:start]), *inner)
         end = stop
-    parts.append(TextPart(text[end:], lines.at(end)))
+    parts.append(TextPart(text[end:]))
     return join_texts(parts)
 
 
@@ -238,9 +222,8 @@ def _joined(parts: Iterable[Part]) -> Iterator[Part]:
         if not is_text:
             yield from run
             continue
-        texts = [part for part in run if isinstance(part, TextPart)]
-        if text := "".join(part.text for part in texts):
-            yield attrs.evolve(texts[0], text=text)
+        if text := "".join(part.text for part in run if isinstance(part, TextPart)):
+            yield TextPart(text)
 
 
 #: A word: text in single quotes, text in double quotes without special characters, or plain characters.
