@@ -439,42 +439,38 @@ class Folder:
     @contextmanager
     def _parent(self, parts: tuple[str, ...], *, create: bool = False) -> Iterator[int | None]:
         """Yield a descriptor of a folder below this one; None where the system has no ``dir_fd``."""
-        names = (*self._subfolders, *parts)
         if not _HAS_DIR_FD:
-            self._check_folders(names, create=create)
-            yield None
-            return
-        parent = os.open(self._root, os.O_RDONLY | _FOLDER)
+            os.scandir(self._root).close()  # raises an error unless it is a folder
+        parent = os.open(self._root, os.O_RDONLY | _FOLDER) if _HAS_DIR_FD else None
+        names = (*self._subfolders, *parts)
         try:
             for end in range(1, len(names) + 1):
-                child = self._open_folder(parent, names[:end], create=create)
-                os.close(parent)
+                with _errors_with_path("/".join(names[:end])):
+                    child = self._open_folder(parent, names[:end], create=create)
+                if parent is not None:
+                    os.close(parent)
                 parent = child
             yield parent
         finally:
-            os.close(parent)
+            if parent is not None:
+                os.close(parent)
 
-    def _open_folder(self, above: int, names: tuple[str, ...], *, create: bool) -> int:
-        with _errors_with_path("/".join(names)):
-            if create:
-                with suppress(FileExistsError):
-                    os.mkdir(names[-1], dir_fd=above)
-            _check_folder(os.stat(names[-1], dir_fd=above, follow_symlinks=False))
-            try:
-                return os.open(names[-1], os.O_RDONLY | _NO_LINK | _FOLDER, dir_fd=above)
-            except NotADirectoryError:  # a link has replaced it in the meantime
-                raise OSError(errno.ELOOP, _LINK) from None
-
-    def _check_folders(self, names: tuple[str, ...], *, create: bool) -> None:
-        with _errors_with_path(self._root):
-            _check_folder(os.stat(self._root))
-        for end in range(1, len(names) + 1):
-            path = os.path.join(self._root, *names[:end])
-            with _errors_with_path("/".join(names[:end])):
-                if create:
-                    with suppress(FileExistsError):
-                        os.mkdir(path)
-                _check_folder(os.lstat(path))
+    def _open_folder(self, parent: int | None, names: tuple[str, ...], *, create: bool) -> int | None:
+        name = os.path.join(self._root, *names) if parent is None else names[-1]
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=parent)
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            raise OSError(errno.ELOOP, _LINK)
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if parent is None:
+            return None
+        try:
+            return os.open(name, os.O_RDONLY | _NO_LINK | _FOLDER, dir_fd=parent)
+        except NotADirectoryError:  # a link has replaced it in the meantime
+            raise OSError(errno.ELOOP, _LINK) from None
 
     def _open(self, parent: int | None, name: str, flags: int) -> int:
         try:
@@ -492,13 +488,6 @@ class Folder:
 
 
 _LINK: Final = "it is a link: replace it by its target, or name the target"
-
-
-def _check_folder(status: os.stat_result) -> None:
-    if stat.S_ISLNK(status.st_mode):
-        raise OSError(errno.ELOOP, _LINK)
-    if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
 
 @contextmanager
