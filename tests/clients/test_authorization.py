@@ -61,7 +61,8 @@ def in_node(typescript, server):
 @PYTHON_MODES
 def test_the_python_client_gets_a_token(server, issuer, mode, revision, held):
     """
-    With and without a handshake, the official Python client gets a token if it has none, or if its token lacks a scope.
+    With and without a handshake, the official Python client gets a token if it has none, or if its token
+    lacks a scope.
     """
     token = issuer.token(server, scope="read") if held else None
 
