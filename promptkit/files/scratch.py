@@ -1,11 +1,9 @@
 """Temporary files and folders that only the user of this process can read."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryFile, mkdtemp, mkstemp
+from tempfile import TemporaryFile, mkdtemp
 from typing import IO
 
 
@@ -27,19 +25,6 @@ def scratch_folder(prefix: str) -> Iterator[str]:
         yield folder
     finally:
         remove_scratch_folder(folder)
-
-
-@contextmanager
-def scratch_file(text: str, prefix: str, suffix: str) -> Iterator[Path]:
-    """Write a temporary file, yield its path, and remove it afterwards. Raises OSError on failure."""
-    descriptor, name = mkstemp(prefix=prefix, suffix=suffix)
-    file = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        yield file
-    finally:
-        file.unlink(missing_ok=True)
 
 
 def open_unnamed_file(prefix: str) -> IO[bytes]:
