@@ -24,14 +24,13 @@ from promptkit.files.reading import (
     file_stamp,
     read_named_file,
 )
-from promptkit.language.media_checks import MAX_AUDIO_BYTES, too_large_message
 from promptkit.language.placeholders import TextWithPlaceholders
 
 #: Limit of a client's path in characters. Common systems do not open longer ones.
 MAX_PATH_LENGTH: Final = 4096
 
 #: Default limit of a file in bytes.
-MAX_FILE_BYTES: Final = MAX_AUDIO_BYTES
+MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 
 #: Set while a server runs: cached text files are not checked until the server marks them as stale.
 reads_once: Final = Event()
@@ -207,6 +206,11 @@ def read_confined(file: Path, root: Path, path: str | Path, limit: int = MAX_FIL
     except OSError as error:
         msg = f"{shortened(str(path))!r} cannot be read: {error.strerror}"
         raise MediaError(msg) from error
+
+
+def too_large_message(size: int, limit: int) -> str:
+    """Return the error message for *size* bytes that exceed *limit*."""
+    return f"{size:,} B is more than the {limit:,} B that clients take: shrink it first"
 
 
 def _too_large(path: str | Path, size: int, limit: int) -> str:

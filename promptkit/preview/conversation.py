@@ -7,10 +7,9 @@ import attrs
 from markupsafe import Markup
 
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.content import Content
+from promptkit.language.content import Content, human_size
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.media import Media
-from promptkit.language.media_checks import canonical_type, human_size
+from promptkit.language.media import Media, canonical_type
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 from promptkit.preview.media import MediaKind, MediaStore, kind_of

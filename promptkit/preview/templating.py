@@ -20,7 +20,7 @@ from pygments.util import ClassNotFound
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.media_checks import human_size
+from promptkit.language.content import human_size
 from promptkit.preview.live import tag_search
 from promptkit.preview.media import MAX_UPLOAD_SIZE
 
