@@ -163,20 +163,16 @@ def _file(_: Argument, sent: str) -> Control | None:
 
 
 def _number(argument: Argument, sent: str) -> Control | None:
-    """Return a number input with its bounds. Browsers count steps from the lower bound."""
+    """Return a number input with its bounds."""
     value = sent.strip()
     if sent and not _is_number(value):
         return None
     schema = alternative_of(argument)
     is_integer = schema.get("type") == "integer"
-    step = Decimal(str(schema.get("multipleOf", 1 if is_integer else 0)))
-    lowest = _bound(schema, "minimum", "exclusiveMinimum", +is_integer)
-    if step and lowest is not None:
-        lowest = math.ceil(lowest / step) * step
     bounds = {
-        "min": lowest,
+        "min": _bound(schema, "minimum", "exclusiveMinimum", +is_integer),
         "max": _bound(schema, "maximum", "exclusiveMaximum", -is_integer),
-        "step": step or "any",
+        "step": 1 if is_integer else "any",
     }
     attributes = {name: str(bound) for name, bound in bounds.items() if bound is not None}
     return Control("line", value, {"type": "number", **attributes})

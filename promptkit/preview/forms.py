@@ -5,7 +5,6 @@ A field is sent under its argument's name. Related fields are sent under that na
 cannot be an argument's name: ``notes.file``.
 """
 
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -208,7 +207,7 @@ def query_of(arguments: Arguments, values: Mapping[str, str]) -> str:
     """
     Return the query of a link that shows the same page.
 
-    It omits secrets, uploads, and texts that would make the link too long.
+    It omits secrets, uploads, texts that browsers would change, and texts that would make the link too long.
 
     Args:
         arguments:
@@ -220,35 +219,20 @@ def query_of(arguments: Arguments, values: Mapping[str, str]) -> str:
     query = ""
     for name, value in values.items():
         argument = arguments.by_name.get(name)
-        if argument is None or not (argument.arg.secret or argument.takes_bytes):
-            extended = f"{query}&{urlencode([_link_parameter(name, value)])}"
+        is_private = argument is not None and (argument.arg.secret or argument.takes_bytes)
+        if typeable(value) and not is_private:
+            parameter = (name, value) if value else (f"{name}.empty", "on")
+            extended = f"{query}&{urlencode([parameter])}"
             query = extended if len(extended) <= _MAX_QUERY else query
     return query.removeprefix("&")
 
 
-def _link_parameter(name: str, value: str) -> tuple[str, str]:
-    if not value:
-        return f"{name}.empty", "on"
-    if typeable(value):
-        return name, value
-    return f"{name}.base64", b64encode(value.encode(errors="surrogatepass")).decode()
-
-
 def _value(form: Any, name: str) -> str | None:
     """Return the value of an argument; None if it is not given."""
-    if isinstance(encoded := form.get(f"{name}.base64"), str):
-        return _decode(encoded)
     text = form.get(name)
     if isinstance(text, str) and text:
         return text.replace("\r\n", "\n")  # browsers send line ends as two characters
     return "" if f"{name}.empty" in form else None
-
-
-def _decode(encoded: str) -> str | None:
-    try:
-        return b64decode(encoded, validate=True).decode(errors="surrogatepass")
-    except ValueError:  # the link was written by hand
-        return None
 
 
 def _field(

@@ -106,7 +106,7 @@ async def call(
     Raises:
         CallTimeoutError: If it takes longer.
 
-        BaseException: Any exception from the function, or from starting its thread.
+        BaseException: Any exception from the function.
     """
     loop, author_call = asyncio.get_running_loop(), AuthorCall(function)
     finished: asyncio.Future[None] = loop.create_future()
@@ -119,11 +119,7 @@ async def call(
             with suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(finished.set_result, None)
 
-    try:
-        Thread(target=run, name="promptkit-render", daemon=True).start()
-    except BaseException:
-        ended()
-        raise
+    Thread(target=run, name="promptkit-render", daemon=True).start()
     try:
         done, _ = await asyncio.wait([finished], timeout=seconds)
         line = None if done else author_call.line
