@@ -91,14 +91,14 @@ def uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def test_only_files_works_on_files():
     """Other modules access files only through `promptkit.files`, which handles links, pipes and devices."""
-    found = [
+    forbidden = [
         (module, line, use)
         for module in CHECKED
         for line, use in uses(tree_of(module))
         if use not in EXCEPTIONS.get(module, {})
     ]
 
-    assert found == []
+    assert forbidden == []
 
 
 def test_each_exception_is_used():
