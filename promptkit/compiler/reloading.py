@@ -14,8 +14,7 @@ from typing import Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
-from promptkit.language import text_files
-from promptkit.language.files import reads_once
+from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
 from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
@@ -191,7 +190,7 @@ class Reloader:
     def _find_files(self) -> WatchedFiles:
         if not self._folders:
             return self._current_files
-        return find_files(self._folders, self._read_files.union(text_files.cached_paths()))
+        return find_files(self._folders, self._read_files.union(cached_text_paths()))
 
     def _has_changed(self) -> bool:
         return self._find_files().files != self._current_files.files
@@ -235,7 +234,7 @@ class Reloader:
 
     def _import_again(self, before: WatchedFiles) -> None:
         imports = ImportSnapshot()
-        text_files.mark_stale()
+        mark_texts_stale()
         self._current_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)

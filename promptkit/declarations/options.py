@@ -12,9 +12,8 @@ from msgspec import Struct
 from promptkit.catalog.prompts import TAGS
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
-from promptkit.language.annotations import is_scope
+from promptkit.language.annotations import Tool, is_scope
 from promptkit.language.media import Icon
-from promptkit.language.tools import Tool
 from promptkit.language.validation import check_flag, check_optional_text, describe
 from promptkit.types.schemas import answer_schema
 

@@ -14,11 +14,10 @@ from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import text_of
 from promptkit.errors.suggestions import nearest
-from promptkit.fragments.filling import fill
-from promptkit.fragments.text import dedent
+from promptkit.fragments.text import dedent, fill
+from promptkit.language.files import text_below
 from promptkit.language.placeholders import placeholders_in
 from promptkit.language.text import Text
-from promptkit.language.text_files import text_below
 from promptkit.lints.static_analysis import Scope, list_choices
 from promptkit.loader.targets import display_path
 

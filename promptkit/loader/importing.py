@@ -12,7 +12,7 @@ from promptkit.catalog.skills import SKILL_FILE
 from promptkit.declarations.prompts import declared_prompts
 from promptkit.declarations.skill_files import SkillError, SkillFolder, paths_below, read_files
 from promptkit.errors.diagnostics import Location, Report
-from promptkit.files.scratch import SpooledBytes
+from promptkit.files.reading import HashedBytes
 from promptkit.language.files import files_read
 from promptkit.loader.discovery import FoundFiles, is_cases, mentions_prompts
 from promptkit.loader.finder import Execution, Executions, RecipeFinder, collecting
@@ -68,12 +68,12 @@ def _roots(files: Iterable[str]) -> list[str]:
     return [folder for folder, _, name in (path.rpartition("/") for path in files) if name == SKILL_FILE]
 
 
-def _files_below(folder: str, files: Mapping[str, SpooledBytes]) -> dict[str, SpooledBytes]:
+def _files_below(folder: str, files: Mapping[str, HashedBytes]) -> dict[str, HashedBytes]:
     prefix = f"{folder}/" if folder else ""
     return {path.removeprefix(prefix): content for path, content in files.items() if path.startswith(prefix)}
 
 
-def _skill(path: Path, root: Path, files: Mapping[str, SpooledBytes]) -> SkillFolder:
+def _skill(path: Path, root: Path, files: Mapping[str, HashedBytes]) -> SkillFolder:
     parts = path.relative_to(root).parts[:-1]
     return SkillFolder(path, "/".join(parts[1:] if parts[:1] == (_CONVENTION,) else parts), files)
 

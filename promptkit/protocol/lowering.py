@@ -23,10 +23,10 @@ from promptkit.errors.exceptions import (
     UnknownPromptError,
     UnknownToolError,
 )
+from promptkit.language.annotations import Tool
 from promptkit.language.content import Content
 from promptkit.language.messages import Workflow
 from promptkit.language.text import Text
-from promptkit.language.tools import Tool
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
 from promptkit.protocol.jsonrpc import InternalError, encode, format_message

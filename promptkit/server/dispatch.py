@@ -28,7 +28,7 @@ from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.language.cancellation import cancelled_by
+from promptkit.language.context import cancelled_by
 from promptkit.protocol.events import Cancelled, ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import (
     CANCELLED,

@@ -15,7 +15,7 @@ from msgspec import Struct
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import PromptError, PromptkitError, shortened
 from promptkit.errors.tracebacks import authors_line, format_exception
-from promptkit.language.cancellation import RequestCancelledError
+from promptkit.language.context import RequestCancelledError
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, Reply, encode_error, encode_result
 from promptkit.server.lookup import RequestTarget, find_target, name_of

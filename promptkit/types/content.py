@@ -9,11 +9,10 @@ from msgspec import Struct, convert, field, structs, to_builtins
 
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.suggestions import nearest
-from promptkit.language.blocks import system_text, to_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Message, Workflow, message_of, workflow_of
+from promptkit.language.messages import Message, Workflow, message_of, system_text, to_block, workflow_of
 from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
 from promptkit.language.validation import Role, checked_role

@@ -8,7 +8,7 @@ from promptkit.catalog.skills import SKILL_FILE
 from promptkit.declarations.frontmatter import check_fields, write_skill
 from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, refuse
 from promptkit.exports.templates import Placeholder
-from promptkit.files.scratch import SpooledBytes, keep
+from promptkit.files.reading import HashedBytes
 
 #: Instructions for passing arguments.
 _ARGUMENTS_HINT: Final = (
@@ -23,7 +23,7 @@ def skill_name(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def frozen(prompt: CompiledPrompt) -> dict[str, SpooledBytes]:
+def frozen(prompt: CompiledPrompt) -> dict[str, HashedBytes]:
     """
     Return the files of a skill with the text of a prompt, and a marker for each argument.
 
@@ -48,7 +48,7 @@ def frozen(prompt: CompiledPrompt) -> dict[str, SpooledBytes]:
     return _files(prompt, "\n".join([intro, "", *lines, "", "---", "", body]))
 
 
-def live(command: LiveCommand) -> dict[str, SpooledBytes]:
+def live(command: LiveCommand) -> dict[str, HashedBytes]:
     """
     Return the files of a skill that runs the command rendering a prompt.
 
@@ -66,9 +66,9 @@ def live(command: LiveCommand) -> dict[str, SpooledBytes]:
     return _files(prompt, "\n".join(lines))
 
 
-def only_when_asked(files: dict[str, SpooledBytes]) -> dict[str, SpooledBytes]:
+def only_when_asked(files: dict[str, HashedBytes]) -> dict[str, HashedBytes]:
     """Add the setting that makes Codex use a skill only when asked, as with prompts."""
-    return {**files, "agents/openai.yaml": keep(b"policy:\n  allow_implicit_invocation: false\n")}
+    return {**files, "agents/openai.yaml": HashedBytes(b"policy:\n  allow_implicit_invocation: false\n")}
 
 
 def _argument_lines(prompt: CompiledPrompt, opened: str = "", closed: str = "") -> Iterator[str]:
@@ -78,8 +78,8 @@ def _argument_lines(prompt: CompiledPrompt, opened: str = "", closed: str = "") 
         yield f"- `{opened}{argument.name}{closed}`{'' if argument.required else ' (optional)'}{text}"
 
 
-def _files(prompt: CompiledPrompt, body: str) -> dict[str, SpooledBytes]:
+def _files(prompt: CompiledPrompt, body: str) -> dict[str, HashedBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
     for _, problem, hint in check_fields(fields, fields["name"]):
         refuse(prompt, f"as a skill, {problem}: {hint}")
-    return {SKILL_FILE: keep(write_skill(fields, body))}
+    return {SKILL_FILE: HashedBytes(write_skill(fields, body))}
