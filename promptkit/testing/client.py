@@ -1,10 +1,12 @@
 """An in-process client that speaks any revision of the protocol and returns decoded values."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
 from itertools import count
 from queue import SimpleQueue
 from threading import Lock
 from typing import Any, Literal, Self, TypeVar, cast
+from urllib.parse import unquote
 from weakref import finalize
 
 import msgspec
@@ -13,7 +15,9 @@ from msgspec import Struct
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
+from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import Target, sound
+from promptkit.declarations.frontmatter import FrontmatterError, read_skill
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import parse_scopes
@@ -23,7 +27,6 @@ from promptkit.language.messages import Message, Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import Server
-from promptkit.testing.skills import ReceivedSkill, received_skill
 from promptkit.types.content import content_of
 from promptkit.types.unstructuring import json_of, text_of
 from promptkit.version import VERSION
@@ -77,6 +80,30 @@ class CalledTool(Struct, frozen=True):
     def text(self) -> str:
         """All its text, with a blank line between blocks."""
         return "\n\n".join("\n".join(content.texts) for content in self.content)
+
+
+class ReceivedSkill(Struct, frozen=True):
+    """
+    A skill with its files, which match the listing.
+
+    Args:
+        listed:
+            Its listing.
+
+        text:
+            The Markdown of ``SKILL.md`` after the frontmatter.
+
+        files:
+            The contents of its files, by their paths in the skill.
+    """
+
+    listed: wire.SkillEntry
+    text: str
+    files: Mapping[str, bytes]
+
+
+class SkillMismatchError(PromptkitError):
+    """The files of a skill differ from its listing; a host must reject it."""
 
 
 class Client:
@@ -353,7 +380,7 @@ class Client:
 
             ProtocolError: If the skill is unknown.
         """
-        return received_skill(self.get_skill(name), self.read_resource)
+        return _received_skill(self.get_skill(name), self.read_resource)
 
     def complete(
         self, name: str, argument: str, typed: str = "", chosen: Mapping[str, str] | None = None
@@ -413,3 +440,34 @@ def _revision(date: str | None) -> str:
         msg = f"there is no revision {date!r} of the protocol, only {', '.join(REVISIONS)}{hint}"
         raise ValueError(msg)
     return date
+
+
+def _received_skill(listed: wire.SkillEntry, read: Callable[[str], EmbeddedResource]) -> ReceivedSkill:
+    """Read all files of a skill, and verify them like a host must."""
+    folder = listed.uri.removesuffix(f"/{SKILL_FILE}")
+    files: dict[str, bytes] = {}
+    for entry in listed.resources:
+        _check(entry.uri.startswith(f"{folder}/"), f"{entry.uri!r} is not a file of {folder!r}")
+        path = unquote(entry.uri.removeprefix(f"{folder}/"))
+        _check(path not in files, f"{path!r} is listed twice")
+        document = read(entry.uri)
+        data = document.blob if document.text is None else document.text.encode()
+        files[path] = data or b""
+        _check(len(files[path]) == entry.size, f"{path!r} has {len(files[path]):,} bytes, not {entry.size:,}")
+        digest = f"sha256:{sha256(files[path]).hexdigest()}"
+        _check(digest == entry.digest, f"{path!r} has the digest {digest}, not {entry.digest}")
+    _check(SKILL_FILE in files, f"{SKILL_FILE} is not among its files")
+    try:
+        fields, text, _ = read_skill(files[SKILL_FILE])
+    except FrontmatterError as error:
+        raise SkillMismatchError(str(error)) from None
+    for key in dict.fromkeys((*fields, *listed.frontmatter)):
+        listed_value, value = listed.frontmatter.get(key), fields.get(key)
+        _check(listed_value == value, f"{key} is {value!r} in {SKILL_FILE}, and {listed_value!r} in the list")
+    _check(folder.rpartition("/")[2] == fields.get("name"), f"{listed.uri!r} does not have its name")
+    return ReceivedSkill(listed, text, files)
+
+
+def _check(is_valid: bool, message: str) -> None:  # noqa: FBT001 (the condition to check)
+    if not is_valid:
+        raise SkillMismatchError(message)

@@ -86,6 +86,23 @@ class TestGenerated:
 
         assert check_generated(ask.compiled) == "there is no difference to HEAD"
 
+    def test_continuous_integration_tries_the_same_each_time(self, monkeypatch):
+        """In CI, the same arguments are generated each time."""
+        monkeypatch.setenv("CI", "true")
+        tried = []
+
+        @prompt
+        def ask(text: str, number: int):
+            tried.append((text, number))
+            return "x"
+
+        check_generated(ask.compiled)
+        first, tried[:] = list(tried), []
+        check_generated(ask.compiled)
+
+        assert tried == first
+        assert len(first) >= 20
+
     @pytest.mark.parametrize("error", [KeyError("no"), ArgumentsError("other", ()), SystemError("no")])
     def test_anything_else_is(self, error):
         """Any other exception is a failure, reported for the simplest arguments that cause it."""
