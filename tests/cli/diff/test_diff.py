@@ -6,9 +6,23 @@ import re
 
 import pytest
 
-from promptkit.cli.diff_sides import Answer
+from promptkit.cli.diff_sides import Answer, ArgumentState, ItemState
 from tests.cli.diff.repositories import BEFORE, BREAKING, BROKEN, HARMLESS, NEUTRAL, commit, edit, git
 from tests.terminal import ended_on_terminal
+
+
+@pytest.fixture
+def narrowed(repository, monkeypatch):
+    """A prompt whose argument has one choice less, for which no process is started."""
+
+    def answer(*choices):
+        argument = ArgumentState(False, f"Literal{[*choices]}", str(choices), [*choices], {})  # noqa: FBT003
+        location = str(repository / "recipes" / "review.py"), 5
+        item = ItemState(location, {}, [], {"language": argument}, {})
+        return Answer({"prompt 'review'": item}, {}, {}, [])
+
+    sides = [answer("python", "rust")], [answer("python")]
+    monkeypatch.setattr("promptkit.cli.diff.compared_sides", lambda *_, **__: sides)
 
 
 class TestOutcomes:
@@ -37,10 +51,8 @@ class TestOutcomes:
         assert "\x1b[1;31mbreaking\x1b[0m" in output
         assert re.sub(r"\x1b\[[0-9;]*m", "", output) == BROKEN
 
-    def test_json(self, repository, diff):
+    def test_json(self, narrowed, diff):
         """`--json` prints one document with all changes."""
-        edit(repository, BREAKING)
-
         code, out, _ = diff("--json")
 
         assert code == 1
@@ -59,9 +71,8 @@ class TestOutcomes:
             ],
         }
 
-    def test_github_and_a_summary(self, repository, tmp_path, diff):
+    def test_github_and_a_summary(self, narrowed, tmp_path, diff):
         """`--format github` prints annotations, and `--summary` appends Markdown to a file."""
-        edit(repository, BREAKING)
         summary = tmp_path / "summary.md"
         summary.write_text("# Before\n")
 
@@ -236,7 +247,6 @@ class TestErrors:
             (["HEAD", "--target", "nope"], "cannot load 'nope': at HEAD, there is no such folder, file or"),
             (["--target", "new"], "cannot load 'new': at HEAD, there is no such file or folder"),
             (["--target", ".."], "cannot load '..': it is not in the git repository at "),
-            (["--summary", "no/where"], "cannot write to 'no/where': No such file or directory"),
         ],
     )
     def test_wrong_usage(self, arguments, message, repository, diff):
@@ -246,9 +256,8 @@ class TestErrors:
 
         code, out, err = diff(*arguments)
 
-        assert code == 2
+        assert (code, out) == (2, "")
         assert err.startswith(f"promptkit: {message}")
-        assert out == "" or "--summary" in arguments
 
     def test_no_repository(self, tmp_path, diff, monkeypatch):
         """Outside a git repository, the error quotes git."""
@@ -319,7 +328,6 @@ def no_sides(monkeypatch):
         ("--summary", "pipe", "it is not a regular file"),
         ("--comment", "pipe", "it is not a regular file"),
         ("--summary", "hard link", "it has other names (hard links), and they would change too"),
-        ("--comment", None, "No such file or directory"),
     ],
 )
 @pytest.mark.usefixtures("no_sides")
@@ -330,7 +338,7 @@ def test_files_are_not_written_through_a_repository(option, obstacle, message, r
     (outside / "x.md").write_text("mine")
     if obstacle == "folder":
         out.symlink_to(outside)
-    elif obstacle is not None:
+    else:
         out.mkdir()
     if obstacle == "link":
         (out / "x.md").symlink_to(outside / "x.md")
