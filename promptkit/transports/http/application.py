@@ -5,24 +5,29 @@ See https://asgi.readthedocs.io/en/latest/specs/www.html.
 """
 
 import asyncio
+import json
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from http import HTTPStatus
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.errors.exceptions import shortened
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint, response_to
 from promptkit.protocol.http.head_checks import ENDPOINT, Guard, check_framing
-from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpResponse, read_head
+from promptkit.protocol.http.messages import CLOSE, JSON_BODY, RETRY, Head, HttpResponse, read_head
 from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.jsonrpc import CANCELLED, Reply, encode
+from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests, encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.principals import Principal
 from promptkit.server.audit import Audit
 from promptkit.server.observers import Observer
 from promptkit.server.server import SharedServer
+from promptkit.standard_error import say
 from promptkit.transports.http.channel import (
     HttpChannel,
     Inbox,
@@ -32,7 +37,7 @@ from promptkit.transports.http.channel import (
     discard,
     drop_body,
 )
-from promptkit.transports.http.settings import Receive, Scope, Send, Settings
+from promptkit.transports.http.settings import Event, Receive, Scope, Send, Settings
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -332,6 +337,39 @@ class Application:
                 comment_interval=self.comment_interval,
             )
         return pending
+
+
+class LoggedApplication(Application):
+    """
+    Serves a catalog over HTTP and logs each request in the ``logfmt`` format.
+
+    A line contains neither the body, nor the query of the URL, nor header fields, and so neither arguments
+    nor tokens. The status is 499 if the client disconnected before the response. A request over a limit has
+    status 200 and the code of its error.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one ASGI request and log it."""
+        started, status, size, code = time.perf_counter(), 499, 0, ""
+
+        async def send_and_count(event: Event) -> None:
+            nonlocal status, size, code
+            if event.get("status") == HTTPStatus.OK and any(name == RETRY[0] for name, _ in event["headers"]):
+                code = f" code={TooManyRequests.code}"
+            status = event.get("status", status)
+            size += len(event.get("body", b""))
+            await send(event)
+
+        try:
+            await super().__call__(scope, receive, send_and_count)
+        finally:
+            address = scope["client"][0] if scope.get("client") else "-"
+            path = json.dumps(shortened(scope["path"]))  # ASCII only: no line end, no control sequence
+            elapsed = (time.perf_counter() - started) * 1000
+            say(
+                f"access address={address} method={scope['method']} path={path} "
+                f"status={status}{code} bytes={size} ms={elapsed:.1f}"
+            )
 
 
 def _observers(settings: Settings) -> list[Observer]:

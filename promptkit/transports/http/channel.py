@@ -298,7 +298,8 @@ class PendingRequests:
         self._open: dict[HttpChannel, None] = {}
         self._is_sweeping = False
         self._replies: deque[tuple[HttpChannel, Outgoing]] = deque()
-        self._is_scheduled = self._is_trim_scheduled = False
+        self._is_scheduled = False
+        self._trimming: asyncio.TimerHandle | None = None
 
     def put(self, channel: HttpChannel, reply: Outgoing) -> None:
         """Have the event loop deliver a message to a client. Can be called on any thread."""
@@ -336,13 +337,9 @@ class PendingRequests:
 
     def trim_later(self) -> None:
         """Return free memory to the system once a large reply has been sent."""
-        if not self._is_trim_scheduled:
-            self._is_trim_scheduled = True
-            self.loop.call_later(_TRIM_AFTER_S, self._trim)
-
-    def _trim(self) -> None:
-        self._is_trim_scheduled = False
-        return_free_memory()
+        if self._trimming is not None:
+            self._trimming.cancel()
+        self._trimming = self.loop.call_later(_TRIM_AFTER_S, return_free_memory)
 
     def _sweep(self) -> None:
         """Abort slow bodies, watch for disconnects, and keep streams alive."""

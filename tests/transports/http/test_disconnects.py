@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.transports.http.channel import HttpChannel
-from promptkit.transports.http.connection import HttpConnection
+from promptkit.transports.http.connection import HttpConnection, RequestCycle
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
-from promptkit.transports.http.request_cycle import RequestCycle
 from tests.posting import agreeing, application, body_of, post
 from tests.transports.http import recipes
 from tests.wire import modern, request
@@ -262,7 +261,7 @@ class TestGarbage:
         async def run():
             async with serving() as app:
                 loop = asyncio.get_running_loop()
-                connections = Connections(ConnectionLimits(), bool)
+                connections = Connections(ConnectionLimits())
                 server = await loop.create_server(
                     lambda: HttpConnection(app, connections, loop), "127.0.0.1", 0
                 )
