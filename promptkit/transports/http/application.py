@@ -195,12 +195,12 @@ class Application:
         private: Iterable[Field] = ()
         if checked is not None:
             channel.principal, private = checked, (_PRIVATE,)
-        pending.begin(channel)
         try:
-            body = await channel.read_body(self._settings.body_limit)
+            body = await channel.read_body(self._settings.body_limit, self.body_timeout)
             reply: Outgoing | None
             if isinstance(body, bytes):
                 channel.body = body
+                pending.begin(channel)
                 self._inbox.put(channel)
                 reply = await channel.next()
             else:
@@ -261,20 +261,16 @@ class Application:
         """Send a stream of events that ends with the reply."""
         channel.is_streamed = True
         headers = [*_EVENTS, *self._guard.cors(channel.head)]
-        try:
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            while isinstance(reply, StreamEvent):
-                if not reply.line and await self._has_ended(channel):
-                    reply = CANCELLED
-                    break
-                body = _events(reply.line) or b":\n\n"
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-                reply = await channel.next()
-            if isinstance(reply, Reply):
-                await send({"type": "http.response.body", "body": _events(reply.line)})
-        except asyncio.CancelledError:
-            if not channel.was_aborted():  # a client that does not read may block `send` indefinitely
-                raise
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while isinstance(reply, StreamEvent):
+            if not reply.line and await self._has_ended(channel):
+                reply = CANCELLED
+                break
+            body = _events(reply.line) or b":\n\n"
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+            reply = await channel.next()
+        if isinstance(reply, Reply):
+            await send({"type": "http.response.body", "body": _events(reply.line)})
 
     async def _has_ended(self, channel: HttpChannel) -> bool:
         """
@@ -332,8 +328,8 @@ class Application:
             self.start()
             pending = self._open = PendingRequests(
                 loop,
+                self._drop,
                 max_bytes=self._settings.limits.held,
-                body_timeout=self.body_timeout,
                 comment_interval=self.comment_interval,
             )
         return pending

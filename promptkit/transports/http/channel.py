@@ -1,7 +1,6 @@
 """Channels between event loops, which read posted messages, and the server's threads, which answer them."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -86,14 +85,8 @@ class HttpChannel:
         is_answered:
             Whether the final reply has been sent.
 
-        is_read:
-            Whether the body is no longer being read.
-
         is_streamed:
             Whether the reply is a stream of events.
-
-        task:
-            The task that reads the body and sends the reply.
 
         watch:
             The task that waits for a disconnect.
@@ -111,19 +104,16 @@ class HttpChannel:
     principal: Principal | None = None
     requests: Sequence[Request] = ()
     reserved = 0
-    modern = gone = is_answered = is_read = is_streamed = False
-    task: asyncio.Task[object] | None = None
+    modern = gone = is_answered = is_streamed = False
     watch: asyncio.Task[None] | None = None
     since = 0.0
-    _queue: deque[Outgoing] | None = None
     _queued_bytes = 0
-    _is_aborted = False
-    _waiter: "asyncio.Future[Outgoing | None] | None" = None
 
     def __init__(self, head: Head, receive: Receive, pending: "PendingRequests") -> None:
         self.head = head
         self.receive = receive
         self._pending = pending
+        self._queue: asyncio.Queue[Outgoing | None] = asyncio.Queue()
 
     # Called on the server's threads.
 
@@ -166,34 +156,40 @@ class HttpChannel:
 
     # Called on the event loop.
 
-    async def read_body(self, limit: int) -> bytes | HttpResponse | None:
-        """Return the body, or the response that rejects it; None if the client has disconnected."""
+    async def read_body(self, limit: int, seconds: float) -> bytes | HttpResponse | None:
+        """
+        Return the body, or the response that rejects it; None if the client has disconnected.
+
+        Args:
+            limit:
+                Maximum size of the body, in bytes.
+
+            seconds:
+                Maximum time for the body to arrive.
+        """
         pieces: list[bytes] = []
         size, more, fits = 0, True, True
         try:
-            while more and size <= limit + _READ_ON_BYTES:
-                event = await self.receive()
-                if event["type"] != "http.request":
-                    return None
-                piece: bytes = event.get("body", b"")
-                more = event.get("more_body", False)
-                size += len(piece)
-                fits = fits and size <= limit and self._pending.budget.reserve(len(piece), self.reserved)
-                if fits:
-                    self.reserved += len(piece)
-                    pieces.append(piece)
-                else:
-                    pieces.clear()
-                    self.release()
-        except asyncio.CancelledError:
-            if not self.was_aborted():
-                raise
+            async with asyncio.timeout(seconds):
+                while more and size <= limit + _READ_ON_BYTES:
+                    event = await self.receive()
+                    if event["type"] != "http.request":
+                        return None
+                    piece: bytes = event.get("body", b"")
+                    more = event.get("more_body", False)
+                    size += len(piece)
+                    fits = fits and size <= limit and self._pending.budget.reserve(len(piece), self.reserved)
+                    if fits:
+                        self.reserved += len(piece)
+                        pieces.append(piece)
+                    else:
+                        pieces.clear()
+                        self.release()
+        except TimeoutError:
             msg = "the body of the request did not arrive in time"
             return refuse(408, InvalidRequest(msg), headers=(CLOSE,))
         except Exception:  # noqa: BLE001 (ASGI servers raise errors of any type)
             return refuse(400, InvalidRequest("the body of the request cannot be read"), headers=(CLOSE,))
-        finally:
-            self.is_read = True
         if size > limit:
             msg = f"the body of a request has at most {limit:,} bytes"
             return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
@@ -207,60 +203,31 @@ class HttpChannel:
         self._pending.budget.release(self.reserved)
         self.reserved = 0
 
-    def next(self) -> "asyncio.Future[Outgoing | None]":
-        """
-        Return a future for the next message to the client, which is None once the client has disconnected.
-        """
-        waiter = self._waiter = self._pending.loop.create_future()
-        if self.gone:
-            self._wake(None)
-        elif self._queue:
-            reply = self._queue.popleft()
-            if isinstance(reply, StreamEvent):
-                self._queued_bytes -= len(reply.line)
-            self._wake(reply)
-        return waiter
+    async def next(self) -> Outgoing | None:
+        """Wait for the next message to the client, and return it; None once the client has disconnected."""
+        reply = await self._queue.get()
+        if isinstance(reply, StreamEvent):
+            self._queued_bytes -= len(reply.line)
+        return None if self.gone else reply
 
     def take(self, reply: Outgoing) -> None:
-        """Queue a message to the client. A client that does not read its stream is disconnected."""
+        """Queue a message to the client. A client that does not read its stream counts as disconnected."""
         if isinstance(reply, Reply) and len(reply.line) >= _LARGE_REPLY:
             self._pending.trim_later()
-        if self._wake(reply):
-            return
-        if self._queue is None:
-            self._queue = deque()
         if isinstance(reply, StreamEvent):
             self._queued_bytes += len(reply.line)
-            if len(self._queue) >= _MAX_LINES or self._queued_bytes > _MAX_BYTES:
-                if not self.gone and self.is_streamed:
-                    self.abort()
+            if self._queue.qsize() >= _MAX_LINES or self._queued_bytes > _MAX_BYTES:
                 self.disconnect()
                 return
-        self._queue.append(reply)
+        self._queue.put_nowait(reply)
 
     def disconnect(self) -> None:
-        """Mark the client as disconnected. `next` returns None from now on."""
+        """Cancel the work for the client, and drop its messages. `next` returns None from now on."""
         self.gone = True
-        self._queue = None
-        self._wake(None)
-
-    def abort(self) -> None:
-        """Cancel the task, which may wait for the client indefinitely."""
-        if self.task is not None and not self._is_aborted:
-            self._is_aborted = True
-            self.task.cancel()
-
-    def was_aborted(self) -> bool:
-        """Return whether only `abort` has cancelled the task, which can then continue."""
-        return self._is_aborted and self.task is not None and self.task.uncancel() == 0
-
-    def _wake(self, reply: Outgoing | None) -> bool:
-        """Hand a message to the waiter, if any, without queueing it; return whether there was one."""
-        waiter, self._waiter = self._waiter, None
-        if waiter is None or waiter.done():
-            return False
-        waiter.set_result(reply)
-        return True
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        self._queue.put_nowait(None)
+        self._pending.drop(self)
 
 
 class PendingRequests:
@@ -271,11 +238,11 @@ class PendingRequests:
         loop:
             The event loop.
 
+        drop:
+            Cancels the requests in a message.
+
         max_bytes:
             Maximum size of all their bodies, in bytes.
-
-        body_timeout:
-            Maximum time for a body to arrive, in seconds.
 
         comment_interval:
             Keep-alive interval of streams in seconds, so that proxies do not close idle streams.
@@ -289,37 +256,28 @@ class PendingRequests:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, *, max_bytes: int, body_timeout: float, comment_interval: float
+        self,
+        loop: asyncio.AbstractEventLoop,
+        drop: Callable[[HttpChannel], object],
+        *,
+        max_bytes: int,
+        comment_interval: float,
     ) -> None:
         self.loop = loop
+        self.drop = drop
         self.budget = MemoryBudget(max_bytes)
-        self._body_timeout = body_timeout
         self._comment_interval = comment_interval
         self._open: dict[HttpChannel, None] = {}
         self._is_sweeping = False
-        self._replies: deque[tuple[HttpChannel, Outgoing]] = deque()
-        self._is_scheduled = False
         self._trimming: asyncio.TimerHandle | None = None
 
     def put(self, channel: HttpChannel, reply: Outgoing) -> None:
         """Have the event loop deliver a message to a client. Can be called on any thread."""
-        self._replies.append((channel, reply))
-        if not self._is_scheduled:  # otherwise, the scheduled call will deliver it
-            self._is_scheduled = True
-            try:
-                self.loop.call_soon_threadsafe(self._deliver)
-            except RuntimeError:  # the loop is closed, and its clients are gone
-                self._replies.clear()
-
-    def _deliver(self) -> None:
-        self._is_scheduled = False
-        while self._replies:
-            channel, reply = self._replies.popleft()
-            channel.take(reply)
+        with suppress(RuntimeError):  # the loop is closed, and its clients are gone
+            self.loop.call_soon_threadsafe(channel.take, reply)
 
     def begin(self, channel: HttpChannel) -> None:
-        """Register a request whose body is not read yet. Called in the task that answers it."""
-        channel.task = asyncio.current_task(self.loop)
+        """Register a request whose body has arrived."""
         channel.since = self.loop.time()
         self._open[channel] = None
         if not self._is_sweeping:
@@ -328,9 +286,8 @@ class PendingRequests:
 
     def end(self, channel: HttpChannel) -> None:
         """Unregister a request."""
-        del self._open[channel]
+        self._open.pop(channel, None)
         channel.release()
-        channel.task = None
         if channel.watch is not None:
             channel.watch.cancel()
             channel.watch = None  # its result refers back to the request
@@ -342,17 +299,13 @@ class PendingRequests:
         self._trimming = self.loop.call_later(_TRIM_AFTER_S, return_free_memory)
 
     def _sweep(self) -> None:
-        """Abort slow bodies, watch for disconnects, and keep streams alive."""
+        """Watch for disconnects, and keep streams alive."""
         now = self.loop.time()
         self._is_sweeping = bool(self._open)
         if self._is_sweeping:
             self.loop.call_later(_SWEEP_EVERY_S, self._sweep)
         for channel in list(self._open):
             seconds = now - channel.since
-            if not channel.is_read:
-                if seconds > self._body_timeout:
-                    channel.abort()
-                continue
             if channel.watch is None and seconds > _WATCH_AFTER_S:
                 channel.watch = self.loop.create_task(_watch(channel))
             if channel.is_streamed and seconds > self._comment_interval:

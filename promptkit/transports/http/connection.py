@@ -108,7 +108,6 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse data, unless no more is expected."""
         if self._phase is Phase.NOTHING:
-            self._since = min(self._connections.now, self._discard_until)
             return
         if self._has_progressed:
             self._idle_bytes, self._has_progressed = 0, False
@@ -295,7 +294,6 @@ class HttpConnection(asyncio.Protocol):
         """From now on, discard all input: closing while the client sends would lose the reply."""
         self._phase = Phase.NOTHING
         self._since = self._connections.now
-        self._discard_until = self._since + self._limits.read_on_at_most_s
 
 
 class RequestCycle:

@@ -64,11 +64,8 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             Maximum number of bytes of a request's body that the application has not read.
 
         read_on_s:
-            Time without data after which a connection is closed when its last reply has been sent, in
-            seconds. Closing it while the client sends would lose the reply.
-
-        read_on_at_most_s:
-            Maximum time for which such data is read and dropped, in seconds.
+            Maximum time for which data is read and dropped once the last reply has been sent, in seconds.
+            Closing a connection while the client sends would lose the reply.
     """
 
     head: int = 32 * 1024
@@ -79,8 +76,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     connections: int = 10_000
     unread: int = Limits().held
     unread_body: int = 64 * 1024
-    read_on_s: float = 2.0
-    read_on_at_most_s: float = 30.0
+    read_on_s: float = 10.0
 
 
 class _Backlog(Struct, gc=False):
