@@ -188,90 +188,90 @@ class TestRejectedTokens:
         claims = issuer.claims(RESOURCE)
         is_ec = {"alg": "ES256", "kid": "first"}
         return {
-            "algorithm none": (unsigned({"alg": "none"}, claims), "its algorithm is not allowed"),
+            "algorithm none": (unsigned({"alg": "none"}, claims), "unsupported algorithm"),
             "algorithm None": (
                 unsigned({"alg": "None", "kid": "first"}, claims),
-                "its algorithm is not allowed",
+                "unsupported algorithm",
             ),
-            "no algorithm": (unsigned({"kid": "first"}, claims), "it is not a readable JSON Web Token"),
-            "no signature": (f"{signed_part}.", "its signature is wrong"),
+            "no algorithm": (unsigned({"kid": "first"}, claims), "missing algorithm"),
+            "no signature": (f"{signed_part}.", "bad signature"),
             "a shared key": (
                 signed({"alg": "HS256", "kid": "first"}, claims, shared_key),
-                "its algorithm is not allowed",
+                "unsupported algorithm",
             ),
-            "another key": (issuer.token(RESOURCE, key=key_for("ES256", 1)), "its signature is wrong"),
+            "another key": (issuer.token(RESOURCE, key=key_for("ES256", 1)), "bad signature"),
             "another algorithm": (
                 issuer.token(RESOURCE, "RS256"),
-                "its algorithm is not that of its key",
+                "invalid key type",
             ),
-            "changed": (f"{signed_part}.{signature[::-1]}", "its signature is wrong"),
+            "changed": (f"{signed_part}.{signature[::-1]}", "bad signature"),
             "another audience": (
                 issuer.token("https://other.example/mcp"),
-                "it is for another server (aud)",
+                "invalid claim (aud)",
             ),
-            "the audience and more": (issuer.token(RESOURCE + "/"), "it is for another server (aud)"),
+            "the audience and more": (issuer.token(RESOURCE + "/"), "invalid claim (aud)"),
             "no audience": (
                 issuer.token(None),
-                "it is for another server (aud)",
+                "missing claim (aud)",
             ),
-            "an audience of numbers": (issuer.token([1, 2]), "it is for another server (aud)"),
+            "an audience of numbers": (issuer.token([1, 2]), "invalid claim (aud)"),
             "another issuer": (
                 issuer.token(RESOURCE, iss="https://evil.example"),
-                "it is of another issuer (iss)",
+                "invalid claim (iss)",
             ),
             "no issuer": (
                 issuer.token(RESOURCE, iss=None),
-                "it is of another issuer (iss)",
+                "missing claim (iss)",
             ),
-            "expired": (issuer.token(RESOURCE, exp=now - LEEWAY_S - 1), "it has expired"),
+            "expired": (issuer.token(RESOURCE, exp=now - LEEWAY_S - 1), "expired token (exp)"),
             "no expiry": (
                 issuer.token(RESOURCE, exp=None),
-                "a claim is missing: iss, aud and exp are needed",
+                "missing claim (exp)",
             ),
             "invalid expiry": (
                 issuer.token(RESOURCE, exp="tomorrow"),
-                "a claim has a wrong value",
+                "invalid claim (exp)",
             ),
-            "not yet": (issuer.token(RESOURCE, nbf=now + LEEWAY_S + 60), "it is not valid yet (nbf)"),
+            "not yet": (issuer.token(RESOURCE, nbf=now + LEEWAY_S + 60), "invalid claim (nbf)"),
             "from the future": (
                 issuer.token(RESOURCE, iat=now + LEEWAY_S + 60),
-                "it was issued in the future (iat)",
+                "invalid claim (iat)",
             ),
-            "no subject": (issuer.token(RESOURCE, sub=None), "it has no subject (sub)"),
+            "no subject": (issuer.token(RESOURCE, sub=None), "missing claim (sub)"),
             "numeric client id": (
                 issuer.token(RESOURCE, sub=None, client_id=5),
-                "it has no subject (sub)",
+                "missing claim (sub)",
             ),
             "half a surrogate": (
                 issuer.token(RESOURCE, sub="ada\ud800"),
-                "its subject (sub) is not a string",
+                "invalid claim (sub)",
             ),
             "half a surrogate, a program": (
                 issuer.token(RESOURCE, sub=None, client_id="\udfff"),
-                "its subject (sub) is not a string",
+                "invalid claim (sub)",
             ),
             "a logout": (
                 issuer.token(RESOURCE, header={"typ": "logout+jwt"}),
-                "it is of a kind that is not for this use",
+                "unsupported header",
             ),
             "critical": (
                 signed({**is_ec, "crit": ["b64"], "b64": True}, claims, key_for("ES256")),
-                "it is of a kind that is not for this use",
+                "unsupported header",
             ),
-            "encrypted": ("a.b.c.d.e", "it is not a readable JSON Web Token"),
-            "opaque": ("opaque-token", "it is not a readable JSON Web Token"),
-            "dots": ("..", "it is not a readable JSON Web Token"),
+            "encrypted": ("a.b.c.d.e", "decode error"),
+            "opaque": ("opaque-token", "decode error"),
+            "dots": ("..", "decode error"),
             "deep": (
                 urlsafe_b64encode(b'{"alg":' + b"[" * 5000).decode() + ".e30.e30",
-                "it is not a readable JSON Web Token",
+                "it is not a JSON Web Token",
             ),
             "invalid key id": (
                 unsigned({"alg": "ES256", "kid": 5}, claims),
-                "it is not a readable JSON Web Token",
+                "invalid header value",
             ),
             "a list": (
                 signed(is_ec, claims, key_for("ES256")).split(".")[0] + ".W10.e30",
-                "its signature is wrong",
+                "bad signature",
             ),
         }
 
@@ -383,7 +383,7 @@ class TestKeys:
         token = issuer.token(RESOURCE, algorithm, "other")
 
         assert challenge(check(make_authorizer(issuer), token))[0] == 401
-        assert "a token was refused: its algorithm is not that of its key" in capfd.readouterr().err
+        assert "a token was refused: invalid key curve" in capfd.readouterr().err
 
 
 class TestRequestsToTheIssuer:
