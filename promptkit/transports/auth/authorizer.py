@@ -23,7 +23,7 @@ from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnav
 from promptkit.server.server import SharedServer
 from promptkit.standard_error import say
 from promptkit.transports.auth.bearer_header import UNAVAILABLE, BearerScheme
-from promptkit.transports.auth.token_file import TokenFile
+from promptkit.transports.secret_files import TokenFile
 
 #: Maximum time, in seconds, for which a verified token is cached, even if it expires later.
 CACHE_S: Final = 300.0

@@ -32,7 +32,7 @@ from promptkit.transports.http.channel import (
     HttpChannel,
     Inbox,
     Outgoing,
-    PendingRequests,
+    RequestMemory,
     StreamEvent,
     discard,
     drop_body,
@@ -116,7 +116,7 @@ class Application:
         self._endpoint = Endpoint(self._identity, Sessions(self._ring), settings.limits)
         self._inbox = Inbox(self._endpoint)
         self._server: SharedServer | None = None
-        self._open: PendingRequests | None = None
+        self._memory: RequestMemory | None = None
         self._lock = Lock()
 
     def replace(self, catalog: Catalog) -> None:
@@ -189,8 +189,7 @@ class Application:
             is_read = b"expect" not in head.fields and await drop_body(receive, self.body_timeout)
             await self._refuse(head, checked, send, () if is_read or CLOSE in checked.headers else (CLOSE,))
             return
-        pending = self._pending_requests()
-        channel = HttpChannel(head, receive, pending)
+        channel = HttpChannel(head, receive, self._request_memory(), self._drop)
         channel.client = scope.get("client")
         private: Iterable[Field] = ()
         if checked is not None:
@@ -200,9 +199,8 @@ class Application:
             reply: Outgoing | None
             if isinstance(body, bytes):
                 channel.body = body
-                pending.begin(channel)
                 self._inbox.put(channel)
-                reply = await channel.next()
+                reply = await channel.first()
             else:
                 reply = body
             if isinstance(reply, Reply):
@@ -212,7 +210,7 @@ class Application:
             elif reply is not None:
                 await self._stream(channel, reply, send)
         finally:
-            pending.end(channel)
+            channel.close()
             if not channel.is_answered:
                 self._drop(channel)
 
@@ -259,7 +257,7 @@ class Application:
 
     async def _stream(self, channel: HttpChannel, reply: Outgoing | None, send: Send) -> None:
         """Send a stream of events that ends with the reply."""
-        channel.is_streamed = True
+        channel.watch()
         headers = [*_EVENTS, *self._guard.cors(channel.head)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while isinstance(reply, StreamEvent):
@@ -268,7 +266,7 @@ class Application:
                 break
             body = _events(reply.line) or b":\n\n"
             await send({"type": "http.response.body", "body": body, "more_body": True})
-            reply = await channel.next()
+            reply = await channel.next_event(self.comment_interval)
         if isinstance(reply, Reply):
             await send({"type": "http.response.body", "body": _events(reply.line)})
 
@@ -320,19 +318,14 @@ class Application:
         text = await asyncio.to_thread(metrics.text, self._settings.faulty())
         return HttpResponse(200, text, (_PLAIN, _PRIVATE))
 
-    def _pending_requests(self) -> PendingRequests:
-        """Return the pending requests on the running event loop."""
+    def _request_memory(self) -> RequestMemory:
+        """Return the memory of the requests on the running event loop."""
         loop = asyncio.get_running_loop()
-        pending = self._open
-        if pending is None or pending.loop is not loop:
+        memory = self._memory
+        if memory is None or memory.loop is not loop:
             self.start()
-            pending = self._open = PendingRequests(
-                loop,
-                self._drop,
-                max_bytes=self._settings.limits.held,
-                comment_interval=self.comment_interval,
-            )
-        return pending
+            memory = self._memory = RequestMemory(loop, self._settings.limits.held)
+        return memory
 
 
 class LoggedApplication(Application):

@@ -26,9 +26,6 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 #: away, most clients would see a broken connection instead of the response.
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
 
-#: Interval of the sweep over pending requests, in seconds, which replaces a timer for each.
-_SWEEP_EVERY_S: Final = 0.1
-
 #: Time after which a pending request is watched for a disconnect, in seconds.
 _WATCH_AFTER_S: Final = 0.05
 
@@ -59,8 +56,11 @@ class HttpChannel:
         receive:
             Returns the next ASGI event from the client.
 
-        pending:
-            The pending requests on the event loop that serves the client.
+        memory:
+            The memory of the requests on the event loop that serves the client.
+
+        drop:
+            Cancels the requests in a message.
 
     Attributes:
         client:
@@ -85,17 +85,8 @@ class HttpChannel:
         is_answered:
             Whether the final reply has been sent.
 
-        is_streamed:
-            Whether the reply is a stream of events.
-
-        watch:
-            The task that waits for a disconnect.
-
         reserved:
             Number of bytes reserved for the body.
-
-        since:
-            The start of the current wait, in the time of the event loop.
     """
 
     # Defaults on the class, because most requests never change them.
@@ -104,15 +95,21 @@ class HttpChannel:
     principal: Principal | None = None
     requests: Sequence[Request] = ()
     reserved = 0
-    modern = gone = is_answered = is_streamed = False
-    watch: asyncio.Task[None] | None = None
-    since = 0.0
+    modern = gone = is_answered = False
+    _watching: asyncio.Task[None] | None = None
     _queued_bytes = 0
 
-    def __init__(self, head: Head, receive: Receive, pending: "PendingRequests") -> None:
+    def __init__(
+        self,
+        head: Head,
+        receive: Receive,
+        memory: "RequestMemory",
+        drop: "Callable[[HttpChannel], object]",
+    ) -> None:
         self.head = head
-        self.receive = receive
-        self._pending = pending
+        self._receive = receive
+        self._memory = memory
+        self._drop = drop
         self._queue: asyncio.Queue[Outgoing | None] = asyncio.Queue()
 
     # Called on the server's threads.
@@ -149,10 +146,14 @@ class HttpChannel:
     def respond(self, reply: Reply | HttpResponse) -> None:
         """Send the final reply or response."""
         self.is_answered = True
-        self._pending.put(self, reply)
+        self._deliver(reply)
 
     def _send_event(self, line: bytes) -> None:
-        self._pending.put(self, StreamEvent(line))
+        self._deliver(StreamEvent(line))
+
+    def _deliver(self, message: Outgoing) -> None:
+        with suppress(RuntimeError):  # the event loop is closed, and its clients are gone
+            self._memory.loop.call_soon_threadsafe(self.take, message)
 
     # Called on the event loop.
 
@@ -172,13 +173,13 @@ class HttpChannel:
         try:
             async with asyncio.timeout(seconds):
                 while more and size <= limit + _READ_ON_BYTES:
-                    event = await self.receive()
+                    event = await self._receive()
                     if event["type"] != "http.request":
                         return None
                     piece: bytes = event.get("body", b"")
                     more = event.get("more_body", False)
                     size += len(piece)
-                    fits = fits and size <= limit and self._pending.budget.reserve(len(piece), self.reserved)
+                    fits = fits and size <= limit and self._memory.budget.reserve(len(piece), self.reserved)
                     if fits:
                         self.reserved += len(piece)
                         pieces.append(piece)
@@ -200,20 +201,60 @@ class HttpChannel:
 
     def release(self) -> None:
         """Release the memory reserved for the body."""
-        self._pending.budget.release(self.reserved)
+        self._memory.budget.release(self.reserved)
         self.reserved = 0
 
-    async def next(self) -> Outgoing | None:
-        """Wait for the next message to the client, and return it; None once the client has disconnected."""
-        reply = await self._queue.get()
-        if isinstance(reply, StreamEvent):
-            self._queued_bytes -= len(reply.line)
-        return None if self.gone else reply
+    async def first(self) -> Outgoing | None:
+        """Wait for the first message to the client; None if it has disconnected."""
+        try:
+            async with asyncio.timeout(_WATCH_AFTER_S):
+                return await self._next()
+        except TimeoutError:
+            self.watch()
+            return await self._next()
+
+    async def next_event(self, seconds: float) -> Outgoing | None:
+        """
+        Wait for the next message on a stream; None if the client has disconnected.
+
+        Args:
+            seconds:
+                Time after which a keep-alive comment is returned.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._next()
+        except TimeoutError:
+            return StreamEvent(b"")
+
+    async def _next(self) -> Outgoing | None:
+        message = await self._queue.get()
+        if isinstance(message, StreamEvent):
+            self._queued_bytes -= len(message.line)
+        return None if self.gone else message
+
+    def watch(self) -> None:
+        """From now on, notice if the client disconnects."""
+        if self._watching is None:
+            self._watching = self._memory.loop.create_task(self._wait_for_disconnect())
+
+    async def _wait_for_disconnect(self) -> None:
+        with suppress(Exception):  # the connection is broken
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+        self.disconnect()
+
+    def close(self) -> None:
+        """Release the memory of the request, and stop watching its client."""
+        self.release()
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None  # its result refers back to the request
 
     def take(self, reply: Outgoing) -> None:
         """Queue a message to the client. A client that does not read its stream counts as disconnected."""
         if isinstance(reply, Reply) and len(reply.line) >= _LARGE_REPLY:
-            self._pending.trim_later()
+            self._memory.trim_later()
         if isinstance(reply, StreamEvent):
             self._queued_bytes += len(reply.line)
             if self._queue.qsize() >= _MAX_LINES or self._queued_bytes > _MAX_BYTES:
@@ -222,30 +263,24 @@ class HttpChannel:
         self._queue.put_nowait(reply)
 
     def disconnect(self) -> None:
-        """Cancel the work for the client, and drop its messages. `next` returns None from now on."""
+        """Cancel the work for the client, and drop its messages."""
         self.gone = True
         while not self._queue.empty():
             self._queue.get_nowait()
         self._queue.put_nowait(None)
-        self._pending.drop(self)
+        self._drop(self)
 
 
-class PendingRequests:
+class RequestMemory:
     """
-    The requests on one event loop that are not answered yet.
+    The memory of the requests on one event loop.
 
     Args:
         loop:
             The event loop.
 
-        drop:
-            Cancels the requests in a message.
-
-        max_bytes:
-            Maximum size of all their bodies, in bytes.
-
-        comment_interval:
-            Keep-alive interval of streams in seconds, so that proxies do not close idle streams.
+        limit:
+            Maximum size of all bodies that have not been decoded, in bytes.
 
     Attributes:
         loop:
@@ -255,70 +290,16 @@ class PendingRequests:
             The memory for bodies.
     """
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        drop: Callable[[HttpChannel], object],
-        *,
-        max_bytes: int,
-        comment_interval: float,
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit: int) -> None:
         self.loop = loop
-        self.drop = drop
-        self.budget = MemoryBudget(max_bytes)
-        self._comment_interval = comment_interval
-        self._open: dict[HttpChannel, None] = {}
-        self._is_sweeping = False
+        self.budget = MemoryBudget(limit)
         self._trimming: asyncio.TimerHandle | None = None
-
-    def put(self, channel: HttpChannel, reply: Outgoing) -> None:
-        """Have the event loop deliver a message to a client. Can be called on any thread."""
-        with suppress(RuntimeError):  # the loop is closed, and its clients are gone
-            self.loop.call_soon_threadsafe(channel.take, reply)
-
-    def begin(self, channel: HttpChannel) -> None:
-        """Register a request whose body has arrived."""
-        channel.since = self.loop.time()
-        self._open[channel] = None
-        if not self._is_sweeping:
-            self._is_sweeping = True
-            self.loop.call_later(_SWEEP_EVERY_S, self._sweep)
-
-    def end(self, channel: HttpChannel) -> None:
-        """Unregister a request."""
-        self._open.pop(channel, None)
-        channel.release()
-        if channel.watch is not None:
-            channel.watch.cancel()
-            channel.watch = None  # its result refers back to the request
 
     def trim_later(self) -> None:
         """Return free memory to the system once a large reply has been sent."""
         if self._trimming is not None:
             self._trimming.cancel()
         self._trimming = self.loop.call_later(_TRIM_AFTER_S, return_free_memory)
-
-    def _sweep(self) -> None:
-        """Watch for disconnects, and keep streams alive."""
-        now = self.loop.time()
-        self._is_sweeping = bool(self._open)
-        if self._is_sweeping:
-            self.loop.call_later(_SWEEP_EVERY_S, self._sweep)
-        for channel in list(self._open):
-            seconds = now - channel.since
-            if channel.watch is None and seconds > _WATCH_AFTER_S:
-                channel.watch = self.loop.create_task(_watch(channel))
-            if channel.is_streamed and seconds > self._comment_interval:
-                channel.since = now
-                channel.take(StreamEvent(b""))
-
-
-async def _watch(channel: HttpChannel) -> None:
-    """Wait until the client disconnects."""
-    with suppress(Exception):  # the connection is broken
-        while (await channel.receive())["type"] != "http.disconnect":
-            pass
-    channel.disconnect()
 
 
 async def drop_body(receive: Receive, seconds: float) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import unquote
@@ -439,11 +439,14 @@ class RequestCycle:
         self.keep_alive = self.keep_alive and self.is_received and not has_close
         if not (self.keep_alive or has_close):
             headers = (*headers, CLOSE)
-        lines, has_length = [_status_line(status), self._connection.date], False
+        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode(), self._connection.date]
+        has_length = False
         for name, value in headers:
-            is_length = name == b"content-length" and value.isdigit()  # not cached: it varies
-            lines += (name, b": ", value, b"\r\n") if is_length else (_header_line(name, value),)
-            has_length = has_length or is_length
+            if b"\n" in value or b"\r" in value:
+                msg = "a header has a line break"
+                raise RuntimeError(msg)
+            lines.append(b"%b: %b\r\n" % (name, value))
+            has_length = has_length or name == b"content-length"
         if not has_length and status not in _EMPTY and self.scope["method"] != "HEAD":
             # HTTP/1.0 has no chunks: the body ends with the connection.
             self._is_chunked = self.scope["http_version"] == "1.1"
@@ -465,20 +468,6 @@ class RequestCycle:
             self.body = b""  # no longer needed, but the connection may stay open
             self._wake()
             self._connection.end_cycle(keep_alive=self.keep_alive)
-
-
-@cache
-def _status_line(status: int) -> bytes:
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
-
-
-@lru_cache(maxsize=64)  # most responses have the same few fields
-def _header_line(name: bytes, value: bytes) -> bytes:
-    line = b"%b: %b" % (name, value)
-    if b"\n" in line or b"\r" in line:
-        msg = "a header has a line break"
-        raise RuntimeError(msg)
-    return line + b"\r\n"
 
 
 def _chunk(body: bytes) -> bytes:

@@ -7,7 +7,7 @@ from email.utils import formatdate
 from enum import Enum
 from http import HTTPStatus
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -138,21 +138,9 @@ class Backlogs:
                 backlog.left, backlog.since = left, now
 
 
-class _Connection(Protocol):
-    """The part of a connection that `Connections` uses."""
-
-    transport: Any
-
-    @property
-    def is_busy(self) -> bool: ...
-    def check(self, now: float) -> None: ...
-    def end_if_idle(self) -> None: ...
-    def end_after_reply(self) -> None: ...
-
-
 class Connections:
     """
-    All connections to one process.
+    All connections to one process, which are of the class `HttpConnection`.
 
     Args:
         limits:
@@ -188,7 +176,7 @@ class Connections:
             Phase.NEXT: limits.keep_alive,
             Phase.NOTHING: limits.read_on_s,
         }
-        self._open: set[_Connection] = set()
+        self._open: set[Any] = set()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -198,11 +186,11 @@ class Connections:
         """Whether the newest connection must be rejected."""
         return len(self._open) > self.limits.connections
 
-    def add(self, connection: _Connection) -> None:
+    def add(self, connection: Any) -> None:
         """Register a connection."""
         self._open.add(connection)
 
-    def remove(self, connection: _Connection) -> None:
+    def remove(self, connection: Any) -> None:
         """Unregister a connection that has ended."""
         self._open.discard(connection)
 

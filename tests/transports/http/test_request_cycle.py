@@ -148,13 +148,6 @@ def test_line_break_in_a_header_is_rejected(name, value):
             WrittenResponse(b"one", headers=[(name, value)])
 
 
-def test_cached_header_lines_are_not_mixed_up():
-    """Cached lines are distinguished by name and value."""
-    for field in ((b"x", b"1"), (b"x", b"2"), (b"y", b"1"), (b"x", b"1")):
-        response = WrittenResponse(b"one", headers=[*SIZED, field])
-        assert response.parts == [head(b"content-length: 3", b": ".join(field)) + b"one"]
-
-
 def test_sending_after_the_end_is_an_error():
     """A complete response cannot be extended."""
     response = WrittenResponse(b"one", headers=SIZED)
