@@ -182,23 +182,19 @@ def _write(descriptor: int, data: bytes) -> None:
 class _Stream(FileIO):
     """The raw stream under a standard stream. It is never closed, because the server needs it."""
 
-    def __init__(self, writer: BackgroundWriter, descriptor: int) -> None:
-        super().__init__(descriptor, "w", closefd=False)
-        self._writer = writer
-
     def write(self, data: Any, /) -> int:
         content = bytes(data)
-        self._writer.write(content)
+        _writer.write(content)
         return len(content)
 
     def flush(self) -> None:
-        self._writer.flush()
+        _writer.flush()
 
     def close(self) -> None:
         self.flush()
 
 
-_writer: BackgroundWriter | None = None
+_writer = BackgroundWriter()
 _stream: TextIO | None = None
 
 
@@ -208,18 +204,18 @@ def redirect() -> None:
 
     C code and child processes write to the descriptors as before.
     """
-    global _writer, _stream  # noqa: PLW0603 (a process has one standard error)
-    _writer = BackgroundWriter()
-    sys.stdout = sys.__stdout__ = _new_text_stream(_writer, 1)  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = _new_text_stream(_writer, 2)  # type: ignore[misc]
-    _stream = _new_text_stream(_writer, 2)  # private, so that no recipe detaches it
+    global _stream  # noqa: PLW0603 (a process has one standard error)
+    sys.stdout = sys.__stdout__ = _new_text_stream(1)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _new_text_stream(2)  # type: ignore[misc]
+    _stream = _new_text_stream(2)  # private, so that no recipe detaches it
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_writer.reset)
     atexit.register(finish)
 
 
-def _new_text_stream(writer: BackgroundWriter, descriptor: int) -> Any:
-    stream: Any = TextIOWrapper(_Stream(writer, descriptor), "utf-8", "backslashreplace", write_through=True)
+def _new_text_stream(descriptor: int) -> Any:
+    raw = _Stream(descriptor, "w", closefd=False)
+    stream: Any = TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True)
     stream.mode = "w"  # like Python's own streams
     return stream
 
@@ -240,20 +236,17 @@ def stderr_stream() -> TextIO:
 
 def redact_with(redact: Callable[[str], str]) -> None:
     """Remove secrets by *redact* from all further output."""
-    if _writer is not None:
-        _writer.redact = redact
+    _writer.redact = redact
 
 
 def stamp_lines(*, stamps: bool) -> None:
     """Set whether all further lines begin with the time."""
-    if _writer is not None:
-        _writer.stamps = stamps
+    _writer.stamps = stamps
 
 
 def finish(seconds: float = _WAIT_S) -> None:
     """Wait until everything is written, for at most *seconds*."""
-    if _writer is not None:
-        _writer.finish(seconds)
+    _writer.finish(seconds)
 
 
 def say(text: str) -> None:

@@ -38,9 +38,6 @@ MAKE_A_KEY: Final = f'python -c "import secrets; print(secrets.token_urlsafe({MI
 
 _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 
-#: Base64 in the standard or the URL-safe alphabet.
-_BASE64: Final = re.compile(r"([A-Za-z0-9+/_-]+)={0,2}")
-
 #: The characters of a token.
 _TOKEN_BYTES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
 
@@ -241,14 +238,14 @@ def _read_key(text: str, location: str) -> bytes:
 
 
 def _decode(text: str) -> bytes | None:
-    # Text that is hexadecimal is never read as base64, where a short key would pass for a longer one.
-    if _HEX.fullmatch(text):
-        return None if len(text) % 2 else bytes.fromhex(text)
-    match = _BASE64.fullmatch(text)
-    if not match or len(match[1]) % 4 == 1:
+    digits = text.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        # Text that is hexadecimal is never read as base64, where a short key would pass for a longer one.
+        if _HEX.fullmatch(text):
+            return bytes.fromhex(text)
+        return a2b_base64(digits + "=" * (-len(digits) % 4), strict_mode=True)
+    except ValueError:
         return None
-    digits = match[1].replace("-", "+").replace("_", "/")  # Python 3.15 warns if both alphabets are mixed
-    return a2b_base64(digits + "=" * (-len(digits) % 4))
 
 
 def read_key_file(path: str) -> tuple[bytes, ...]:

@@ -35,7 +35,6 @@ from promptkit.transports.http.channel import (
     RequestMemory,
     StreamEvent,
     discard,
-    drop_body,
 )
 from promptkit.transports.http.settings import Event, Receive, Scope, Send, Settings
 from promptkit.version import VERSION
@@ -183,13 +182,13 @@ class Application:
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
         checked = await self._check(head, scope)
+        channel = HttpChannel(head, receive, self._request_memory(), self._drop)
         if isinstance(checked, HttpResponse):
             # A client that expects 100 (Continue) sends no body after an error, but some servers then parse
             # its next request as the body.
-            is_read = b"expect" not in head.fields and await drop_body(receive, self.body_timeout)
+            is_read = b"expect" not in head.fields and await channel.drop_body(self.body_timeout)
             await self._refuse(head, checked, send, () if is_read or CLOSE in checked.headers else (CLOSE,))
             return
-        channel = HttpChannel(head, receive, self._request_memory(), self._drop)
         channel.client = scope.get("client")
         private: Iterable[Field] = ()
         if checked is not None:

@@ -199,6 +199,11 @@ class HttpChannel:
             return refuse(503, TooManyRequests(msg), headers=(RETRY,))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    async def drop_body(self, seconds: float) -> bool:
+        """Read and discard the body, for at most *seconds*; return whether all of it has arrived."""
+        result = await self.read_body(0, seconds)
+        return isinstance(result, bytes) or (result is not None and CLOSE not in result.headers)
+
     def release(self) -> None:
         """Release the memory reserved for the body."""
         self._memory.budget.release(self.reserved)
@@ -300,29 +305,6 @@ class RequestMemory:
         if self._trimming is not None:
             self._trimming.cancel()
         self._trimming = self.loop.call_later(_TRIM_AFTER_S, return_free_memory)
-
-
-async def drop_body(receive: Receive, seconds: float) -> bool:
-    """
-    Read and discard a body; return whether all of it has arrived.
-
-    Args:
-        receive:
-            Returns the next ASGI event from the client.
-
-        seconds:
-            Maximum time for the body to arrive.
-    """
-    size, more = 0, True
-    try:
-        async with asyncio.timeout(seconds):
-            while more and size <= _READ_ON_BYTES:
-                event = await receive()
-                size += len(event.get("body", b""))
-                more = event.get("more_body", False)
-    except Exception:  # noqa: BLE001 (the response is sent in any case)
-        return False
-    return not more
 
 
 def discard(_line: bytes) -> None:

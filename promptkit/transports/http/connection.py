@@ -51,7 +51,7 @@ class HttpConnection(asyncio.Protocol):
         self.loop = loop
         self.drained: asyncio.Event | None = None  # set once the client has read; None if nothing is unread
         self._application = application
-        self._connections = connections
+        self.connections = connections
         self._limits = connections.limits
         self._parser = self._new_parser()
         self._phase = Phase.FIRST
@@ -72,11 +72,6 @@ class HttpConnection(asyncio.Protocol):
         return parser
 
     @property
-    def date(self) -> bytes:
-        """The ``date`` header line."""
-        return self._connections.date
-
-    @property
     def is_busy(self) -> bool:
         """Whether a request is not answered yet."""
         cycle = self._cycle
@@ -90,9 +85,9 @@ class HttpConnection(asyncio.Protocol):
         # Report all unread bytes, until the last one: a reply stays in memory until all of it is written.
         transport.set_write_buffer_limits(0)
         self._scope = _base_scope(transport)
-        self._connections.add(self)
-        if self._connections.are_too_many:
-            transport.write(error_response(503, self.date))
+        self.connections.add(self)
+        if self.connections.are_too_many:
+            transport.write(error_response(503, self.connections.date))
             transport.close()  # other connections need its descriptor
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio passes it)
@@ -103,7 +98,7 @@ class HttpConnection(asyncio.Protocol):
         # Break reference cycles, so that the connection is freed without the garbage collector.
         self._cycle = None
         del self._parser
-        self._connections.remove(self)
+        self.connections.remove(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse data, unless no more is expected."""
@@ -129,11 +124,11 @@ class HttpConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Make the request wait, because the client does not read."""
         self.drained = asyncio.Event()
-        self._connections.backlogs.hold(self.transport, self._connections.now)
+        self.connections.backlogs.hold(self.transport, self.connections.now)
 
     def resume_writing(self) -> None:
         """Continue the request, because the client has read."""
-        self._connections.backlogs.release(self.transport)
+        self.connections.backlogs.release(self.transport)
         if self.drained is not None:
             self.drained.set()
             self.drained = None
@@ -145,7 +140,7 @@ class HttpConnection(asyncio.Protocol):
         self._target, self._fields = b"", []
         self._awaits_continue = False
         self._phase = Phase.HEAD
-        self._since = self._connections.now
+        self._since = self.connections.now
 
     def on_url(self, piece: bytes) -> None:
         """Add a part of the target."""
@@ -219,7 +214,7 @@ class HttpConnection(asyncio.Protocol):
             self._discard_input()
             self.transport.write_eof()
         elif self._phase is not Phase.HEAD:
-            self._since = self._connections.now
+            self._since = self.connections.now
 
     # Called by `Connections`.
 
@@ -227,7 +222,7 @@ class HttpConnection(asyncio.Protocol):
         """End the connection if it has timed out at the time *now*."""
         if self.drained is not None or self.transport.is_closing():
             return
-        if now - self._since <= self._connections.timeouts[self._phase]:
+        if now - self._since <= self.connections.timeouts[self._phase]:
             return
         if self._phase is Phase.HEAD:
             self._refuse(408)
@@ -271,7 +266,7 @@ class HttpConnection(asyncio.Protocol):
         scope["http_version"], scope["method"] = version, self._parser.get_method().decode("ascii")
         scope["headers"], self._fields = self._fields, []
         is_current = version == "1.1"
-        keep_alive = is_current and not self._connections.draining and self._parser.should_keep_alive()
+        keep_alive = is_current and not self.connections.draining and self._parser.should_keep_alive()
         return RequestCycle(
             self, scope, keep_alive=keep_alive, awaits_continue=self._awaits_continue and is_current
         )
@@ -287,13 +282,13 @@ class HttpConnection(asyncio.Protocol):
                 cycle.keep_alive = False
                 return
             cycle.disconnect()  # the rejected request is incomplete
-        self.transport.write(error_response(status, self.date))
+        self.transport.write(error_response(status, self.connections.date))
         self.transport.write_eof()
 
     def _discard_input(self) -> None:
         """From now on, discard all input: closing while the client sends would lose the reply."""
         self._phase = Phase.NOTHING
-        self._since = self._connections.now
+        self._since = self.connections.now
 
 
 class RequestCycle:
@@ -331,17 +326,17 @@ class RequestCycle:
     """
 
     # Defaults on the class, because most requests never change them.
-    body: bytes | bytearray = b""
     is_received = is_started = is_complete = is_disconnected = False
     _is_read = _is_chunked = False
     _pending_head = b""
-    _waiter: "asyncio.Future[None] | None" = None
 
     def __init__(
         self, connection: HttpConnection, scope: Scope, *, keep_alive: bool, awaits_continue: bool
     ) -> None:
         self.scope = scope
         self.keep_alive = keep_alive
+        self.body = bytearray()
+        self._changed = asyncio.Event()
         self._connection = connection
         self._awaits_continue = awaits_continue
 
@@ -364,27 +359,18 @@ class RequestCycle:
 
     def feed(self, piece: bytes) -> None:
         """Add a piece of the body."""
-        if not self.body:
-            self.body = piece  # almost always the only one
-        elif isinstance(self.body, bytearray):
-            self.body += piece
-        else:
-            self.body = bytearray(self.body + piece)
-        self._wake()
+        self.body += piece
+        self._changed.set()
 
     def end_body(self) -> None:
         """Mark the body as complete."""
         self.is_received = True
-        self._wake()
+        self._changed.set()
 
     def disconnect(self) -> None:
         """Mark the client as disconnected."""
         self.is_disconnected = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._changed.set()
 
     # Called by the application.
 
@@ -395,20 +381,21 @@ class RequestCycle:
         if self._awaits_continue and not self.is_disconnected:
             self._awaits_continue = False
             self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if not self.body and (self._is_read or not self.is_received):
-            await self._wait()
+        while not (self._has_news or self.is_disconnected or self.is_complete):
+            self._connection.resume_reading()
+            self._changed.clear()
+            await self._changed.wait()
         if self.is_disconnected or self.is_complete:
             return {"type": "http.disconnect"}
         self._is_read = self.is_received
-        body, self.body = bytes(self.body), b""
+        body = bytes(self.body)
+        self.body.clear()
         return {"type": "http.request", "body": body, "more_body": not self.is_received}
 
-    async def _wait(self) -> None:
-        """Wait until the client sends more or disconnects, or the response is complete."""
-        if not (self.is_disconnected or self.is_complete):
-            self._connection.resume_reading()
-            self._waiter = self._connection.loop.create_future()
-            await self._waiter
+    @property
+    def _has_news(self) -> bool:
+        """Whether a part of the body, or its end, was not read yet."""
+        return bool(self.body) or (self.is_received and not self._is_read)
 
     async def send(self, message: Event) -> None:
         """
@@ -439,7 +426,10 @@ class RequestCycle:
         self.keep_alive = self.keep_alive and self.is_received and not has_close
         if not (self.keep_alive or has_close):
             headers = (*headers, CLOSE)
-        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode(), self._connection.date]
+        lines = [
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode(),
+            self._connection.connections.date,
+        ]
         has_length = False
         for name, value in headers:
             if b"\n" in value or b"\r" in value:
@@ -465,8 +455,8 @@ class RequestCycle:
         self._connection.transport.writelines([part for part in (head, body) if part])
         if not more:
             self.is_complete = True
-            self.body = b""  # no longer needed, but the connection may stay open
-            self._wake()
+            self.body.clear()  # no longer needed, but the connection may stay open
+            self._changed.set()
             self._connection.end_cycle(keep_alive=self.keep_alive)
 
 

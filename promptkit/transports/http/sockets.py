@@ -154,21 +154,20 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
     Raises:
         ListenError: If the address cannot be served.
     """
-    listeners: list[Listener] = []
-    error: OSError | None = None
+    listeners, failures = list[Listener](), list[OSError]()
     for family, address in _addresses(host, port):
         try:
             listeners.append(Listener(_sockets(family, (address, port), workers)))
-        except OSError as failure:
-            if error is None or failure.errno == errno.EADDRINUSE:
-                error = failure
+        except OSError as error:
+            failures.append(error)
         else:
             port = listeners[0].of(0).getsockname()[1]
-    if error is not None and (not listeners or error.errno == errno.EADDRINUSE):
+    used = [error for error in failures if error.errno == errno.EADDRINUSE]
+    if used or not listeners:
         for listener in listeners:
             listener.close()
-        reason = _TCP_HINTS.get(error.errno, _error_text(error))
-        msg = f"cannot listen at {host}, port {port}: {reason}"
+        error = (used or failures)[0]
+        msg = f"cannot listen at {host}, port {port}: {_TCP_HINTS.get(error.errno, _error_text(error))}"
         raise ListenError(msg)
     return listeners
 

@@ -66,7 +66,7 @@ def connection(parts, end=lambda **_: None):
     return SimpleNamespace(
         transport=transport,
         drained=None,
-        date=b"date: now\r\n",
+        connections=SimpleNamespace(date=b"date: now\r\n"),
         end_cycle=end,
         resume_reading=lambda: parts.append("read on"),
     )
@@ -222,7 +222,7 @@ class TestReceiving:
             cycle = make_cycle([])
             cycle.feed(b"a")
             cycle._write(b"", more=True)
-            before = cycle.body
+            before = bytes(cycle.body)
             cycle._write(b"", more=False)
             return before, cycle.body
 
