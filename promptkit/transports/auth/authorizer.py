@@ -11,7 +11,6 @@ from hashlib import sha256
 from inspect import isawaitable
 from math import inf
 from pathlib import Path
-from threading import Lock
 from typing import Final
 
 from msgspec import UNSET
@@ -55,7 +54,6 @@ class Authorizer:
         self._clock = clock
         # Keyed by digest, so that no token stays in memory.
         self._cached: dict[bytes, tuple[float, Principal]] = {}
-        self._lock = Lock()
 
     async def check(self, head: Head, query: bytes) -> Principal | HttpResponse:
         """
@@ -146,10 +144,9 @@ class Authorizer:
         return admitted
 
     def _store(self, digest: bytes, principal: Principal, expires: float) -> None:
-        with self._lock:  # several event loops can run this
-            while len(self._cached) >= _MAX_CACHED:
-                self._cached.pop(next(iter(self._cached)), None)
-            self._cached[digest] = min(expires, self._clock() + CACHE_S), principal
+        while len(self._cached) >= _MAX_CACHED:
+            self._cached.pop(next(iter(self._cached)), None)
+        self._cached[digest] = min(expires, self._clock() + CACHE_S), principal
 
 
 def protect(

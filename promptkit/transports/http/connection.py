@@ -57,7 +57,6 @@ class HttpConnection(asyncio.Protocol):
         self._phase = Phase.FIRST
         self._since = connections.now  # start of the current wait
         self._target, self._fields = b"", list[tuple[bytes, bytes]]()
-        self._awaits_continue = False
         self._cycle: RequestCycle | None = None  # of the last request
         self._is_reading = True
         # `_is_replaying_head`: a new parser is reading a head that was handled already.
@@ -138,7 +137,6 @@ class HttpConnection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Start a new head."""
         self._target, self._fields = b"", []
-        self._awaits_continue = False
         self._phase = Phase.HEAD
         self._since = self.connections.now
 
@@ -149,9 +147,7 @@ class HttpConnection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header field. Trailers arrive after the scope was created and are ignored."""
         name = name.lower()
-        if name == b"expect":
-            self._awaits_continue = value.lower() == b"100-continue"
-        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+        if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
             raise HttpParserError  # the body would be passed on encoded
         self._fields.append((name, value))
 
@@ -267,9 +263,8 @@ class HttpConnection(asyncio.Protocol):
         scope["headers"], self._fields = self._fields, []
         is_current = version == "1.1"
         keep_alive = is_current and not self.connections.draining and self._parser.should_keep_alive()
-        return RequestCycle(
-            self, scope, keep_alive=keep_alive, awaits_continue=self._awaits_continue and is_current
-        )
+        awaits_continue = is_current and (b"expect", b"100-continue") in scope["headers"]
+        return RequestCycle(self, scope, keep_alive=keep_alive, awaits_continue=awaits_continue)
 
     def _refuse(self, status: int) -> None:
         """Stop reading and send an error response, unless an earlier request is not answered yet."""

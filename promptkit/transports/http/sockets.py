@@ -38,8 +38,6 @@ def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return limits
     requested = limits.connections + _OTHER_DESCRIPTORS
     target = requested if hard == resource.RLIM_INFINITY else min(requested, hard)
     if soft < target:
@@ -166,8 +164,9 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
     if used or not listeners:
         for listener in listeners:
             listener.close()
-        error = (used or failures)[0]
-        msg = f"cannot listen at {host}, port {port}: {_TCP_HINTS.get(error.errno, _error_text(error))}"
+        failure = (used or failures)[0]
+        reason = _TCP_HINTS.get(failure.errno, _error_text(failure))
+        msg = f"cannot listen at {host}, port {port}: {reason}"
         raise ListenError(msg)
     return listeners
 
@@ -197,7 +196,11 @@ def listen_unix(path: str, mode: int | None = None, group: str | None = None) ->
     try:
         if _is_stale(path):
             Path(path).unlink()
-        _bind(listening, path)
+        previous = os.umask(0o177)  # only its user can access it; files of other threads get the same mode
+        try:
+            listening.bind(path)
+        finally:
+            os.umask(previous)
         try:
             listening.listen(_BACKLOG)
             _share(path, mode, group)
@@ -252,15 +255,6 @@ def systemd_descriptors() -> list[int]:
         msg = "systemd has passed no socket: start this service by its .socket unit"
         raise ListenError(msg)
     return list(range(_FIRST_SYSTEMD_DESCRIPTOR, _FIRST_SYSTEMD_DESCRIPTOR + int(count)))
-
-
-def _bind(listening: socket.socket, path: str) -> None:
-    """Bind a socket that only its user can access. Meanwhile, files of other threads get the same mode."""
-    previous = os.umask(0o177)
-    try:
-        listening.bind(path)
-    finally:
-        os.umask(previous)
 
 
 def _share(path: str, mode: int | None, group: str | None) -> None:
