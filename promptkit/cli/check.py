@@ -26,8 +26,7 @@ from promptkit.cli.stability import unstable_skills
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.distribution import other_package
 from promptkit.lints.linter import Checks
-from promptkit.transports.auth.token_file import TokenFile
-from promptkit.transports.secret_files import InvalidSecretsError, read_key_file
+from promptkit.transports.secret_files import InvalidSecretsError, TokenFile, read_key_file
 
 if TYPE_CHECKING:
     from promptkit.cli.common_prefix import CommonPrefix

@@ -29,11 +29,10 @@ from promptkit.server.audit import Audit
 from promptkit.standard_error import say
 from promptkit.transports.auth.authorizer import protect
 from promptkit.transports.http import sockets
-from promptkit.transports.http.access_log import LoggedApplication
-from promptkit.transports.http.application import Application
+from promptkit.transports.http.application import Application, LoggedApplication
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
-from promptkit.transports.http.sockets import Balance, Listener, ListenError
+from promptkit.transports.http.sockets import Listener, ListenError
 from promptkit.transports.http.supervisor import Supervisor
 from promptkit.transports.http.worker import HttpWorker, die_of
 from promptkit.transports.secret_files import own_key, state_keys
@@ -291,7 +290,7 @@ def _prepare(options: Namespace, listeners: Sequence[Listener]) -> "_Service | i
         report_hidden(catalog, options.scopes)
     gc.freeze()  # imported objects stay, and workers share their memory until it is written
     gc.enable()
-    return _Service(options, listeners, reloader, make_application, Balance(options.workers))
+    return _Service(options, listeners, reloader, make_application)
 
 
 def _load(options: Namespace) -> tuple[Reloader, Catalog]:
@@ -317,7 +316,6 @@ class _Service(Struct):
     listeners: Sequence[Listener]
     reloader: Reloader
     make_application: "Callable[[], Application]"
-    balance: Balance
 
     def serve(self) -> int:
         """Serve until a signal, and return the exit code."""
@@ -330,7 +328,7 @@ class _Service(Struct):
     def supervise(self) -> int:
         """Serve in forked workers."""
         count, grace = self.options.workers, self.options.grace
-        supervisor = Supervisor(count, self.run_forked, stop_connecting=self.stop_connecting, grace=grace)
+        supervisor = Supervisor(count, self.run_forked, stop_listening=self.stop_listening, grace=grace)
         if sys.platform != "win32":
             supervisor.run(self.announce)
         return Exit.FINE
@@ -352,13 +350,10 @@ class _Service(Struct):
         application = self.make_application()
         worker = HttpWorker(
             application,
-            [listener.of(number) for listener in self.listeners],
+            [listener.claim(number) for listener in self.listeners],
             limits=_connection_limits(self.options),
             grace=self.options.grace,
-            stop_connecting=self.stop_connecting if lifeline is None else bool,
             lifeline=lifeline,
-            balance=self.balance,
-            number=number,
         )
         application.start()
         if self.options.watch:
@@ -367,10 +362,10 @@ class _Service(Struct):
         worker.run(self.announce if lifeline is None else bool)
         return Exit.FAULTY if worker.cannot_accept else Exit.FINE
 
-    def stop_connecting(self) -> None:
-        """Accept no more connections."""
+    def stop_listening(self) -> None:
+        """Stop listening in this process."""
         for listener in self.listeners:
-            listener.stop_connecting()
+            listener.close()
 
 
 def _connection_limits(options: Namespace) -> "ConnectionLimits":

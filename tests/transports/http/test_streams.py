@@ -250,9 +250,10 @@ class TestReaders:
                 if turn % 100 == 0:
                     await asyncio.sleep(0)
             async with asyncio.timeout(5):
-                await slow.task
-            assert not slow.answer.complete
-            assert len(app._server._notifier._open) == 1
+                while len(app._server._notifier._open) > 1:
+                    await asyncio.sleep(0.001)
+            slow.reads.set()
+            assert not (await slow.result()).complete
             normal.gone.set()
             await normal.result()
 
