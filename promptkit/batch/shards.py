@@ -232,17 +232,16 @@ class BatchWriter:
                 raise UnfinishedBatchError(_OTHER_BATCH)
             self._is_same_batch = True
             return
-        lines, rejected = chunk.lines, list(chunk.rejected)
+        lines, count, rejected = chunk.lines, chunk.requests, list(chunk.rejected)
         if self._keys is not None:
             is_new = [self._is_new(identifier) for _, identifier in chunk.keys]
-            lines = list(compress(lines, is_new))
+            lines, count = b"".join(compress(lines.splitlines(keepends=True), is_new)), sum(is_new)
             reason = "its key is that of an earlier row"
             for (row, _), new in zip(chunk.keys, is_new, strict=True):
                 if not new:
                     rejected.append(Rejected(row, None, reason))
             rejected.sort(key=lambda rejection: rejection.line)
-        for line in lines:
-            self._write_request(line)
+        self._write_requests(lines, count)
         for rejection in rejected:
             self.done.rejected_size += self._rejected.write(msgspec.json.encode(rejection) + b"\n")
         self.done.rejected += len({rejection.line for rejection in rejected})
@@ -251,16 +250,20 @@ class BatchWriter:
         self._rejected.flush()
         self._save()
 
-    def _write_request(self, line: bytes) -> None:
-        """Write a request; a new file starts when the last one is full."""
+    def _write_requests(self, lines: bytes, count: int) -> None:
+        """Write requests, one per line; a new file starts when the last one is full."""
         done, form = self.done, self._form
-        if done.lines >= form.most_lines or done.size + len(line) > form.most_bytes:
+        if done.lines + count > form.most_lines or done.size + len(lines) > form.most_bytes:
+            if count > 1:
+                for line in lines.splitlines(keepends=True):
+                    self._write_requests(line, 1)
+                return
             done.shard, done.lines, done.size = done.shard + 1, 0, 0
             self._requests.close()
             self._requests = self._open(_shard_name(done.shard), 0)
-        self._requests.write(line)
-        done.lines, done.size = done.lines + 1, done.size + len(line)
-        done.requests, done.bytes = done.requests + 1, done.bytes + len(line)
+        self._requests.write(lines)
+        done.lines, done.size = done.lines + count, done.size + len(lines)
+        done.requests, done.bytes = done.requests + count, done.bytes + len(lines)
 
     def finish(self) -> None:
         """

@@ -6,12 +6,14 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from hashlib import blake2b
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, TypeAlias
 
@@ -32,6 +34,10 @@ _LINE_SEPARATORS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end i
 
 #: Chunks in memory for each process: rendered, being rendered, or waiting for it.
 _CHUNKS_PER_WORKER: Final = 3
+
+#: Size of a block that is allocated and freed once, in bytes. Afterwards, the C library of Linux reuses
+#: memory up to this size. Otherwise it would map new pages for each chunk, a tenth of the processor time.
+_FREED_ONCE: Final = 8 * 1024 * 1024
 
 
 class Rejected(Struct, frozen=True):
@@ -68,6 +74,9 @@ class RenderedChunk(Struct, frozen=True):
         lines:
             The requests, as lines with line ends.
 
+        requests:
+            The number of requests.
+
         keys:
             The line and identifier of each request, if a column identifies rows; otherwise empty.
 
@@ -83,7 +92,8 @@ class RenderedChunk(Struct, frozen=True):
 
     last: int
     end: int
-    lines: list[bytes]
+    lines: bytes
+    requests: int
     keys: list[tuple[int, str]]
     rejected: list[Rejected]
     characters: int
@@ -109,7 +119,7 @@ class ChunkRenderer:
     def __call__(self, chunk: Chunk) -> RenderedChunk:
         """Return the requests and errors of a chunk."""
         lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejected](), 0
-        matched, digest = self.renderer.matched, blake2b(digest_size=_DIGEST_SIZE)
+        matched = self.renderer.matched
         for number, line, raw in chunk.numbered():
             try:
                 identifier, data, length = self._request(number, row_of(raw, self.read), matched)
@@ -117,13 +127,16 @@ class ChunkRenderer:
                 reasons = self.renderer.row_error(error).reasons
                 rejected += (Rejected(line, argument, reason) for argument, reason in reasons)
             else:
-                digest.update(data)
                 lines.append(data)
                 characters += length
                 if self.renderer.key is not None:
                     keys.append((line, identifier))
+        data = b"".join(lines)
+        digest = blake2b(data, digest_size=_DIGEST_SIZE)
         digest.update(repr(rejected).encode())
-        return RenderedChunk(chunk.last, chunk.end, lines, keys, rejected, characters, digest.hexdigest())
+        return RenderedChunk(
+            chunk.last, chunk.end, data, len(lines), keys, rejected, characters, digest.hexdigest()
+        )
 
     def _request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
         renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
@@ -168,7 +181,8 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
     """
     Start processes, yield a function that renders in them, and end them.
 
-    That function raises `concurrent.futures.process.BrokenProcessPool` if a process ends unexpectedly.
+    Each process has its own pipe, and a thread waits for each reply. `ProcessPoolExecutor` has one pipe for
+    all replies, so it waits indefinitely if a process is killed while it writes.
 
     Args:
         render:
@@ -176,18 +190,43 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
 
         workers:
             The number of rendering processes. With 1, this process renders, and starts no other.
+
+    Raises:
+        EOFError: If a process has ended unexpectedly.
+
+        ConnectionError: Likewise.
     """
     if workers == 1:
         yield partial(map, render)
         return
-    executor = ProcessPoolExecutor(workers, _context(), _begin, (render,))
-    executor.submit(bool)  # starts the processes before this process has other threads
-    try:
-        yield partial(_rendered, executor, workers * _CHUNKS_PER_WORKER)
-    finally:
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in active_children():  # a prompt may hang
-            process.kill()
+    bytes(_FREED_ONCE)
+    idle: SimpleQueue[Connection[Any, Any]] = SimpleQueue()
+
+    def render_elsewhere(chunk: Chunk) -> RenderedChunk:
+        pipe = idle.get()
+        try:
+            pipe.send(chunk)
+            return pipe.recv()  # type: ignore[no-any-return]
+        finally:
+            idle.put(pipe)
+
+    with ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(workers))  # starts its threads later: see _context
+        for _ in range(workers):
+            idle.put(_start_worker(render, stack))
+        yield partial(_in_order, threads, render_elsewhere, workers * _CHUNKS_PER_WORKER)
+
+
+def _start_worker(render: ChunkRenderer, stack: ExitStack) -> "Connection[Any, Any]":
+    """Start a process that ends with *stack*, and return its pipe."""
+    context = _context()
+    pipe, other_end = context.Pipe()
+    process = context.Process(target=_serve, args=(other_end, render), daemon=True)
+    process.start()
+    stack.callback(process.join)
+    stack.callback(process.kill)
+    other_end.close()
+    return pipe  # type: ignore[no-any-return]
 
 
 def _context() -> Any:
@@ -196,27 +235,26 @@ def _context() -> Any:
     return get_context("fork" if is_alone else "spawn")
 
 
-def _rendered(executor: ProcessPoolExecutor, limit: int, chunks: Iterable[Chunk]) -> Iterator[RenderedChunk]:
+def _in_order(
+    threads: Executor, render: Callable[[Chunk], RenderedChunk], limit: int, chunks: Iterable[Chunk]
+) -> Iterator[RenderedChunk]:
     """Yield the results for *chunks* in order, with at most *limit* of them in memory."""
     pending = deque[Future[RenderedChunk]]()
     for chunk in chunks:
-        pending.append(executor.submit(_render, chunk))
+        pending.append(threads.submit(render, chunk))
         if len(pending) == limit:
             yield pending.popleft().result()
     while pending:
         yield pending.popleft().result()
 
 
-def _begin(render: ChunkRenderer) -> None:
-    """Prepare a new process, which renders with *render*."""
-    global _worker_render  # noqa: PLW0603 (a process has one)
-    _worker_render = render
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one on Ctrl-C
+def _serve(pipe: "Connection[Any, Any]", render: ChunkRenderer) -> None:
+    """Render the chunks that another process sends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process ends this one on Ctrl-C
     Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _render(chunk: Chunk) -> RenderedChunk:
-    return _worker_render(chunk)
+    with suppress(EOFError, ConnectionError):
+        while True:
+            pipe.send(render(pipe.recv()))
 
 
 def _end_with_parent() -> None:
@@ -224,7 +262,3 @@ def _end_with_parent() -> None:
     if (parent := parent_process()) is not None:
         parent.join()
         os._exit(1)
-
-
-#: The renderer of a worker process.
-_worker_render: ChunkRenderer

@@ -4,7 +4,6 @@ import sqlite3
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -174,7 +173,7 @@ def _explain_stop(folder: Folder, hint: str) -> Iterator[None]:
     except KeyboardInterrupt:
         print_error(f"interrupted{hint}")
         raise
-    except BrokenProcessPool:
+    except (EOFError, ConnectionError):
         msg = f"a process of --workers has ended{hint}"
         raise _BatchStoppedError(msg) from None
     except OSError as error:

@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 from msgspec.structs import replace
@@ -64,7 +63,7 @@ def unfinished(table, batch, folder):
     def end_after_two(writer, chunk):
         nonlocal count
         if count == 2:
-            raise BrokenProcessPool
+            raise EOFError
         count += 1
         write(writer, chunk)
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -59,7 +58,7 @@ def interrupt(batch):
 
         def write_some(writer, chunk):
             if writer.done.rows >= 500:
-                raise BrokenProcessPool
+                raise EOFError
             write(writer, chunk)
 
         with pytest.MonkeyPatch.context() as patched:
