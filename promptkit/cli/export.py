@@ -25,8 +25,19 @@ from promptkit.clients.folders import (
 )
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.errors.suggestions import nearest
-from promptkit.exports.client_files import claude, gemini, skills
-from promptkit.exports.client_files.prompts import ExportRefusedError, LiveCommand, target_word
+from promptkit.exports.client_files import (
+    ExportRefusedError,
+    LiveCommand,
+    claude_command,
+    gemini_command,
+    live_claude_command,
+    live_gemini_command,
+    live_skill_files,
+    only_when_asked,
+    skill_files,
+    skill_name,
+    target_word,
+)
 from promptkit.files.folder import Folder
 from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible
@@ -44,8 +55,8 @@ _MAX_BYTES: Final = 1024 * 1024
 #: The suffix of a slash command's file, and functions that return its frozen and its live content.
 _Commands = tuple[str, Callable[[CompiledPrompt], bytes], Callable[[LiveCommand], bytes]]
 _COMMANDS: Final[dict[str, _Commands]] = {
-    "claude-commands": (".md", claude.frozen, claude.live),
-    "gemini-commands": (".toml", gemini.frozen, gemini.live),
+    "claude-commands": (".md", claude_command, live_claude_command),
+    "gemini-commands": (".toml", gemini_command, live_gemini_command),
 }
 
 
@@ -108,7 +119,7 @@ def _collect_files(
 
 def _entry_name(form: str, name: str) -> str:
     """Return the name of the file or folder for a prompt or a skill."""
-    return f"{name}{_COMMANDS[form][0]}" if form in _COMMANDS else skills.skill_name(name)
+    return f"{name}{_COMMANDS[form][0]}" if form in _COMMANDS else skill_name(name)
 
 
 def _files(
@@ -127,8 +138,8 @@ def _files(
         _, frozen_content, live_content = _COMMANDS[form]
         data = frozen_content(prompt) if command is None else live_content(command)
         return {entry: {FILE: HashedBytes(data)}}
-    files = skills.frozen(prompt) if command is None else skills.live(command)
-    return {entry: skills.only_when_asked(files) if form == "codex" else files}
+    files = skill_files(prompt) if command is None else live_skill_files(command)
+    return {entry: only_when_asked(files) if form == "codex" else files}
 
 
 def _end_line(folder: Folder, entry: str) -> str:
