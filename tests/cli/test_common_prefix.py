@@ -152,14 +152,14 @@ class TestNotMeasured:
             ('@prompt(sample=False)\ndef p(n: int):\n    return f"{n}"', "sample=False"),
             (
                 '@prompt\ndef p(n: int):\n    raise PromptError("not today")',
-                "it renders for none of 12 arguments; for n='0': not today",
+                "it renders for none of 24 arguments; for n='0': not today",
             ),
             (
                 """
 @prompt
 def p(key: Annotated[str, Arg(secret=True, examples=["hunter2"])]):
     raise ValueError(f"no {key}")""",
-                "it renders for none of 13 arguments; for key=<secret>: ValueError: no <secret>",
+                "it renders for none of 25 arguments; for key=<secret>: ValueError: no <secret>",
             ),
             (
                 '@prompt(timeout=0.05)\ndef p(n: int):\n    time.sleep(30)\n    return "x"',
@@ -206,8 +206,6 @@ def p(n: int, m: int):
         """The error names the command that installs hypothesis."""
         recipes(measured=f'{HEAD}@prompt\ndef p():\n    return "x"\n')
         monkeypatch.chdir(tmp_path)
-        for name in ("promptkit.cli.common_prefix", "promptkit.testing.strategies"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
         monkeypatch.setitem(sys.modules, "hypothesis", None)
 
         assert main(["check", "--cache"]) == 2

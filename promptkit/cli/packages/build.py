@@ -11,7 +11,6 @@ from msgspec import structs
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
-from promptkit.cli.key_values import current_folder
 from promptkit.cli.loading import check_existence, load_catalog
 from promptkit.cli.options import serve_words
 from promptkit.cli.output import Output
@@ -64,7 +63,7 @@ def package(options: Namespace, output: Output) -> int:
 
 def _package(folder: Path, options: Namespace, output: Output) -> int:
     """Write the wheel and ``server.json``, and report their paths."""
-    here = current_folder()  # recipes can change it
+    here = Path.cwd()  # recipes can change it
     with _explain_write_errors(options.out):
         out = Folder.named(options.out)
         _check_paths(out, "server.json")
