@@ -65,7 +65,9 @@ def parse(arguments: Sequence[str]) -> Namespace:
     parser = _parser_of(name)
     parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset(), target_note="")
     parser.set_defaults(typed_options={word.partition("=")[0] for word in words}, served=served)
-    options, unknown = parser.parse_known_intermixed_args(words)
+    # Options can stand between words. With --, argparse would take the words after it for options.
+    read = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
+    options, unknown = read(words)
     if unknown:
         _refuse_word(parser, name, unknown[0])
     if name == "render":

@@ -14,6 +14,7 @@ class Terminal(StringIO):
     """A stream that claims to be a terminal."""
 
     def isatty(self):
+        """Return True."""
         return True
 
 

@@ -770,7 +770,7 @@ class TestRenderBrokenPrompt:
     )
     def test_misspelled_name(self, name, hint, capsys):
         """
-        The nearest name is suggested, even a broken prompt's, below the errors of files that cannot be imported.
+        The nearest name is suggested, even a broken prompt's, after errors of files that cannot be imported.
         """
         code, out, err = run(capsys, "render", name)
 

@@ -103,11 +103,12 @@ class TestTarget:
         """A server reports a missing default like other commands."""
         monkeypatch.chdir(tmp_path)
 
-        assert run(*argv) == (
-            2,
-            "",
+        code, out, err = run(*argv)
+
+        assert (code, out) == (2, "")
+        assert err == (
             "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: name one, or set "
-            "target in [tool.promptkit]\n",
+            "target in [tool.promptkit]\n"
         )
 
     def test_invalid_configured_target(self, project, run):

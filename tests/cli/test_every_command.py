@@ -156,13 +156,13 @@ def case_id(value):
 
 @pytest.mark.parametrize(("argv", "code", "text", "data"), VALID, ids=case_id)
 class TestValid:
-    def test_text(self, argv, code, text, data, project, run, run_on_terminal):
+    def test_text(self, argv, code, text, data, *, project, run, run_on_terminal):
         """A pipe and a terminal get the same text, and standard error is empty."""
         assert run(*argv) == (code, text, "")
         assert run_on_terminal(*argv, columns=200, NO_COLOR="1") == (code, text)
         assert run_on_terminal(*argv, stream="stderr") == (code, "")
 
-    def test_json(self, argv, code, text, data, project, run, run_on_terminal):
+    def test_json(self, argv, code, text, data, *, project, run, run_on_terminal):
         """`--json` prints one JSON document, the same in a pipe and on a terminal."""
         exit_code, out, err = run(*argv, "--json")
 
@@ -179,7 +179,7 @@ class TestValid:
 
 
 @pytest.mark.parametrize(("argv", "code", "message"), WRONG, ids=case_id)
-def test_wrong_usage(argv, code, message, project, run, run_on_terminal):
+def test_wrong_usage(argv, code, message, *, project, run, run_on_terminal):
     """Standard output stays empty in both formats, and a terminal shows the same error as a pipe."""
     for option in ([], ["--json"]):
         exit_code, out, err = run(*argv, *option)
@@ -201,7 +201,7 @@ WRITING = [
 
 
 @pytest.mark.parametrize(("before", "argv", "code", "first"), WRITING, ids=case_id)
-def test_commands_that_write(before, argv, code, first, new_project, run, run_on_terminal):
+def test_commands_that_write(before, argv, code, first, *, new_project, run, run_on_terminal):
     """A pipe and a terminal get the same output from the same state, and `--json` prints JSON on both."""
 
     def prepare():

@@ -398,7 +398,7 @@ class TestTampering:
         "raised", ["SystemExit(0)", "KeyboardInterrupt", "GeneratorExit", "BaseException"]
     )
     @pytest.mark.parametrize("kind", ["def", "async def"])
-    def test_raised_exceptions(self, raised, kind, recipes, tmp_path, monkeypatch, run):
+    def test_raised_exceptions(self, raised, kind, *, recipes, tmp_path, monkeypatch, run):
         """
         Any exception, even `SystemExit(0)`, fails the prompt, with a traceback that starts in the author's
         code.

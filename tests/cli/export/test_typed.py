@@ -86,9 +86,8 @@ def test_assistant_turn_is_rejected(typed):
     assert typed("debug", "x", "--lossy") == (0, "[user]\nI see x.\n\n[assistant]\nWhat have you tried?\n")
 
 
-@pytest.mark.parametrize("words", [["topic=x"], ["--json"], ["--cases"], ["--out", "x"]])
-def test_other_options_are_rejected(project, capsys, words):
-    """`--typed` cannot be combined with arguments or formats."""
+def test_arguments_are_rejected(project, capsys):
+    """`--typed` cannot be combined with arguments."""
     with pytest.raises(SystemExit):
-        main(["render", "explain", "--typed", MARKER, *words])
-    assert "--typed takes no other options but --lossy, and no arguments" in capsys.readouterr().err
+        main(["render", "explain", "--typed", MARKER, "topic=x"])
+    assert "--typed reads the arguments from standard input" in capsys.readouterr().err

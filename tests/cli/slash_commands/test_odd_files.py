@@ -11,7 +11,7 @@ from promptkit.cli import main
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 
 FORMATS = {"claude-commands": ".md", "gemini-commands": ".toml", "vscode-prompts": ".prompt.md"}
-LINK = "it is a link: put a file in its place"
+LINK = "it is a link"
 
 
 @pytest.fixture
