@@ -2,7 +2,7 @@
 
 import os
 import sys
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 
 import pytest
 
@@ -27,10 +27,16 @@ def exit_code_of(argv):
 
 
 @pytest.fixture
-def run(capsys):
-    """A function that runs a command; it returns the exit code, standard output and standard error."""
+def run(capsys, monkeypatch):
+    """
+    A function that runs a command, in a folder and with standard input if they are given; it returns the exit
+    code, standard output and standard error.
+    """
 
-    def call(*argv):
+    def call(*argv, cwd=None, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(stdin)))
+        if cwd is not None:
+            monkeypatch.chdir(cwd)
         capsys.readouterr()
         code = exit_code_of(argv)
         return code, *capsys.readouterr()

@@ -3,19 +3,18 @@
 import pytest
 
 from promptkit.cli import main
-from tests.terminal import command
 
 MARKER = "end-of-it"
 
 
 @pytest.fixture
-def typed(project):
+def typed(project, run):
     """A function that renders a prompt for a typed text and returns the exit code and the output."""
 
     def render(name, text, *options, end=f"\n{MARKER}\n"):
         stdin = f".{text}{end}".encode()
-        code, out, err = command("render", name, "--typed", MARKER, *options, cwd=project.parent, input=stdin)
-        return code, (err if code else out).decode()
+        code, out, err = run("render", name, "--typed", MARKER, *options, cwd=project.parent, stdin=stdin)
+        return code, err if code else out
 
     return render
 
