@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
-
-from msgspec import Struct
 
 from promptkit.catalog.cases import sendable
 from promptkit.catalog.catalog import Catalog
@@ -52,26 +51,6 @@ _UNSTABLE_HINT: Final = (
 )
 
 
-class CheckNotes(Struct):
-    """
-    What a check reports apart from diagnostics.
-
-    Args:
-        skipped:
-            Why prompts and resources were not rendered, by their names.
-
-        prefixes:
-            The common prefix of each prompt's renderings; None without ``--cache``.
-
-        refused:
-            Why a server would reject the token file or the key file.
-    """
-
-    skipped: Mapping[str, str] = {}
-    prefixes: Mapping[str, _Prefix] | None = None
-    refused: Sequence[str] = ()
-
-
 def run(options: Namespace, output: Output) -> int:
     """
     Print every diagnostic with its location and hint, as text, JSON or GitHub annotations.
@@ -84,30 +63,28 @@ def run(options: Namespace, output: Output) -> int:
     """
     if options.cache and find_spec("hypothesis") is None:
         return fail(f"check --cache needs hypothesis: {install_command('testing')}", Exit.USAGE)
-    notes = CheckNotes(refused=list(_secret_file_errors(options)))
+    refused = list(_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = load_catalog(options.targets, lint=True)
-    catalog = catalog.with_diagnostics(checks.without_ignored(_diagnose(options, catalog, checks, notes)))
-    if options.cache:
-        notes.prefixes = {prompt.name: _common_prefix(prompt) for prompt in catalog.prompts}
-    if options.format == "json":
-        output.print_json(_data(options, catalog, notes))
-    else:
-        _print(options, catalog, _format_notes(notes), output)
-    fails_on = Severity(options.fail_on or options.configuration.fail_on)
-    is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
-    return Exit.FINE if is_fine and not notes.refused else Exit.FAULTY
-
-
-def _diagnose(options: Namespace, catalog: Catalog, checks: Checks, notes: CheckNotes) -> list[Diagnostic]:
-    """Return all diagnostics, and record in *notes* which items were not rendered."""
     diagnostics = [*checks.of_catalog(catalog), *_unstable_skills(catalog, options.targets)]
+    notes: dict[str, Any] = {}
     if options.render:
-        rendered, notes.skipped = render_examples(
+        rendered, notes["not_rendered"] = render_examples(
             catalog, partial(checks.of_rendering, known=tuple(diagnostics))
         )
         diagnostics += rendered
-    return diagnostics
+    catalog = catalog.with_diagnostics(checks.without_ignored(diagnostics))
+    if options.cache:
+        notes["common_prefixes"] = {prompt.name: _common_prefix(prompt) for prompt in catalog.prompts}
+    if options.token_file is not None or options.state_keys is not None:
+        notes["refused"] = refused
+    if options.format == "json":
+        output.print_json({**_data(catalog), **notes})
+    else:
+        _print(catalog, _format_notes(**notes), output, is_github=options.format == "github")
+    fails_on = Severity(options.fail_on or options.configuration.fail_on)
+    is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
+    return Exit.FINE if is_fine and not refused else Exit.FAULTY
 
 
 def _secret_file_errors(options: Namespace) -> Iterator[str]:
@@ -120,40 +97,48 @@ def _secret_file_errors(options: Namespace) -> Iterator[str]:
             yield str(error)
 
 
-def _data(options: Namespace, catalog: Catalog, notes: CheckNotes) -> dict[str, Any]:
-    data: dict[str, Any] = {
+def _data(catalog: Catalog) -> dict[str, Any]:
+    return {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],
         "skills": [skill.uri_template for skill in catalog.skills],
         "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
     }
-    if options.render:
-        data["not_rendered"] = notes.skipped
-    if notes.prefixes is not None:
-        data["common_prefixes"] = notes.prefixes
-    if options.token_file is not None or options.state_keys is not None:
-        data["refused"] = notes.refused
-    return data
 
 
-def _format_notes(notes: CheckNotes) -> Iterator[tuple[str, str]]:
-    """Yield the notes as text, each with its level for GitHub."""
+def _format_notes(
+    not_rendered: Mapping[str, str] = MappingProxyType({}),
+    common_prefixes: Mapping[str, _Prefix] = MappingProxyType({}),
+    refused: Iterable[str] = (),
+) -> Iterator[tuple[str, str]]:
+    """
+    Yield notes as text, each with its level for GitHub.
+
+    Args:
+        not_rendered:
+            Why prompts and resources were not rendered, by their names.
+
+        common_prefixes:
+            The common prefix of each prompt's renderings.
+
+        refused:
+            Why a server would reject the token file or the key file.
+    """
     if (other := other_package()) is not None:
         yield "warning", other
-    if skipped := notes.skipped:
-        phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
-        for reason, phrase in phrases.items():
-            if names := [name for name, skip_reason in skipped.items() if skip_reason == reason]:
-                yield "notice", f"not rendered, {phrase}: {', '.join(names)}"
-        for name, reason in skipped.items():
-            if reason not in phrases:
-                yield "notice", f"not rendered for its defaults: {name}: {reason}"
-    for name, prefix in (notes.prefixes or {}).items():
+    phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
+    for reason, phrase in phrases.items():
+        if names := [name for name, skip_reason in not_rendered.items() if skip_reason == reason]:
+            yield "notice", f"not rendered, {phrase}: {', '.join(names)}"
+    for name, reason in not_rendered.items():
+        if reason not in phrases:
+            yield "notice", f"not rendered for its defaults: {name}: {reason}"
+    for name, prefix in common_prefixes.items():
         yield (
             "notice",
             f"not measured: {name}: {prefix}" if isinstance(prefix, str) else _describe(name, prefix),
         )
-    yield from (("error", f"no server starts with {reason}") for reason in notes.refused)
+    yield from (("error", f"no server starts with {reason}") for reason in refused)
 
 
 def _describe(name: str, prefix: Mapping[str, int]) -> str:
@@ -165,9 +150,9 @@ def _describe(name: str, prefix: Mapping[str, int]) -> str:
 
 
 def _print(
-    options: Namespace, catalog: Catalog, formatted_notes: Iterable[tuple[str, str]], output: Output
+    catalog: Catalog, formatted_notes: Iterable[tuple[str, str]], output: Output, *, is_github: bool
 ) -> None:
-    if options.format == "github":
+    if is_github:
         print_annotations(catalog.diagnostics, output)
         for level, text in formatted_notes:
             print_annotation(level, text, output)

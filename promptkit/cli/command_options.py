@@ -187,11 +187,8 @@ def _add_diff(diff: ArgumentParser) -> None:
     text = "compare the renderings of cases word by word, rendered without your environment variables"
     add("--text", action="store_true", help=text)
     add("--comment", metavar="FILE", help="with --text: also write a pull request comment to this file")
-    add(
-        "--repeat",
-        action="store_true",
-        help="with --text: render twice, to mark text that differs between renderings",
-    )
+    repeat = "with --text: render twice, to mark text that differs between renderings"
+    add("--repeat", action="store_true", help=repeat)
     variables = "with --text: pass this environment variable on; can be repeated"
     add("--env", dest="variables", metavar="NAME", help=variables, **_REPEATED)
 
@@ -240,13 +237,8 @@ def _add_batch(batch: ArgumentParser) -> None:
     add("--key", metavar="COLUMN", help=key)
     add("-o", "--out", metavar="DIR", default="batch", help="the output folder (default: batch)")
     add("--lossy", action="store_true", help="replace content that the vendor does not support by text")
-    add(
-        "--workers",
-        type=whole_number,
-        default=1,
-        metavar="NUMBER",
-        help="the number of processes that render (default: 1)",
-    )
+    workers = "the number of processes that render (default: 1)"
+    add("--workers", type=whole_number, default=1, metavar="NUMBER", help=workers)
     add("--resume", action="store_true", help="continue an unfinished batch")
     add("--dry-run", action="store_true", help="count requests, bytes and tokens without writing anything")
     join = "print ROWS with their answers as JSON Lines, from the vendor's result file or a folder of them"
@@ -256,12 +248,8 @@ def _add_batch(batch: ArgumentParser) -> None:
 def _add_import(importing: ArgumentParser) -> None:
     add = importing.add_argument
     formats = ("claude-commands", "gemini-commands", "vscode-prompts")
-    add(
-        "client_format",
-        metavar="FORMAT",
-        choices=formats,
-        help=f"the format of the files: {', '.join(formats)}",
-    )
+    form = f"the format of the files: {', '.join(formats)}"
+    add("client_format", metavar="FORMAT", choices=formats, help=form)
     add("paths", nargs="+", metavar="PATH", help="a file, or a folder that is searched recursively")
     out = "the folder for the recipes; existing files are kept (default: prompts)"
     add("-o", "--out", metavar="FOLDER", default="prompts", help=out)
