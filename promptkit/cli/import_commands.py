@@ -135,7 +135,7 @@ class _RecipeWriter:
 
     def write(self, source: _Source, read: Callable[[str, str], SlashCommand]) -> list[str]:
         """Write the recipe of a file; return the lines that report it, or why it is not imported."""
-        path = _escape_path(source.path)
+        path = source.path
         try:
             _check_name(source.name)
             text = source.read().decode("utf-8-sig").replace("\r\n", "\n")
@@ -169,11 +169,6 @@ class _RecipeWriter:
         yield f"imported {counted(self.imported, 'command')}, {self.imported - self.lossy} of them whole"
         if self.rejected:
             yield f"did not import {counted(self.rejected, 'file')}"
-
-
-def _escape_path(path: str) -> str:
-    """Return a path that can start a line without being a GitHub workflow command."""
-    return f"./{path}" if path.lstrip().startswith(("::", "##[")) else path
 
 
 def _check_name(name: str) -> None:

@@ -75,10 +75,8 @@ def run(options: Namespace, output: Output) -> int:
         options.refuse("--model is for a request: name its vendor with --request")
     if is_uri(options.name) and options.arguments:
         options.refuse("a URI takes no arguments: write their values into it")
-    if options.arguments and _has_case_option(options):
+    if _has_case_option(options) and (options.arguments or options.promptfoo is not None):
         options.refuse("a case has its arguments: leave out either")
-    if options.promptfoo is not None and _has_case_option(options):
-        options.refuse("a case has its arguments: leave out --promptfoo")
     if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
         options.refuse("--cases shows transcripts, or Markdown: name one of them with --case")
     if options.typed is not None and options.arguments:

@@ -309,9 +309,8 @@ def _add_limits(serve: ArgumentParser) -> None:
 def _server_name(text: str) -> str:
     """Return the name of the server, which clients show."""
     refuse_unless(text.strip(), "must not be empty: clients show this name")
-    if not text.isprintable():
-        is_shown = escape_invisible(text, one_line=True) == text
-        refuse_unless(is_shown, f"{text!r} has characters that clients cannot show")
+    is_shown = escape_invisible(text, one_line=True) == text
+    refuse_unless(is_shown, f"{text!r} has characters that clients cannot show")
     return text
 
 
@@ -356,7 +355,7 @@ def _socket_mode(text: str) -> int:
     """Parse the permissions of a socket, in octal digits."""
     is_mode = len(text) in (3, 4) and not text.strip("01234567") and int(text, 8) <= 0o777
     refuse_unless(is_mode, f"{text!r} is not a mode: write three octal digits, such as 660")
-    is_own = int(text, 8) & 0o600 == 0o600
+    is_own = int(text, 8) & 0o600 == 0o600  # TOML parses 0o660 as 432
     refuse_unless(is_own, f"{text!r} shuts out the server's own user: begin with 6, as in 660")
     return int(text, 8)
 

@@ -21,9 +21,6 @@ from promptkit.cli.output import capture_output
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 
-#: Arguments with more values than this are not completed.
-_MAX_VALUES: Final = 10_000
-
 #: The arguments of each prompt by its name, or the variables of each resource by its URI or template.
 _Subjects: TypeAlias = Mapping[str, Arguments]
 
@@ -111,11 +108,10 @@ def _arguments(arguments: Arguments, prefix: str, used: set[str]) -> Iterator[st
 
 
 def _values(arguments: Arguments, name: str) -> Sequence[str]:
-    """Return the printable values of an argument, unless a function completes it or it has too many."""
+    """Return the printable values of an argument, unless a function completes it."""
     completer = arguments.by_name[name].completer if name in arguments.by_name else None
-    if completer is None or not isinstance(completer.source, tuple) or len(completer.source) > _MAX_VALUES:
-        return ()
-    return list(filter(str.isprintable, completer.source))
+    source = None if completer is None else completer.source
+    return list(filter(str.isprintable, source)) if isinstance(source, tuple) else ()
 
 
 def _keys(words: Iterable[str]) -> set[str]:

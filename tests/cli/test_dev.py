@@ -96,7 +96,7 @@ def test_page_and_reload(recipes):
 def test_signal_after_the_address(recipes):
     """A signal ends the preview cleanly as soon as the address is printed."""
     folder = recipes(greet=GREET)
-    for _ in range(5):
+    for _ in range(2):
         with running(folder, "--port", "0") as (process, _):
             process.send_signal(signal.SIGTERM)
             assert (process.communicate(timeout=20)[1], process.returncode) == ("", 0)

@@ -1,7 +1,6 @@
 """Scopes on the command line: the lists of a stdio server, and the output for authors."""
 
 import json
-import os
 import subprocess
 import sys
 from http.client import HTTPConnection

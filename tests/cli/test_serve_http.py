@@ -65,6 +65,7 @@ class TestOptions:
         """The mode of a socket has octal digits, like for chmod, even in the configuration."""
         assert parse(["serve", "--uds", "s", "--uds-mode", text]).uds_mode == mode
         monkeypatch.chdir(tmp_path)
+        (tmp_path / "recipes").mkdir()
         (tmp_path / "pyproject.toml").write_text(
             f"[tool.promptkit.serve]\nuds-mode = '{text}'\nuds-group = 'www-data'\n"
         )
@@ -80,9 +81,9 @@ class TestOptions:
             ("668", "'668' is not a mode: write three octal digits, such as 660"),
             ("1660", "'1660' is not a mode: write three octal digits, such as 660"),
             ("rw-rw----", "'rw-rw----' is not a mode: write three octal digits, such as 660"),
-            ("٦٦٠", "'٦٦٠' is not a mode: write three octal digits, such as 660"),
             ("060", "'060' shuts out the server's own user: begin with 6, as in 660"),
             ("432", "'432' shuts out the server's own user: begin with 6, as in 660"),
+            ("٦٦٠", "'٦٦٠' is not a mode: write three octal digits, such as 660"),
         ],
     )
     def test_invalid_mode(self, text, reason, capsys):
