@@ -91,7 +91,9 @@ class TestEachClient:
         promptkit("install", name)
         command = command_in(INSTALLABLE[name], entries(name)["team-prompts"])
 
-        assert served_prompts(command) == ["greet"]
+        assert command[1:3] == ["serve", str(project / "prompts")]
+        if name in ("claude-code", "codex", "goose"):  # configurations in JSON, TOML and YAML
+            assert served_prompts(command) == ["greet"]
 
     def test_dry_run(self, name, project, promptkit):
         """A dry run prints the changes without making them."""

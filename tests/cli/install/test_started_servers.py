@@ -96,7 +96,7 @@ def test_options_without_a_started_server(argv, message, project, usage_error):
 
 class TestOptions:
     @pytest.mark.parametrize("name", INSTALLABLE)
-    def test_options_follow_the_targets(self, name, project, promptkit, served_prompts):
+    def test_options_follow_the_targets(self, name, project, promptkit):
         """Each option is one word after the targets, and `--tools` is added for a client without prompts."""
         code, _, err = promptkit("install", name, "prompts", "--", "--grace", "5", "--name=Team 'A'")
         tools = [] if CLIENTS[name].has_prompts else ["--tools"]
@@ -109,7 +109,12 @@ class TestOptions:
             "--name=Team 'A'",
             *tools,
         ]
-        assert served_prompts(command_in(INSTALLABLE[name], entries(name)["team-prompts"])) == ["greet"]
+
+    def test_options_are_valid(self, project, promptkit, served_prompts):
+        """The server starts with the options."""
+        promptkit("install", "zed", "prompts", "--", "--grace", "5", "--name=Team 'A'")
+
+        assert served_prompts(command_in(INSTALLABLE["zed"], entries("zed")["team-prompts"])) == ["greet"]
 
     def test_options_are_kept(self, project, promptkit):
         """Another `install` of the same name keeps the options, even for another target."""
