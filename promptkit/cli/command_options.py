@@ -222,7 +222,7 @@ def _add_batch(batch: ArgumentParser) -> None:
     add = batch.add_argument
     add("name", nargs="?", metavar="PROMPT", help="the prompt")
     rows = "the table: CSV, JSON Lines, Parquet or Arrow; - for standard input"
-    add("rows", nargs="?", metavar="ROWS", help=rows)
+    add("rows", metavar="ROWS", help=rows)
     vendor = "the vendor of the batch API; compatible servers read OpenAI's format"
     add("--for", dest="vendor", choices=(*VENDORS, "bedrock"), help=vendor)
     add("--model", metavar="NAME", help="the model of the requests")

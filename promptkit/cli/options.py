@@ -75,7 +75,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     elif name == "complete":
         _find_typed(options)
     elif name == "batch":
-        _find_rows(options)
+        _check_batch(options)
     elif name in _TARGETS_LATER:
         options.find_clients(options)
     if name not in ("import", "new"):  # they load no recipes
@@ -234,11 +234,9 @@ def _find_typed(options: Namespace) -> None:
     options.arguments = [word for word in words if is_argument(word)]
 
 
-def _find_rows(options: Namespace) -> None:
-    """Separate the rows from the prompt; with ``--join``, there is no prompt."""
-    if options.join is not None and options.rows is None:
-        options.name, options.rows = None, options.name
-    if options.rows is None or (options.name is None) != (options.join is not None):
+def _check_batch(options: Namespace) -> None:
+    """Check that there is a prompt and a vendor, or ``--join``."""
+    if (options.name is None) != (options.join is not None):
         options.refuse("write PROMPT ROWS, or --join RESULTS ROWS")
     if options.join is None and options.vendor is None:
         options.refuse("name a vendor with --for: each has files of its own")

@@ -14,8 +14,6 @@ from promptkit.clients.configurations import ServerTable
 from promptkit.clients.profiles import INSTALLABLE
 from promptkit.files.writing import FileRefusedError
 
-pytestmark = pytest.mark.sampled
-
 JSON, TOML, YAML_CLIENT = INSTALLABLE["cursor"], INSTALLABLE["codex"], INSTALLABLE["goose"]
 ENTRY = {"command": "/bin/promptkit", "args": ["serve", "/prompts"]}
 GOOSE = {"type": "stdio", "enabled": True, "cmd": "/bin/promptkit", "args": ["serve", "/prompts"]}
