@@ -29,9 +29,8 @@ from promptkit.batch.tables import RowsError, Table, open_table
 from promptkit.batch.workers import ChunkRenderer, start_workers
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, counted, fail, print_error
-from promptkit.cli.key_values import ArgumentSyntaxError, current_folder, read_arguments
-from promptkit.cli.loading import load_recipes
-from promptkit.cli.not_found import explain_absence
+from promptkit.cli.key_values import ArgumentSyntaxError, read_arguments
+from promptkit.cli.loading import explain_absence, load_recipes
 from promptkit.cli.output import Output
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError
@@ -52,12 +51,12 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    folder = current_folder()  # before a recipe can change it
+    folder = Path.cwd()  # before a recipe can change it
     try:
         with open_table(options.rows) as table:
             if options.join:
                 return _join(options, table, output)
-            out = _resolve_folder(options.out)
+            out = Folder.named(options.out)  # before a recipe can change the current folder
             recipes = load_recipes(options.targets)
             prompts = [prompt for prompt in recipes.prompts if prompt.options.name == options.name]
             if len(prompts) != 1 or prompts[0].compile()[0] is None:
@@ -155,15 +154,6 @@ class _Batch:
         options = [values[name] for name in ("name", "vendor", "model", "map", "key")]
         identity = repr((VERSION, options, self._values, self._fields))
         return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _resolve_folder(out: str) -> Folder:
-    """Resolve the output folder, before a recipe can change the current folder."""
-    try:
-        return Folder.named(out)
-    except OSError as error:  # the current folder was deleted
-        msg = f"cannot write to {out!r}: {error.strerror or error}"
-        raise _BatchStoppedError(msg) from None
 
 
 @contextmanager

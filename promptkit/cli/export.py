@@ -4,20 +4,19 @@ import os
 import re
 import secrets
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import fail, print_error
-from promptkit.cli.folder_changes import describe_change
-from promptkit.cli.loading import load_for_files
-from promptkit.cli.not_found import format_unknown
+from promptkit.cli.diagnostics import counted, fail, print_error
+from promptkit.cli.loading import format_unknown, load_for_files
 from promptkit.cli.output import Output
 from promptkit.clients.folders import (
     FILE,
+    FolderChange,
     FolderRefusedError,
     describe_failure,
     files_by_skill,
@@ -80,7 +79,8 @@ def run(options: Namespace, output: Output) -> int:
                 return Exit.FAULTY
             files, is_complete = _collect_files(options, folder, catalog)
         selected = {_entry_name(options.form, name) for name in options.names} if options.names else None
-        change = folder_change(folder, files, _source(options), NOTE, selected)
+        source = identify_recipes(options.targets, os.curdir if _is_inside(options) else None)
+        change = folder_change(folder, files, source, NOTE, selected)
         if not options.dry_run:
             change.carry_out()
     except UnknownPromptError as error:
@@ -170,10 +170,23 @@ def _is_inside(options: Namespace) -> bool:
     return is_within(os.path.realpath(options.folder), os.path.realpath("."))
 
 
-def _source(options: Namespace) -> str:
+def identify_recipes(targets: Sequence[str], project: str | None) -> str:
     """
     Return an identifier of the recipes; in a project, relative paths, which are the same on every machine.
     """
-    if _is_inside(options):
-        return " ".join(Path(os.path.relpath(target)).as_posix() for target in options.targets)
-    return os.pathsep.join(os.path.realpath(target) for target in options.targets)
+    if project is not None:
+        return " ".join(Path(os.path.relpath(target, project)).as_posix() for target in targets)
+    return os.pathsep.join(os.path.realpath(target) for target in targets)
+
+
+def describe_change(change: FolderChange, subject: object, noun: str, *, is_done: bool) -> Iterator[str]:
+    """Yield the lines that report a change; *subject* contains the files, and *noun* names one of them."""
+    if not change.is_needed:
+        yield f"{subject}: nothing to change"
+    elif is_done:
+        names = f": {', '.join(change.names)}" if change.names else ""
+        yield f"{subject} has {counted(len(change.names), noun)} of these recipes{names}"
+        yield from (f"    removed: {name}" for name in change.gone)
+    else:
+        yield from (f"would write {change.folder.shown / path}" for path in sorted(change.writes))
+        yield from (f"would remove {change.folder.shown / path}" for path in sorted(change.removes))

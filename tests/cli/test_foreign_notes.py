@@ -44,11 +44,12 @@ COMMANDS = {
             EXPORT,
             "recipes",
         )
-        for form in ("claude-commands", "gemini-commands", "codex", "skills")
-        for is_removal in (False, True)
+        for form, is_removal in (("claude-commands", False), ("claude-commands", True), ("skills", False))
     },
 }
-COMMANDS |= {f"{name} --dry-run": ([*argv, "--dry-run"], *spec) for name, (argv, *spec) in COMMANDS.items()}
+for name in ("install", "export skills"):
+    argv, *spec = COMMANDS[name]
+    COMMANDS[f"{name} --dry-run"] = ([*argv, "--dry-run"], *spec)
 
 CHANGING = [name for name in COMMANDS if not name.endswith("--dry-run")]
 WRITING = [name for name in CHANGING if "uninstall" not in name and not name.endswith("--remove")]

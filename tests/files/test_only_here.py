@@ -36,7 +36,7 @@ METHODS: Final = {
 #: Allowed uses by module, each with its reason.
 EXCEPTIONS: Final = {
     "promptkit.cli": {"os.open": "the null device takes the place of a closed standard stream"},
-    "promptkit.cli.preview_server": {"webbrowser.open": "it opens a page"},
+    "promptkit.cli.dev": {"webbrowser.open": "it opens a page"},
     "promptkit.cli.output": {
         "FileIO": "the descriptor of standard output",
         "open": "the descriptor of standard output",

@@ -298,7 +298,7 @@ def test_last_span_is_exported_over_stdio(tmp_path):
 
 def test_missing_opentelemetry_package(tmp_path):
     """Without the package, `--otel` prints the command that installs it."""
-    (tmp_path / "opentelemetry.py").write_text("raise ModuleNotFoundError(name='opentelemetry')\n")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry'] = None\n")
     (tmp_path / "recipes").mkdir()
     for options in ((), ("--http", "0")):
         done = subprocess.run(

@@ -81,7 +81,7 @@ class TestEachClient:
         assert (code, err) == (0, "")
         assert command(name)[:4] == ["promptkit", "serve", f"{folder}/prompts", f"--workspace={folder}"]
         assert str(Path.home().parent) not in config_path(name, "project").read_text()
-        assert "    everyone everyone who works on the project needs promptkit on their PATH\n" in out
+        assert "    everyone who works on the project needs promptkit on their PATH\n" in out
 
     @posix
     def test_environment_within_the_project(self, name, project, own_environment, promptkit):
