@@ -27,8 +27,7 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import explain_filling, format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-from promptkit.server.lookup import name_of
-from promptkit.server.user_code import (
+from promptkit.server.direct_calls import (
     CANCEL_GRACE_S,
     AuthorCall,
     CallTimeoutError,
@@ -36,6 +35,7 @@ from promptkit.server.user_code import (
     rendering_of,
     time_limit,
 )
+from promptkit.server.lookup import name_of
 
 Item: TypeAlias = CompiledPrompt | CompiledResource
 

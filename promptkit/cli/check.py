@@ -31,7 +31,7 @@ from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.distribution import install_command, other_package
 from promptkit.errors.rules import Rule
 from promptkit.lints.linter import Checks
-from promptkit.server.user_code import CallTimeoutError
+from promptkit.server.direct_calls import CallTimeoutError
 from promptkit.transports.secret_files import InvalidSecretsError, TokenFile, read_key_file
 
 #: The lengths of the prefix and of the shortest rendering, and the number of different renderings; or the

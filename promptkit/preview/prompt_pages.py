@@ -27,7 +27,7 @@ from promptkit.preview.media import MediaStore, Uploads, form_of, number_in
 from promptkit.preview.rendering import LimitedCalls, Rendering, failure, render, unless_gone
 from promptkit.preview.tabs import TABS, TabContent, content_of
 from promptkit.preview.templating import page, prompt_path
-from promptkit.server.user_code import CallTimeoutError, time_limit
+from promptkit.server.direct_calls import CallTimeoutError, time_limit
 
 
 @attrs.frozen

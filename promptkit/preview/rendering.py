@@ -24,8 +24,8 @@ from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.preview.media import Upload
+from promptkit.server.direct_calls import AuthorCall, CallTimeoutError, explanation, rendering_of, time_limit
 from promptkit.server.elicitation import askable, form_message
-from promptkit.server.user_code import AuthorCall, CallTimeoutError, explanation, rendering_of, time_limit
 
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill

@@ -25,9 +25,9 @@ from promptkit.preview.rendering import Rendering, failure
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
+from promptkit.server.direct_calls import rendering_of, time_limit
 from promptkit.server.elicitation import elicitation_params
 from promptkit.server.server import PROMPTKIT
-from promptkit.server.user_code import rendering_of, time_limit
 
 #: The label of each request format, and the method of the vendor's SDK that accepts it.
 _VENDORS: Final = {

@@ -1,7 +1,7 @@
-"""Lookup of the prompt or resource that a request is about, and of its arguments."""
+"""Lookup of the prompt or resource of a request and of its arguments, and calls of its function."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import GET
-from promptkit.errors.exceptions import UnknownPromptError
+from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS
 from promptkit.protocol.events import Request
@@ -19,6 +19,13 @@ from promptkit.server.snapshot import Snapshot
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.skills import CompiledSkill
+
+
+Args = TypeVarTuple("Args")
+T = TypeVar("T")
+
+#: The errors raised by an author's function that calls another prompt or resource with invalid arguments.
+_NESTED_ERRORS: Final = (ArgumentsError, UnknownPromptError, UnknownResourceError)
 
 
 class RequestTarget(Struct, frozen=True):
@@ -141,3 +148,22 @@ def read_hiding_secrets(
     values = read(sent)
     redaction.hide(arguments, values, read=True)
     return values
+
+
+def call_author(function: Callable[[*Args], T], *args: *Args) -> T:
+    """
+    Call an author's *function*.
+
+    A prompt that calls another prompt with invalid arguments has a bug. The client's request is valid, so it
+    must not get the error about these arguments.
+
+    Raises:
+        RuntimeError: If the function calls another prompt or resource with invalid arguments.
+
+        Exception: Any other exception that the function raises.
+    """
+    try:
+        return function(*args)
+    except _NESTED_ERRORS as error:
+        msg = "a call in it was refused"
+        raise RuntimeError(msg) from error

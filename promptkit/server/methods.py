@@ -20,11 +20,10 @@ from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound, encode
 from promptkit.protocol.pagination import Pages
 from promptkit.server.dispatch import Dispatcher
-from promptkit.server.lookup import chosen_arguments, read_hiding_secrets
+from promptkit.server.lookup import call_author, chosen_arguments, read_hiding_secrets
 from promptkit.server.notifier import Notifier
 from promptkit.server.pending import PendingRequest
 from promptkit.server.request_limits import TokenBuckets
-from promptkit.server.user_code import call_author
 
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.completion import Completer

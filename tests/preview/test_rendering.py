@@ -9,7 +9,7 @@ from promptkit import Context, PromptError, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.diagnostics import Location
 from promptkit.preview.rendering import LimitedCalls, call, render
-from promptkit.server.user_code import CallTimeoutError
+from promptkit.server.direct_calls import CallTimeoutError
 
 STILL_RUN = (
     "does not return: 4 calls of it still run, and plain functions cannot be stopped. "
