@@ -92,7 +92,8 @@ class MessageBuilder:
     def workflow(self) -> Workflow:
         """Return the collected workflow. Raises ValueError if system parts have different annotations."""
         system = system_text(*self._systems) if self._systems else None
-        return workflow_of(tuple(self._messages), system, None, resolve_points(self._points, system))
+        points = resolve_points(self._points, system) if self._points else ()
+        return workflow_of(tuple(self._messages), system, None, points)
 
     def _add_block(self, value: Any, path: tuple[int, ...]) -> bool:
         """Add a single block or an empty value. Return False if *value* is a sequence or iterator instead."""

@@ -167,7 +167,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
             _append(block, blocks)
     _close(run, blocks)
     messages = tuple([message_of(role, block) for block in blocks])
-    return workflow_of(messages, None, None, _turn_points(points, blocks))
+    return workflow_of(messages, None, None, _turn_points(points, blocks) if points else ())
 
 
 def _close(run: list[str], blocks: list[Content]) -> None:
