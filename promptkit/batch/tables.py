@@ -300,7 +300,7 @@ def _csv_rows(reader: Iterator[list[str]], lines: _CsvLines) -> Iterator[_Positi
 
 def _from_cells(header: list[str], cells: list[str]) -> Row:
     if len(cells) != len(header):
-        msg = f"has {len(cells)} cells, and the header {len(header)}: quote what holds a comma"
+        msg = f"has {len(cells)} cells, but the header has {len(header)}: quote cells that contain a comma"
         raise _line_error(msg)
     if not _is_utf8(cells):
         msg = "is not UTF-8: save the table as UTF-8"

@@ -408,6 +408,6 @@ def _refuse_conflicts(options: Namespace) -> None:
         if options.command != "install" or options.list:
             options.refuse(f"{word} is for what install writes")
         if options.url is not None or options.skills:
-            options.refuse(f"{word} is for a server that the client starts")
+            options.refuse(f"{word} only applies to a server that the client starts")
     if options.all and (options.targets or options.name is not None):
         options.refuse("--all takes out every server: neither TARGET nor --name is for it")

@@ -59,7 +59,7 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
     elif options.json and reports:
         output.print_json(reports[0])
     elif options.all and not reports and code == Exit.FINE:
-        output.print_lines(["no skills of promptkit's were found: nothing to change"])
+        output.print_lines(["there are no skills from promptkit: nothing to change"])
     return code
 
 

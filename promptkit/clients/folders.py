@@ -307,7 +307,7 @@ def _decode_note(data: bytes, file: Path) -> dict[str, _Written]:
 
 
 def _invalid_note(file: Path, reason: str) -> FolderRefusedError:
-    text = f"{file} is not a valid note of written files: {reason}"
+    text = f"{file} is not a valid record of written files: {reason}"
     return FolderRefusedError(f"{text}: move it away, and run the command again")
 
 

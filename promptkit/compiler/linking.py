@@ -45,7 +45,7 @@ def without_clashes(
         for folder in folders_above(skill.folder):
             outer = served.get(folder)
             if outer is not None and _files_below(outer, skill.folder) != _files_by_uri(skill):
-                message = f"it is in the folder of skill {outer.name!r}, which has other files there"
+                message = f"skill {outer.name!r} has other files in the same folder"
                 report.add(Rule.DUPLICATE_SKILL, message, "give it another prefix")
         clashing = (skill_resources[uri] for uri in skill.resources if uri in skill_resources)
         if other := next(clashing, None):

@@ -24,7 +24,7 @@ from promptkit.exports.templates import Placeholder, TemplateError, template_of
 from promptkit.files.reading import HashedBytes
 
 #: The alternative that hints suggest.
-_LIVE_HINT: Final = "--live writes a file that renders it each time"
+_LIVE_HINT: Final = "use --live to write a file that renders the prompt on each use"
 
 
 class ExportRefusedError(PromptkitError):

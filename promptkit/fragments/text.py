@@ -267,7 +267,7 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
         raise ValueError(msg)
     heads = {"head": limit, "tail": 0, "both": limit - limit // 2}
     if keep not in heads:
-        msg = f"truncate(keep) is {keep!r}: choose one of {', '.join(map(repr, heads))}"
+        msg = f"truncate() got keep={keep!r}: choose one of {', '.join(map(repr, heads))}"
         raise ValueError(msg)
     if len(full_text) <= limit:
         return with_annotations([text], full_text)

@@ -138,13 +138,13 @@ class Message:
 
 def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     if not isinstance(messages, Iterable):
-        msg = f"Workflow takes messages in a list, not {describe(messages)}: make it with user(...)"
+        msg = f"Workflow() takes a list of messages, not {describe(messages)}: make it with user(...)"
         raise TypeError(msg)
     items = tuple(read_all(messages, "Workflow is given "))
     for position, message in enumerate(items):
         if not isinstance(message, Message):
             msg = (
-                f"Workflow takes messages, and item {position} is {describe(message)}: make it with user(...)"
+                f"item {position} of a Workflow is {describe(message)}, not a message: make it with user(...)"
             )
             raise TypeError(msg)
     return items

@@ -80,7 +80,7 @@ def checked_audience(roles: Role | tuple[Role, ...] | list[Role]) -> tuple[Role,
     if not roles:
         return ()
     if not isinstance(roles, str | tuple | list):
-        msg = f"audience takes 'user', 'assistant' or a list of both, not {type(roles).__name__}"
+        msg = f"audience must be 'user', 'assistant' or a list of both, not {type(roles).__name__}"
         raise TypeError(msg)
     return tuple(checked_role(role) for role in ((roles,) if isinstance(roles, str) else roles))
 

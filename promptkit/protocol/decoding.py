@@ -264,18 +264,16 @@ def check_params(name: str, params_type: type[wire.Params], params: Raw, limits:
             size -= len(members.input_responses) + len(members.request_state)
             size -= sum(map(len, arguments.values()))
     if size > MAX_PARAMS:
-        msg = f"the params of {name} have {size:,} bytes without arguments: at most {MAX_PARAMS:,} are taken"
+        msg = f"the params of {name} have {size:,} bytes without arguments: the limit is {MAX_PARAMS:,}"
         raise InvalidParams(msg)
 
 
 def check_arguments(arguments: Mapping[str, Raw], limits: Limits) -> None:
     """Raise InvalidParams if there are too many arguments, or if one is too long."""
     if len(arguments) > limits.arguments:
-        msg = f"there are {len(arguments):,} arguments: at most {limits.arguments:,} are taken"
+        msg = f"there are {len(arguments):,} arguments: the limit is {limits.arguments:,}"
         raise InvalidParams(msg)
     for name, value in arguments.items():
         if len(value) > limits.argument:
-            msg = (
-                f"{shortened(name)!r} has {len(value):,} bytes of JSON: at most {limits.argument:,} are taken"
-            )
+            msg = f"{shortened(name)!r} has {len(value):,} bytes of JSON: the limit is {limits.argument:,}"
             raise InvalidParams(msg)

@@ -79,7 +79,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, value in structs.asdict(self).items():
             if not value > 0:
-                msg = f"{name} is {value!r}: a limit is a number above zero"
+                msg = f"{name} is {value!r}: a limit must be greater than zero"
                 raise ValueError(msg)
 
 

@@ -343,7 +343,7 @@ def _request_error(
         JsonRpcError: If the request names a revision, and its envelope is invalid.
     """
     if bytes(memoryview(params)[:1]) != b"{":
-        return InvalidRequest("params is an object")
+        return InvalidRequest("params must be an object")
     if isinstance(error, RecursionError):
         return ParseError("the params are nested too deeply")
     if (method is None or method.enveloped) and (meta := decode_meta(params)).names_revision:

@@ -183,7 +183,7 @@ class TestInvalidNotes:
             code, out, err = command()
 
             assert (code, out) == (1, ""), label
-            assert f"{command.note_name} is not a valid note of written files: " in err, label
+            assert f"{command.note_name} is not a valid record of written files: " in err, label
             assert err.count("\n") == 1, label
             assert len(err) < 1000, label
             assert snapshot(tmp_path) == before, label

@@ -170,7 +170,10 @@ class TestCheck:
             ["error PK606", "skill 'one': it refers to 'scripts/no.py', which it does not have"],
             ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 758 tokens"],
             ["warning PK608", "skill 'one': nothing in it refers to 'unused.md', so that no model reads it"],
-            ["warning PK609", "skill 'two': 'skill://two/SKILL.md' has the name of 'skill://a/two/SKILL.md'"],
+            [
+                "warning PK609",
+                "skill 'two': 'skill://two/SKILL.md' has the same name as 'skill://a/two/SKILL.md'",
+            ],
         ]
 
 

@@ -131,7 +131,7 @@ class TestRefusals:
             (None, ZeroDivisionError(), None),
             (None, PromptError("it is empty"), "is refused: it is empty"),
             ("empty", PromptError("it is empty"), None),
-            ("empty", "text", "is not refused as expected: 'empty'"),
+            ("empty", "text", "should be refused, but is rendered: 'empty'"),
             ("empty", PromptError("no"), "is refused with another error than 'empty': no"),
             ("empty", ZeroDivisionError(), None),
         ],

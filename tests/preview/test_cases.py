@@ -111,10 +111,10 @@ class TestTab:
         assert len(re.findall(r"review\.py:\d+", text)) == 3
 
     def test_what_its_author_does_not_expect(self, preview):
-        """A case that is not refused as expected is reported at the case."""
+        """A case that should be refused, but is rendered is reported at the case."""
         shown = preview(review=REVIEW + 'review.case("wrong", "x").refused("code")\n')
 
-        assert "is not refused as expected" in text_of(tab(shown, "cases"))
+        assert "should be refused, but is rendered" in text_of(tab(shown, "cases"))
 
     def test_the_form_as_a_case(self, preview, recipes):
         """The copied line, saved next to the prompt, defines a case with the form's values."""

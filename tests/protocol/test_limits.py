@@ -290,9 +290,7 @@ class TestParams:
 
         error = client.ask(method, params)["error"]
 
-        message = (
-            rf"the params of {method} have 1,048,\d+ bytes without arguments: at most 1,048,576 are taken"
-        )
+        message = rf"the params of {method} have 1,048,\d+ bytes without arguments: the limit is 1,048,576"
         assert error["code"] == -32602
         assert re.fullmatch(message, error["message"])
         assert is_served(client)
@@ -321,7 +319,7 @@ class TestArguments:
 
         error = client.get("repeat", **arguments)["error"]
 
-        assert error == {"code": -32602, "message": f"{message}: at most 100 are taken"}
+        assert error == {"code": -32602, "message": f"{message}: the limit is 100"}
         assert is_served(client)
 
     @pytest.mark.parametrize("revision", REVISIONS)
@@ -332,7 +330,7 @@ class TestArguments:
 
         error = client.get("repeat", **many)["error"]
 
-        assert error == {"code": -32602, "message": "there are 51 arguments: at most 50 are taken"}
+        assert error == {"code": -32602, "message": "there are 51 arguments: the limit is 50"}
 
     @pytest.mark.parametrize(("text", "ensure_ascii"), [("y" * 98, True), ("\u00e9" * 49, False)])
     def test_argument_at_the_limit(self, text, ensure_ascii):
@@ -784,7 +782,7 @@ class TestOptions:
     @pytest.mark.parametrize("value", [0, -1, float("nan")])
     def test_invalid_limit_in_the_library(self, value):
         """The library rejects limits that are not above zero."""
-        with pytest.raises(ValueError, match=r"line is .*: a limit is a number above zero"):
+        with pytest.raises(ValueError, match=r"line is .*: a limit must be greater than zero"):
             Limits(line=value)
 
     def test_default_rate(self):

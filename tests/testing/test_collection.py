@@ -230,7 +230,7 @@ class TestCases:
         ]
         said = ran.stdout.str()
         assert "prompt 'review': the case 'empty' is refused: the code is empty" in said
-        assert "the case 'full' is not refused as expected: 'is empty'" in said
+        assert "the case 'full' should be refused, but is rendered: 'is empty'" in said
         assert "parameter 'code' takes str, not an int (3)" in said
 
     def test_snapshots_are_kept_when_they_are_asked_for(self, project, run, pytester):

@@ -195,7 +195,7 @@ def protect(
     if verifier is not None:
         return Authorizer(scheme, verifier)
     if scopes:
-        msg = "scopes are those of tokens: name an issuer, a file of tokens or a verifier, too"
+        msg = "scopes need tokens: add an issuer, a token file or a verifier"
         raise ValueError(msg)
     return None
 

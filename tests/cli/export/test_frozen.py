@@ -130,7 +130,9 @@ class TestClaude:
         with pytest.raises(ExportRefusedError) as error:
             claude_command(make_prompt(text, ""))
         assert str(error.value).startswith(f"prompt 'saying' cannot be written: {reason}")
-        assert str(error.value).endswith("no escape: --live writes a file that renders it each time")
+        assert str(error.value).endswith(
+            "no escape: use --live to write a file that renders the prompt on each use"
+        )
 
     def test_index_after_an_argument_is_rejected(self):
         """An index after an argument would select another argument."""

@@ -81,9 +81,18 @@ def test_invalid_variable(text, name, project, usage_error):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["install", "zed", "--url", URL, "--env", "A=1"], "--env is for a server that the client starts"),
-        (["install", "zed", "--url", URL, "--", "--tools"], "-- is for a server that the client starts"),
-        (["install", "zed", "--skills", "--env", "A=1"], "--env is for a server that the client starts"),
+        (
+            ["install", "zed", "--url", URL, "--env", "A=1"],
+            "--env only applies to a server that the client starts",
+        ),
+        (
+            ["install", "zed", "--url", URL, "--", "--tools"],
+            "-- only applies to a server that the client starts",
+        ),
+        (
+            ["install", "zed", "--skills", "--env", "A=1"],
+            "--env only applies to a server that the client starts",
+        ),
         (["install", "zed", "--list", "--env", "A=1"], "--env is for what install writes"),
         (["uninstall", "zed", "--", "--tools"], "-- is for what install writes"),
     ],
