@@ -138,7 +138,7 @@ class EmbeddedResource(Content):
                 The ``audience``, ``priority`` and ``last_modified`` of `Content`.
 
         Returns:
-            The document: text if it is UTF-8 and has a text type, otherwise bytes.
+            A text document if the file is UTF-8 and has a text type, otherwise a binary one.
 
         Raises:
             OSError: If the file cannot be read, and *root* is not given.

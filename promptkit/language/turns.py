@@ -46,7 +46,7 @@ def cache_point() -> CachePoint:
     clients do not receive it, and exported requests contain the vendor's cache marker at its position.
 
     Returns:
-        A workflow without messages: pass it to a turn as a part, yield it, or join it with ``+``.
+        A workflow without messages. Pass it to a turn as a part, yield it, or join it with ``+``.
     """
     return CachePoint()
 
@@ -111,7 +111,7 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
             text are omitted, and a `cache_point` marks its position.
 
     Returns:
-        A workflow without messages: yield it, or join it with turns using ``+``.
+        A workflow without messages. Yield it, or join it with turns using ``+``.
 
     Raises:
         TypeError: If a part is not text; the message names the part.
