@@ -334,7 +334,7 @@ def open_batch(
 def _checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
     """Return the checkpoint to start from, and remove the files of requests that come after it."""
     files = batch_files(folder)
-    if not files:
+    if not any(files.values()):  # nothing was written, not even a checkpoint
         return Checkpoint(command)
     if CHECKPOINT not in files:
         msg = f"{folder.path.name!r} has a whole batch: {_ANOTHER_FOLDER}"

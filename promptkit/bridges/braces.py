@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from promptkit.declarations.prompts import Prompt
-from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateError, TemplateTurn, template_of
+from promptkit.exports.templates import Placeholder, TemplateError, TemplateTurn, template_of
 
 __all__ = ["braced"]
 
@@ -51,8 +51,11 @@ def braced(
         if conflict is not None:
             reason = f"its text holds {conflict!r}, which {tool} reads as its own, and has no escape for"
             raise TemplateError(template.prompt.name, reason)
+        for part in turn.parts:
+            if isinstance(part, Placeholder) and not part.name.isascii():
+                reason = f"{tool} takes no placeholder {part.name!r}: name the parameter in ASCII letters"
+                raise TemplateError(template.prompt.name, reason)
         messages.append({"role": turn.role, "content": text})
-    _check_names(template, tool)
     is_text = [turn.role for turn in template.turns] == ["user"]
     return messages[0]["content"] if is_text else messages
 
@@ -60,21 +63,10 @@ def braced(
 def _format_turn(turn: TemplateTurn, misread: tuple[str, ...]) -> tuple[str, str | None]:
     """Return a turn with placeholders in braces, and text that would be misread, if any."""
     text = "".join(part if isinstance(part, str) else f"{{{{{part.name}}}}}" for part in turn.parts)
-    segments, names = (
-        _PLACEHOLDER.split(text),
-        [part.name for part in turn.parts if isinstance(part, Placeholder)],
-    )
+    names = [part.name for part in turn.parts if isinstance(part, Placeholder)]
+    segments = _PLACEHOLDER.split(text)
     for name, expected in zip_longest(segments[1::2], names):
         if name != expected:
             return text, f"{{{{{name}}}}}"
-    return text, next(
-        (syntax for syntax in misread if any(syntax in literal for literal in segments[::2])), None
-    )
-
-
-def _check_names(template: PromptTemplate, tool: str) -> None:
-    for turn in template.turns:
-        for part in turn.parts:
-            if isinstance(part, Placeholder) and not part.name.isascii():
-                reason = f"{tool} takes no placeholder {part.name!r}: name the parameter in ASCII letters"
-                raise TemplateError(template.prompt.name, reason)
+    literals = "\n".join(segments[::2])
+    return text, next((syntax for syntax in misread if syntax in literals), None)

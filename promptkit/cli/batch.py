@@ -64,14 +64,10 @@ def run(options: Namespace, output: Output) -> int:
             return _Batch(options, prompts[0], table, folder, out).write(output)
     except (RowsError, ColumnError, UnfinishedBatchError, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
-    except (ArgumentsError, UnsupportedAnswerError, PicklingError, _BatchStoppedError) as error:
+    except (ArgumentsError, UnsupportedAnswerError, PicklingError) as error:
         return fail(str(error), Exit.FAULTY)
     except sqlite3.Error as error:
         return fail(f"keys cannot be stored: {error}", Exit.FAULTY)
-
-
-class _BatchStoppedError(Exception):
-    """A batch stopped; the message gives the reason and how to resume it."""
 
 
 class _Batch:
@@ -124,29 +120,44 @@ class _Batch:
 
     def write(self, output: Output) -> int:
         """Write the files, or with ``--dry-run`` count their content, and print a summary."""
-        options, characters = self._options, 0
+        options = self._options
         # The previous run may have been killed after its last row.
         if options.resume and (files := batch_files(self._folder)) and CHECKPOINT not in files:
             output.print_lines([f"{options.out!r} has a whole batch: nothing is left to do"])
             return Exit.FAULTY if REJECTED in files else Exit.FINE
+        hint = "" if options.dry_run else ": continue with --resume"
+        try:
+            done, characters = self._render()
+        except KeyboardInterrupt:
+            print_error(f"interrupted{hint}")
+            raise
+        except (EOFError, ConnectionError):
+            return fail(f"a process of --workers has ended{hint}", Exit.FAULTY)
+        except OSError as error:
+            where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""
+            reason = f"{where}{error.strerror or error}{hint}"
+            return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAULTY)
+        output.print_lines(_summary(done, options.out, characters if options.dry_run else None))
+        return Exit.FAULTY if done.rejected else Exit.FINE
+
+    def _render(self) -> tuple[Checkpoint, int]:
+        """Write the files, and return their sizes and the number of characters in the requests' texts."""
+        options, characters = self._options, 0
         folder = None if options.dry_run else self._folder
         with (
-            _explain_stop(self._folder, "" if options.dry_run else ": continue with --resume"),
             start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as render,
             open_batch(folder, self._line_format, self._fingerprint(), resume=options.resume) as writer,
             _progress(self._table.size) as advance,
         ):
             if options.key is not None:
                 writer.require_unique_keys()
-            done = writer.done
-            rows_done = done.rows
+            rows_done = writer.done.rows
             for chunk in render(chunk for chunk in self._table.chunks if chunk.last >= rows_done):
                 writer.write(chunk)
                 characters += chunk.characters
                 advance(chunk.end)
             writer.finish()
-        output.print_lines(_summary(done, options.out, characters if options.dry_run else None))
-        return Exit.FAULTY if done.rejected else Exit.FINE
+        return writer.done, characters
 
     def _fingerprint(self) -> str:
         """Return a digest of the input, so that a different batch cannot resume this one."""
@@ -154,22 +165,6 @@ class _Batch:
         options = [values[name] for name in ("name", "vendor", "model", "map", "key")]
         identity = repr((VERSION, options, self._values, self._fields))
         return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-@contextmanager
-def _explain_stop(folder: Folder, hint: str) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        print_error(f"interrupted{hint}")
-        raise
-    except (EOFError, ConnectionError):
-        msg = f"a process of --workers has ended{hint}"
-        raise _BatchStoppedError(msg) from None
-    except OSError as error:
-        where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""
-        msg = f"cannot write to {folder.path.name!r}: {where}{error.strerror or error}{hint}"
-        raise _BatchStoppedError(msg) from None
 
 
 @contextmanager

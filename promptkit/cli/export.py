@@ -24,19 +24,8 @@ from promptkit.clients.folders import (
 )
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.errors.suggestions import nearest
-from promptkit.exports.client_files import (
-    ExportRefusedError,
-    LiveCommand,
-    claude_command,
-    gemini_command,
-    live_claude_command,
-    live_gemini_command,
-    live_skill_files,
-    only_when_asked,
-    skill_files,
-    skill_name,
-    target_word,
-)
+from promptkit.exports import client_files
+from promptkit.exports.client_files import ExportRefusedError, LiveCommand
 from promptkit.files.folder import Folder
 from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible
@@ -54,8 +43,8 @@ _MAX_BYTES: Final = 1024 * 1024
 #: The suffix of a slash command's file, and functions that return its frozen and its live content.
 _Commands = tuple[str, Callable[[CompiledPrompt], bytes], Callable[[LiveCommand], bytes]]
 _COMMANDS: Final[dict[str, _Commands]] = {
-    "claude-commands": (".md", claude_command, live_claude_command),
-    "gemini-commands": (".toml", gemini_command, live_gemini_command),
+    "claude-commands": (".md", client_files.claude_command, client_files.live_claude_command),
+    "gemini-commands": (".toml", client_files.gemini_command, client_files.live_gemini_command),
 }
 
 
@@ -119,7 +108,7 @@ def _collect_files(
 
 def _entry_name(form: str, name: str) -> str:
     """Return the name of the file or folder for a prompt or a skill."""
-    return f"{name}{_COMMANDS[form][0]}" if form in _COMMANDS else skill_name(name)
+    return f"{name}{_COMMANDS[form][0]}" if form in _COMMANDS else client_files.skill_name(name)
 
 
 def _files(
@@ -138,8 +127,8 @@ def _files(
         _, frozen_content, live_content = _COMMANDS[form]
         data = frozen_content(prompt) if command is None else live_content(command)
         return {entry: {FILE: HashedBytes(data)}}
-    files = skill_files(prompt) if command is None else live_skill_files(command)
-    return {entry: only_when_asked(files) if form == "codex" else files}
+    files = client_files.skill_files(prompt) if command is None else client_files.live_skill_files(command)
+    return {entry: client_files.only_when_asked(files) if form == "codex" else files}
 
 
 def _end_line(folder: Folder, entry: str) -> str:
@@ -158,11 +147,11 @@ def _target(options: Namespace) -> str:
         msg = f"'promptkit render' takes one target, and there are {len(options.targets)}: name one"
         raise ExportRefusedError(msg)
     if _is_inside(options):
-        return target_word(first) if options.has_targets else ""
+        return client_files.target_word(first) if options.has_targets else ""
     path, item = split_target(first)
     is_path = os.path.exists(path)  # noqa: PTH110 (a module is not a path)
     absolute = os.path.abspath(path) + (item and f":{item}") if is_path else first  # noqa: PTH100
-    return target_word(absolute)
+    return client_files.target_word(absolute)
 
 
 def _is_inside(options: Namespace) -> bool:

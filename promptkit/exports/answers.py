@@ -19,11 +19,6 @@ _COMMON: Final = frozenset(
 
 _FORMATS: Final = frozenset(("date-time", "date", "time", "duration"))
 
-#: Keywords whose value is a schema, a list of schemas, or a mapping of names to schemas.
-_SCHEMA_KEYWORDS: Final = ("items",)
-_LIST_KEYWORDS: Final = ("anyOf",)
-_MAPPING_KEYWORDS: Final = ("properties", "$defs")
-
 
 class UnsupportedAnswerError(PromptkitError, TypeError):
     """
@@ -91,13 +86,11 @@ class Strictness(Struct, frozen=True):
         adapted = {keyword: value for keyword, value in schema.items() if keyword in self.keywords}
         if adapted.get("format") not in self.formats:
             adapted.pop("format", None)
-        for keyword in _SCHEMA_KEYWORDS:
-            if keyword in adapted:
-                adapted[keyword] = self._adapted(adapted[keyword], f"{path}[]")
-        for keyword in _LIST_KEYWORDS:
-            if keyword in adapted:
-                adapted[keyword] = [self._adapted(item, path) for item in adapted[keyword]]
-        for keyword in _MAPPING_KEYWORDS:
+        if "items" in adapted:
+            adapted["items"] = self._adapted(adapted["items"], f"{path}[]")
+        if "anyOf" in adapted:
+            adapted["anyOf"] = [self._adapted(item, path) for item in adapted["anyOf"]]
+        for keyword in ("properties", "$defs"):
             if keyword in adapted:
                 members = adapted[keyword].items()
                 adapted[keyword] = {name: self._adapted(item, f"{path}.{name}") for name, item in members}

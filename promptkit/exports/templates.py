@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from itertools import product, zip_longest
+from os.path import commonprefix
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from msgspec import Struct
@@ -243,14 +244,7 @@ def _excerpt(rendering: _Rendering, other: _Rendering) -> str:
     turns = next(pair for pair in pairs if pair[0] != pair[1])
     has_role = turns[0][0] != turns[1][0]
     text, second = (_with_names(f"[{role}] {text}" if role and has_role else text) for role, text in turns)
-    characters = enumerate(zip_longest(text, second))
-    offset = next(
-        (
-            index
-            for index, (first_character, second_character) in characters
-            if first_character != second_character
-        ),
-        0,
-    )  # made-up words are shown alike
+    # Made-up words are shown alike, so the texts can be equal.
+    offset = 0 if text == second else len(commonprefix((text, second)))  # noqa: RUF071 (of characters)
     start = offset - _CONTEXT if offset > _CONTEXT else 0
     return repr(f"{'...' if start else ''}{text[start : offset + _CONTEXT]}")

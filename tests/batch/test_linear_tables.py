@@ -76,7 +76,7 @@ def test_tables_of_text(kind, tmp_path):
         path.write_text(text(size), encoding="utf-8")
         return (path,)
 
-    assert is_linear(read, make, 500)
+    assert is_linear(read, make, 200)
 
 
 @pytest.mark.parametrize("kind", ["columns", "rows", "rows of which one is odd"])
@@ -121,7 +121,7 @@ def test_results(kind, tmp_path):
             for _ in joined(table, results, None):
                 pass
 
-    assert is_linear(join, make, 500)
+    assert is_linear(join, make, 200)
 
 
 @pytest.mark.parametrize("kind", ["requests", "files"])

@@ -191,7 +191,7 @@ class TestClaude:
     @example(value="\ne\x80")
     @example(value="it's\r")
     @example(value="")
-    @settings(deadline=None, max_examples=50)
+    @settings(deadline=None)
     def test_only_the_command_runs(self, name, shell, value):
         """The command receives the exact text, or rejects it if it was truncated."""
         expansion = Claude.expand(live_claude_command(COMMAND), value)
@@ -211,7 +211,7 @@ class TestGemini:
     @example(value="' $'; > pwned #")
     @example(value="two $'")
     @example(value="~")
-    @settings(deadline=None, max_examples=50)
+    @settings(deadline=None)
     def test_only_the_command_runs(self, name, shell, value):
         """The command receives the exact text, except for changes by Gemini CLI."""
         command = gemini_shell_command(live_gemini_command(COMMAND), value)
