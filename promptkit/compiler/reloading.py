@@ -30,8 +30,12 @@ _POLL_EVERY_S: Final = 1.0
 #: that another computer makes.
 _LOOK_EVERY_S: Final = 5.0
 
-#: Caches of types in recipes: the modules, if imported, and their functions that clear them.
-_CACHES: Final = {"promptkit.types.pydantic": "forget_types", "promptkit.types.structuring": "forget_types"}
+#: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
+_CACHES: Final = {
+    "promptkit.types.pydantic": "forget_types",
+    "promptkit.types.structuring": "forget_types",
+    "promptkit.fragments.text": "clear_cache",
+}
 
 #: The same for registered types, which old versions of recipes may need.
 _TYPES: Final = {"promptkit.types.scalars": "forget_replaced"}
@@ -224,7 +228,7 @@ class Reloader:
         finally:
             gc.freeze()
             gc.enable()
-        forget_types(all_are_new=not any(file.age for file in self._served))
+        forget_parts(all_are_new=not any(file.age for file in self._served))
         self._has_old_versions = True
 
     def _free_old_versions(self) -> None:
@@ -311,9 +315,9 @@ def collect() -> None:
     return_free_memory()
 
 
-def forget_types(*, all_are_new: bool) -> None:
+def forget_parts(*, all_are_new: bool) -> None:
     """
-    Clear the caches of types in replaced recipes, after a reload.
+    Clear the caches of parts of replaced recipes, after a reload.
 
     Args:
         all_are_new:

@@ -159,6 +159,11 @@ def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
     return with_annotations([text, *values.values()], filled)
 
 
+def clear_cache() -> None:
+    """Clear the cache of parsed texts, because recipes that contain them may be gone."""
+    _parse.cache_clear()
+
+
 @lru_cache(maxsize=256)
 def _parse(literal: str, names: tuple[str, ...]) -> TextWithPlaceholders:
     return TextWithPlaceholders.parse(dedent(literal).text, names, "fill(...)")

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from promptkit.compiler import reloading
-from promptkit.compiler.reloading import Reloader, forget_types
+from promptkit.compiler.reloading import Reloader, forget_parts
 from promptkit.errors.rules import Rule
 from promptkit.lints.linter import lint_file
 from promptkit.loader.loader import load
@@ -1295,4 +1295,4 @@ def test_a_module_that_another_thread_is_importing(name, monkeypatch):
     """Clearing caches tolerates a module that another thread is still importing."""
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
-    forget_types(all_are_new=True)
+    forget_parts(all_are_new=True)

@@ -2,12 +2,13 @@ import asyncio
 import json
 import subprocess
 import sys
+from runpy import run_path
 
 import pytest
 
 from promptkit import Image, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.errors.tracebacks import format_exception, is_authors_file
+from promptkit.errors.tracebacks import explain_filling, format_exception, is_authors_file
 from promptkit.loader.recipes import Recipes
 from tests.wire import MODERN, Client
 
@@ -165,3 +166,32 @@ def test_a_server_tells_it_without_a_traceback(result, capsys):
     assert "prompt 'returns' (" in logged
     assert "Traceback" not in logged
     assert "prompts.py" not in logged
+
+
+@pytest.mark.parametrize(
+    ("code", "escape"),
+    [
+        ("'Hello {nmae}'.format(name=name)", "{{ }}"),
+        ("""'{"a": 1}'.format(name=name)""", "{{ }}"),
+        ("'{name} {'.format_map({'name': name})", "{{ }}"),
+        ("'''\n{nmae}\n'''.format(\n    name=name,\n)", "{{ }}"),
+        ("'%(nmae)s' % {'name': name}", "%%"),
+        ("'%s %s' % (name,)", "%%"),
+        ("Template('$nmae').substitute(name=name)", "$$"),
+        ("'{}'.format({}[name])", None),
+        ("int('{}'.format(name))", None),
+        ("[][1]", None),
+    ],
+)
+def test_a_text_that_cannot_be_filled_in(code, escape, tmp_path):
+    """The hint says how to escape characters that are not placeholders; other errors have no hint."""
+    file = tmp_path / "recipe.py"
+    file.write_text(f"from string import Template\ndef fails(name):\n    return {code}\n", encoding="utf-8")
+    fails = run_path(str(file))["fails"]
+
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (of several types)
+        fails("Ada")
+
+    hint = explain_filling(caught.value)
+    assert (hint is None) is (escape is None)
+    assert escape is None or hint.endswith(f": {escape}")
