@@ -333,7 +333,7 @@ def test_long_text_takes_linear_time(client, text, project, promptkit):
     """Each text is changed or rejected within the time limit."""
     file = project / FILES[client]
     file.parent.mkdir(exist_ok=True)
-    file.write_text(text(100_000))
+    file.write_text(text(50_000))
 
     code, _, err = promptkit("install", client, "--scope", "project", "--name", "ours", "--dry-run")
 
