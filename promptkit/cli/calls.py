@@ -4,6 +4,7 @@ Calls to authors' functions, for the arguments of a command or for all examples.
 Each call has a time limit and a thread, which is abandoned if it hangs.
 """
 
+import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
@@ -46,6 +47,9 @@ RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagno
 NEEDS_EXAMPLES: Final = "it needs examples"
 
 T = TypeVar("T")
+
+#: The longest single wait for a call, in seconds.
+_LONGEST_WAIT_S: Final = 0.5
 
 
 class Call(Struct, frozen=True):
@@ -141,7 +145,7 @@ def call_within_limit(
 
     try:
         Thread(target=run, daemon=True).start()
-        if finished.wait(seconds):
+        if _wait(finished, seconds):
             return call.returned if call.raised is None else call.raised
         return CallTimeoutError.after(seconds, call.line)
     finally:
@@ -149,6 +153,15 @@ def call_within_limit(
             call.cancel()
             if call.is_async:
                 finished.wait(CANCEL_GRACE_S)
+
+
+def _wait(finished: Event, seconds: float) -> bool:
+    """Wait at most *seconds*, in steps: Ctrl-C right before a wait takes effect only when that wait ends."""
+    deadline = time.monotonic() + seconds
+    while not finished.wait(min(seconds, _LONGEST_WAIT_S)):
+        if (seconds := deadline - time.monotonic()) <= 0:
+            return False
+    return True
 
 
 def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:
