@@ -14,12 +14,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from io import FileIO, TextIOWrapper
-from itertools import groupby
-from operator import itemgetter
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TextIO
 
-#: Sizes in bytes: of the queue, the overhead of a queued piece, and the longest piece.
+#: Sizes in bytes: of the queue, the overhead of a queued item, and the longest unfinished line.
 _CAPACITY: Final = 1024 * 1024
 _OVERHEAD: Final = 128
 _LONGEST: Final = 65536
@@ -41,8 +39,8 @@ class BackgroundWriter:
     call.
 
     Args:
-        capacity:
-            Maximum number of bytes in the queue. Further output is dropped and counted.
+        descriptor:
+            The file descriptor to write to.
 
     Attributes:
         redact:
@@ -52,127 +50,114 @@ class BackgroundWriter:
             Whether each line begins with the time.
     """
 
-    def __init__(self, capacity: int = _CAPACITY) -> None:
+    def __init__(self, descriptor: int = 2) -> None:
         self.redact: Callable[[str], str] | None = None
         self.stamps = False
-        self._capacity = capacity
+        self._descriptor = descriptor
         self.reset()
 
     def reset(self) -> None:
         """Start with an empty queue and no thread: initially, in a forked child, and after a failure."""
-        self._queue: SimpleQueue[tuple[int, bytes]] = SimpleQueue()  # reentrant, like all state below
+        self._queue: SimpleQueue[bytes] = SimpleQueue()  # reentrant, like all state below
         self._lock = threading.RLock()
-        self._lines: dict[tuple[int, int], tuple[bytes, float]] = {}  # unfinished, by descriptor and thread
+        self._lines: dict[int, tuple[bytes, float]] = {}  # unfinished lines and their start, by thread
         self._size = self._dropped = 0
         self._has_thread = False
-        self._is_stalled = False  # a flush has timed out since the last batch
+        self._is_stalled = False  # a wait has timed out since the last write
 
-    def write(self, descriptor: int, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         """
         Add *data* to the line of this thread, and queue the line once it is complete.
 
         Args:
-            descriptor:
-                The file descriptor to write to.
-
             data:
                 UTF-8 text, or any bytes.
         """
-        line = descriptor, threading.get_ident()
+        thread = threading.get_ident()
         with self._lock:
-            before, since = self._lines.pop(line, (b"", time.monotonic()))
+            before, since = self._lines.pop(thread, (b"", time.monotonic()))
             data = before + data
             # A progress bar ends with a carriage return. Do not split data: a secret can have several lines.
             if not data.endswith((b"\n", b"\r")) and len(data) <= _LONGEST:
-                self._lines[line] = data, since
-                data = b""  # wakes the thread, which writes the line if it stays unfinished
-        self._queue_all(descriptor, data, may_wait=bool(data))
+                self._lines[thread] = data, since
+                data = b""
+        if data:
+            self._wait_unless_stalled(_CAPACITY - len(data), _WAIT_S)
+        self._put(data)
 
-    def flush(self, descriptor: int) -> None:
+    def flush(self) -> None:
         """
         Wait briefly until the queue is written, with this thread's line unless it can contain a secret.
         """
         if self.redact is None:
-            self._queue_lines((descriptor, threading.get_ident()))
-        if not self._is_stalled:
-            self._is_stalled = not self._wait(0, _FLUSH_S)
+            self._put_line(threading.get_ident())
+        self._wait_unless_stalled(0, _FLUSH_S)
 
     def finish(self, seconds: float) -> None:
         """Wait until everything is written, for at most *seconds*."""
-        self._queue_lines()
+        for thread in list(self._lines):
+            self._put_line(thread)
         self._wait(0, seconds)
 
-    def _queue_lines(self, only: tuple[int, int] | None = None, age: float = 0.0) -> None:
-        """Queue unfinished lines that began at least *age* seconds ago."""
-        with self._lock:  # the threads of these lines are blocked meanwhile
-            for line, (_, since) in list(self._lines.items()):
-                if only in (None, line) and time.monotonic() - since >= age:
-                    self._queue_all(line[0], self._lines.pop(line, (b"", 0.0))[0])
+    def _put_line(self, thread: int) -> None:
+        """Queue the unfinished line of a thread."""
+        with self._lock:  # its thread is blocked meanwhile
+            self._put(self._lines.pop(thread, (b"", 0.0))[0])
 
-    def _queue_all(self, descriptor: int, data: bytes, *, may_wait: bool = False) -> None:
-        """Redact *data* and queue it in pieces. With *may_wait*, wait for space."""
+    def _put(self, data: bytes) -> None:
+        """Redact and queue *data*, or drop it if the queue is full."""
         if data and self.redact is not None:
             data = self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         if data and self.stamps:
             data = _add_timestamps(data)
-        for start in range(0, len(data) or 1, _LONGEST):
-            piece = data[start : start + _LONGEST]
-            size = len(piece) + _OVERHEAD
-            if may_wait and not self._dropped:
-                self._wait(self._capacity - size, _WAIT_S)
-            with self._lock:
-                if self._dropped or self._size + size > self._capacity:
-                    self._dropped += len(piece)  # like everything after it, until the count is reported
-                else:
-                    self._size += size
-                    self._queue.put((descriptor, piece))
-                self._start()
+        length, size = len(data), len(data) + _OVERHEAD  # calls between reading and adding can be interrupted
+        with self._lock:
+            if self._size and self._size + length > _CAPACITY:  # an empty queue takes any line
+                self._dropped += length
+            else:
+                self._size += size
+                self._queue.put(data)
+            if not self._has_thread:
+                with suppress(RuntimeError):  # the next write tries again
+                    _thread.start_new_thread(self._run, ())  # `Thread.start` is not reentrant
+                    self._has_thread = True
+
+    def _wait_unless_stalled(self, size: int, seconds: float) -> None:
+        """Like `_wait`, but do not wait again for a reader that does not read."""
+        if not self._is_stalled:
+            self._is_stalled = not self._wait(size, seconds)
 
     def _wait(self, size: int, seconds: float) -> bool:
-        """Wait until at most *size* bytes are queued; return whether that took less than *seconds*."""
+        """Wait until at most *size* bytes are queued, or none; return whether that took at most *seconds*."""
         deadline = time.monotonic() + seconds
-        while self._size > size and time.monotonic() < deadline:
+        while (is_full := self._size > max(size, 0)) and time.monotonic() < deadline:
             time.sleep(_POLL_EVERY_S)
-        return self._size <= size
-
-    def _start(self) -> None:
-        """Start the thread, unless it is running. If that fails, the next write tries again."""
-        if not self._has_thread:
-            with suppress(RuntimeError):
-                _thread.start_new_thread(self._run, ())  # `Thread.start` is not reentrant
-                self._has_thread = True
+        return not is_full
 
     def _run(self) -> None:
         try:
             while True:
-                batch = self._next_batch()
-                for descriptor, pieces in groupby(batch, itemgetter(0)):
-                    _write(descriptor, b"".join(piece for _, piece in pieces))
-                self._end_batch(sum(len(piece) + _OVERHEAD for _, piece in batch))
-                self._queue_lines(age=_WAIT_S)
+                self._write_next()
         finally:  # out of memory
             self.reset()
 
-    def _next_batch(self) -> list[tuple[int, bytes]]:
-        """
-        Wait until a piece is queued, or until an unfinished line must be flushed. Return all queued pieces.
-        """
-        batch = []
+    def _write_next(self) -> None:
+        """Write the next item of the queue, and queue the lines that have not ended for a second."""
         with suppress(Empty):
-            batch.append(self._queue.get(timeout=_WAIT_S if self._lines else None))
-            while True:
-                batch.append(self._queue.get_nowait())
-        return batch
-
-    def _end_batch(self, size: int) -> None:
-        """Free the space of a batch, and report how many bytes were dropped meanwhile."""
+            data = self._queue.get(timeout=_WAIT_S if self._lines else None)
+            _write(self._descriptor, data)
+            size = len(data) + _OVERHEAD
+            with self._lock:
+                self._size -= size
+                self._is_stalled = False
+        for thread, (_, since) in list(self._lines.items()):
+            if time.monotonic() - since >= _WAIT_S:
+                self._put_line(thread)
         with self._lock:
-            self._size -= size
-            self._is_stalled = False
             if self._dropped and not self._size:
                 count, self._dropped = self._dropped, 0
                 note = f"\npromptkit: {count:,} bytes of standard error were dropped: the queue was full\n"
-                self._queue_all(2, note.encode())
+                self._put(note.encode())
 
 
 def _add_timestamps(data: bytes) -> bytes:
@@ -197,44 +182,40 @@ def _write(descriptor: int, data: bytes) -> None:
 class _Stream(FileIO):
     """The raw stream under a standard stream. It is never closed, because the server needs it."""
 
-    def __init__(self, writer: BackgroundWriter, descriptor: int) -> None:
-        super().__init__(descriptor, "w", closefd=False)
-        self._writer = writer
-
     def write(self, data: Any, /) -> int:
         content = bytes(data)
-        self._writer.write(self.fileno(), content)
+        _writer.write(content)
         return len(content)
 
     def flush(self) -> None:
-        self._writer.flush(self.fileno())
+        _writer.flush()
 
     def close(self) -> None:
         self.flush()
 
 
-_writer: BackgroundWriter | None = None
+_writer = BackgroundWriter()
 _stream: TextIO | None = None
 
 
 def redirect() -> None:
     """
-    Send standard output and standard error of Python code through a `BackgroundWriter`.
+    Send standard output and standard error of Python code to standard error, through a `BackgroundWriter`.
 
-    Both are written to standard error. C code and child processes write to the descriptors as before.
+    C code and child processes write to the descriptors as before.
     """
-    global _writer, _stream  # noqa: PLW0603 (a process has one standard error)
-    _writer = BackgroundWriter()
-    sys.stdout = sys.__stdout__ = _new_text_stream(_writer, 1)  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = _new_text_stream(_writer, 2)  # type: ignore[misc]
-    _stream = _new_text_stream(_writer, 2)  # private, so that no recipe detaches it
+    global _stream  # noqa: PLW0603 (a process has one standard error)
+    sys.stdout = sys.__stdout__ = _new_text_stream(1)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _new_text_stream(2)  # type: ignore[misc]
+    _stream = _new_text_stream(2)  # private, so that no recipe detaches it
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_writer.reset)
     atexit.register(finish)
 
 
-def _new_text_stream(writer: BackgroundWriter, descriptor: int) -> Any:
-    stream: Any = TextIOWrapper(_Stream(writer, descriptor), "utf-8", "backslashreplace", write_through=True)
+def _new_text_stream(descriptor: int) -> Any:
+    raw = _Stream(descriptor, "w", closefd=False)
+    stream: Any = TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True)
     stream.mode = "w"  # like Python's own streams
     return stream
 
@@ -255,20 +236,17 @@ def stderr_stream() -> TextIO:
 
 def redact_with(redact: Callable[[str], str]) -> None:
     """Remove secrets by *redact* from all further output."""
-    if _writer is not None:
-        _writer.redact = redact
+    _writer.redact = redact
 
 
 def stamp_lines(*, stamps: bool) -> None:
     """Set whether all further lines begin with the time."""
-    if _writer is not None:
-        _writer.stamps = stamps
+    _writer.stamps = stamps
 
 
 def finish(seconds: float = _WAIT_S) -> None:
     """Wait until everything is written, for at most *seconds*."""
-    if _writer is not None:
-        _writer.finish(seconds)
+    _writer.finish(seconds)
 
 
 def say(text: str) -> None:

@@ -67,7 +67,7 @@ class Case:
         if self.refusal is None:
             return f"is refused: {outcome}" if is_refused(outcome) else None
         if not isinstance(outcome, BaseException):
-            return f"is not refused as expected: {self.refusal!r}"
+            return f"should be refused, but is rendered: {self.refusal!r}"
         if is_refused(outcome) and self.refusal not in str(outcome):
             return f"is refused with another error than {self.refusal!r}: {outcome}"
         return None

@@ -256,7 +256,7 @@ class Completer(Struct, frozen=True):
             candidates = self.source
         else:
             source_label = f"{_label_of(self.source)} returned"
-            hint = "return ['a', 'b']; one that awaits is `async def`"
+            hint = "return ['a', 'b'], and use `async def` if it awaits"
             candidates = () if result is None else _texts(result, source_label, hint)
         if not self.is_list:
             return complete(candidates, typed)

@@ -1,20 +1,19 @@
 """The ``promptkit`` command line. Each command is a module, imported only when the command runs."""
 
-import _thread
+import atexit
 import gc
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from promptkit.errors.distribution import other_package
+from promptkit.errors.distribution import install_command, other_package
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 from promptkit.standard_error import say
 
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from promptkit.cli.output import Output
 
 __all__ = ["Exit", "main"]
-
-#: How long threads started by recipes can delay the end of the process, in seconds.
-_LEFTOVER_THREADS_S: Final = 1.0
 
 #: The modules of commands whose module has another name.
 _MODULES: Final = {"import": "import_commands", "uninstall": "install"}
@@ -48,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv:
             The command-line arguments, without the program's name. With None, the arguments of the process
-            are used, and standard output is not restored, because the process ends afterwards.
+            are used, and the process ends.
 
     Returns:
         The exit code, one of `Exit`.
@@ -63,21 +59,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _run(sys.argv[1:], restore=False)
     except SystemExit as end:
-        raise SystemExit(_flush_streams(int(end.code or 0))) from None
-    code = _flush_streams(code)
-    _end_within(_LEFTOVER_THREADS_S, code)
-    return code
+        code = int(end.code or 0)
+    return _end(code)
 
 
 def _run(argv: Sequence[str], *, restore: bool) -> int:
     try:
         gc.disable()  # imports create no garbage, and modules stay loaded
         try:
-            options = _import("promptkit.cli.options").parse(argv)
-            module = _MODULES.get(options.command, options.command)
-            if options.command != "serve":  # it checks its descriptors itself
-                _open_standard_descriptors()
-            run: Callable[..., int] = _import(f"promptkit.cli.{module}").run
+            with _deferred_interrupts():
+                options = import_module("promptkit.cli.options").parse(argv)
+                if options.command != "serve":  # it checks its descriptors itself
+                    _open_standard_descriptors()
+                module = _MODULES.get(options.command, options.command)
+                run: Callable[..., int] = import_module(f"promptkit.cli.{module}").run
         finally:
             if not restore:
                 gc.freeze()
@@ -88,9 +83,12 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except ImportError as error:
-        is_ours = (error.name or "").partition(".")[0] == "promptkit"
-        if is_ours and (reason := other_package()) is not None:  # its files are mixed with ours
+        name = (error.name or "").partition(".")[0]
+        if name == "promptkit" and (reason := other_package()) is not None:  # its files are mixed with ours
             say(reason)
+            return Exit.USAGE
+        if name != "promptkit" and argv[0] == "dev":  # the only command that is an extra
+            say(f"dev needs {name}: {install_command('preview')}")
             return Exit.USAGE
         raise
 
@@ -114,13 +112,15 @@ def _complete_and_exit() -> NoReturn:
     raise SystemExit(Exit.FAULTY)
 
 
-def _import(name: str) -> ModuleType:
-    """Import a module, and defer Ctrl-C until then: half-imported extensions can crash."""
+@contextmanager
+def _deferred_interrupts() -> Iterator[None]:
+    """Defer Ctrl-C while modules are imported: half-imported extensions can crash."""
     if sys.platform == "win32":
-        return import_module(name)
+        yield
+        return
     previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
-        return import_module(name)
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
@@ -131,19 +131,16 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
         if options.command not in ("import", "new") and (
             options.command != "serve" or not options.has_targets
         ):
-            options = _import("promptkit.cli.options").configure(options, argv)
+            options = import_module("promptkit.cli.options").configure(options, argv)
         return int(run(options))
     except (LoadError, ConfigurationError, OSError) as error:
         reason = str(error)
-        if isinstance(error, LoadError) and options.no_target:
-            reason = str(LoadError(error.target, options.no_target))
-        elif isinstance(error, LoadError) and options.target_note:
-            reason += f" ({options.target_note})"
         if _current_folder_is_gone():
-            targets = " ".join(options.targets)
-            reason = f"cannot load {targets!r}: the current folder is gone: change to one that exists"
+            reason = "the current folder is gone: change to one that exists"
         elif isinstance(error, OSError):
             raise
+        elif isinstance(error, LoadError) and options.target_note:
+            reason += f" ({options.target_note})"
         from promptkit.cli.diagnostics import print_error
 
         print_error(reason)
@@ -172,30 +169,17 @@ def _run_with_output(
         return Exit.FAULTY
 
 
-def _flush_streams(code: int) -> int:
-    # The interpreter would flush them at exit, and print a traceback if that fails.
+def _end(code: int) -> NoReturn:
+    """Flush the streams and end the process, even if recipes left threads running."""
     for name in ("stdout", "stderr"):
-        stream = getattr(sys, name, None)
         try:
-            if stream is not None:
-                stream.flush()
+            getattr(sys, name).flush()
         except Exception as error:  # noqa: BLE001 (a recipe can replace the stream)
-            setattr(sys, name, None)
+            setattr(sys, name, None)  # the interpreter would flush it again
             if name == "stdout" and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
                 say(f"cannot write to standard output: {error.strerror}")
                 code = code or Exit.FAULTY
-    return code
-
-
-def _end_within(seconds: float, code: int) -> None:
-    """End the process after *seconds*, even if recipes left threads running, daemon threads included."""
-    threading = sys.modules.get("threading")
-    if threading is None or threading.active_count() == 1:
-        return
-
-    def end() -> None:
-        time.sleep(seconds)
-        os._exit(code)
-
-    # `Thread.start` waits until the thread runs, and Ctrl-C during that wait would break its lock.
-    _thread.start_new_thread(end, ())
+    if threading.active_count() == 1:
+        raise SystemExit(code)  # also flushes the buffers of C libraries
+    atexit._run_exitfuncs()  # noqa: SLF001 (there is no public way to run them without waiting for threads)
+    os._exit(code)

@@ -4,13 +4,11 @@ Calls to authors' functions, for the arguments of a command or for all examples.
 Each call has a time limit and a thread, which is abandoned if it hangs.
 """
 
-import time
 import traceback
-from _thread import start_new_thread
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from reprlib import repr as short_repr
-from threading import Lock, current_thread
+from threading import Event, Thread
 from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -25,13 +23,11 @@ from promptkit.cli.diagnostics import fail, print_text
 from promptkit.cli.output_formats import encoded
 from promptkit.errors.diagnostics import Diagnostic, Location
 from promptkit.errors.exceptions import ArgumentsError, PromptError
-from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.rules import Rule
-from promptkit.errors.tracebacks import format_exception
+from promptkit.errors.tracebacks import explain_filling, format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-from promptkit.server.lookup import name_of
-from promptkit.server.user_code import (
+from promptkit.server.direct_calls import (
     CANCEL_GRACE_S,
     AuthorCall,
     CallTimeoutError,
@@ -39,6 +35,7 @@ from promptkit.server.user_code import (
     rendering_of,
     time_limit,
 )
+from promptkit.server.lookup import name_of
 
 Item: TypeAlias = CompiledPrompt | CompiledResource
 
@@ -49,9 +46,6 @@ RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagno
 NEEDS_EXAMPLES: Final = "it needs examples"
 
 T = TypeVar("T")
-
-#: The longest single wait for a lock, in seconds: Ctrl-C can take effect only after it.
-_LONGEST_WAIT_S: Final = 0.5
 
 
 class Call(Struct, frozen=True):
@@ -137,45 +131,24 @@ def call_within_limit(
         KeyboardInterrupt: On Ctrl-C, after an asynchronous call was cancelled.
     """
     seconds = time_limit() if seconds is None else seconds
-    call = AuthorCall(function)
-    # A plain lock, because Ctrl-C can interrupt a wait for it at any step. An interrupted `Thread.join` would
-    # count the thread as ended, and `Thread.start` waits for an `Event`, whose lock would break.
-    finished = Lock()
-    finished.acquire()
+    call, finished = AuthorCall(function), Event()
+
+    def run() -> None:
+        try:
+            call.run()
+        finally:
+            finished.set()
+
     try:
-        start_new_thread(_run, (call, finished))
-        if _wait(finished, seconds):
+        Thread(target=run, daemon=True).start()
+        if finished.wait(seconds):
             return call.returned if call.raised is None else call.raised
-        timeout_error = CallTimeoutError.after(seconds, call.line)
-        _cancel(call, finished)
-    except KeyboardInterrupt:
-        _cancel(call, finished)
-        raise
-    return timeout_error
-
-
-def _run(call: AuthorCall, finished: Lock) -> None:
-    try:
-        current_thread()  # registers this thread with `threading`, which counts it from then on
-        call.run()
+        return CallTimeoutError.after(seconds, call.line)
     finally:
-        finished.release()
-
-
-def _wait(finished: Lock, seconds: float) -> bool:
-    """Wait at most *seconds* for a call to finish; return whether it has finished."""
-    deadline = time.monotonic() + seconds
-    # Ctrl-C right before a wait starts does not interrupt the wait, but takes effect when it ends.
-    while (remaining := deadline - time.monotonic()) > 0:
-        if finished.acquire(timeout=min(remaining, _LONGEST_WAIT_S)):
-            return True
-    return False
-
-
-def _cancel(call: AuthorCall, finished: Lock) -> None:
-    call.cancel()
-    if call.is_async:
-        _wait(finished, CANCEL_GRACE_S)
+        if not finished.is_set():
+            call.cancel()
+            if call.is_async:
+                finished.wait(CANCEL_GRACE_S)
 
 
 def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:

@@ -1,18 +1,23 @@
 """``promptkit check``: report every problem in the recipes."""
 
-import gc
+import json
+import os
+import subprocess
+import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
-
+from promptkit.catalog.cases import sendable
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
+from promptkit.catalog.skills import SKILL_FILE
 from promptkit.cli import Exit
-from promptkit.cli.calls import NEEDS_EXAMPLES, render_examples
+from promptkit.cli.calls import NEEDS_EXAMPLES, Call, failure_reason, render_examples
 from promptkit.cli.diagnostics import (
     counted,
     fail,
@@ -22,35 +27,27 @@ from promptkit.cli.diagnostics import (
 )
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
-from promptkit.cli.stability import unstable_skills
 from promptkit.errors.diagnostics import Diagnostic, Severity
-from promptkit.errors.distribution import other_package
+from promptkit.errors.distribution import install_command, other_package
+from promptkit.errors.rules import Rule
 from promptkit.lints.linter import Checks
-from promptkit.transports.auth.token_file import TokenFile
-from promptkit.transports.secret_files import InvalidSecretsError, read_key_file
+from promptkit.server.direct_calls import CallTimeoutError
+from promptkit.transports.secret_files import InvalidSecretsError, TokenFile, read_key_file
 
-if TYPE_CHECKING:
-    from promptkit.cli.common_prefix import CommonPrefix
+#: The lengths of the prefix and of the shortest rendering, and the number of different renderings; or the
+#: reason why a prompt is not measured.
+_Prefix: TypeAlias = dict[str, int] | str
 
+#: How many arguments are generated for each prompt with ``--cache``.
+_GENERATED: Final = 24
 
-class CheckNotes(Struct):
-    """
-    What a check reports apart from diagnostics.
+#: Environments in which the order of sets differs, and the date, because the time zones are 26 hours apart.
+_STARTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
 
-    Args:
-        skipped:
-            Why prompts and resources were not rendered, by their names.
-
-        prefixes:
-            The common prefix of each prompt's renderings; None without ``--cache``.
-
-        refused:
-            Why a server would reject the token file or the key file.
-    """
-
-    skipped: Mapping[str, str] = {}
-    prefixes: "Mapping[str, CommonPrefix | str] | None" = None
-    refused: Sequence[str] = ()
+_UNSTABLE_HINT: Final = (
+    "leave out text that changes by itself, such as dates, random words and the order of "
+    "sets: hosts ask users to approve a skill again when a byte changes"
+)
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -63,47 +60,30 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    measure: Callable[[CompiledPrompt], CommonPrefix | str] | None = None
-    if options.cache:
-        try:
-            from promptkit.cli.common_prefix import common_prefix as measure
-        except ModuleNotFoundError as error:
-            return fail(str(error), Exit.USAGE)
-    notes = CheckNotes(refused=list(_secret_file_errors(options)))
+    if options.cache and find_spec("hypothesis") is None:
+        return fail(f"check --cache needs hypothesis: {install_command('testing')}", Exit.USAGE)
+    refused = list(_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
-    catalog = _load_linted(options.targets)
-    catalog = catalog.with_diagnostics(checks.without_ignored(_diagnose(options, catalog, checks, notes)))
-    if measure is not None:
-        notes.prefixes = {prompt.name: measure(prompt) for prompt in catalog.prompts}
-    if options.format == "json":
-        output.print_json(_data(options, catalog, notes))
-    else:
-        _print(options, catalog, _format_notes(notes), output)
-    fails_on = Severity(options.fail_on or options.configuration.fail_on)
-    is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
-    return Exit.FINE if is_fine and not notes.refused else Exit.FAULTY
-
-
-def _diagnose(options: Namespace, catalog: Catalog, checks: Checks, notes: CheckNotes) -> list[Diagnostic]:
-    """Return all diagnostics, and record in *notes* which items were not rendered."""
-    diagnostics = [*checks.of_catalog(catalog)]
-    if catalog.skills:
-        diagnostics += unstable_skills(catalog, options.targets)
+    catalog = load_catalog(options.targets, lint=True)
+    diagnostics = [*checks.of_catalog(catalog), *_unstable_skills(catalog, options.targets)]
+    notes: dict[str, Any] = {}
     if options.render:
-        rendered, notes.skipped = render_examples(
+        rendered, notes["not_rendered"] = render_examples(
             catalog, partial(checks.of_rendering, known=tuple(diagnostics))
         )
         diagnostics += rendered
-    return diagnostics
-
-
-def _load_linted(targets: Sequence[str]) -> Catalog:
-    gc.disable()  # imports and syntax trees create no garbage, and collections take time
-    try:
-        return load_catalog(targets, lint=True)
-    finally:
-        gc.freeze()  # the catalog stays until the end, so the collector can ignore it
-        gc.enable()
+    catalog = catalog.with_diagnostics(checks.without_ignored(diagnostics))
+    if options.cache:
+        notes["common_prefixes"] = {prompt.name: _common_prefix(prompt) for prompt in catalog.prompts}
+    if options.token_file is not None or options.state_keys is not None:
+        notes["refused"] = refused
+    if options.format == "json":
+        output.print_json({**_data(catalog), **notes})
+    else:
+        _print(catalog, _format_notes(**notes), output, is_github=options.format == "github")
+    fails_on = Severity(options.fail_on or options.configuration.fail_on)
+    is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
+    return Exit.FINE if is_fine and not refused else Exit.FAULTY
 
 
 def _secret_file_errors(options: Namespace) -> Iterator[str]:
@@ -116,45 +96,62 @@ def _secret_file_errors(options: Namespace) -> Iterator[str]:
             yield str(error)
 
 
-def _data(options: Namespace, catalog: Catalog, notes: CheckNotes) -> dict[str, Any]:
-    data: dict[str, Any] = {
+def _data(catalog: Catalog) -> dict[str, Any]:
+    return {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],
         "skills": [skill.uri_template for skill in catalog.skills],
         "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
     }
-    if options.render:
-        data["not_rendered"] = notes.skipped
-    if (prefixes := notes.prefixes) is not None:
-        data["common_prefixes"] = {
-            name: prefix if isinstance(prefix, str) else prefix.as_data() for name, prefix in prefixes.items()
-        }
-    if options.token_file is not None or options.state_keys is not None:
-        data["refused"] = notes.refused
-    return data
 
 
-def _format_notes(notes: CheckNotes) -> Iterator[tuple[str, str]]:
-    """Yield the notes as text, each with its level for GitHub."""
+def _format_notes(
+    not_rendered: Mapping[str, str] = MappingProxyType({}),
+    common_prefixes: Mapping[str, _Prefix] = MappingProxyType({}),
+    refused: Iterable[str] = (),
+) -> Iterator[tuple[str, str]]:
+    """
+    Yield notes as text, each with its level for GitHub.
+
+    Args:
+        not_rendered:
+            Why prompts and resources were not rendered, by their names.
+
+        common_prefixes:
+            The common prefix of each prompt's renderings.
+
+        refused:
+            Why a server would reject the token file or the key file.
+    """
     if (other := other_package()) is not None:
         yield "warning", other
-    if skipped := notes.skipped:
-        phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
-        for reason, phrase in phrases.items():
-            if names := [name for name, skip_reason in skipped.items() if skip_reason == reason]:
-                yield "notice", f"not rendered, {phrase}: {', '.join(names)}"
-        for name, reason in skipped.items():
-            if reason not in phrases:
-                yield "notice", f"not rendered for its defaults: {name}: {reason}"
-    for name, prefix in (notes.prefixes or {}).items():
-        yield "notice", f"not measured: {name}: {prefix}" if isinstance(prefix, str) else f"{name}: {prefix}"
-    yield from (("error", f"no server starts with {reason}") for reason in notes.refused)
+    phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
+    for reason, phrase in phrases.items():
+        if names := [name for name, skip_reason in not_rendered.items() if skip_reason == reason]:
+            yield "notice", f"not rendered, {phrase}: {', '.join(names)}"
+    for name, reason in not_rendered.items():
+        if reason not in phrases:
+            yield "notice", f"not rendered for its defaults: {name}: {reason}"
+    for name, prefix in common_prefixes.items():
+        yield (
+            "notice",
+            f"not measured: {name}: {prefix}" if isinstance(prefix, str) else _describe(name, prefix),
+        )
+    yield from (("error", f"no server starts with {reason}") for reason in refused)
+
+
+def _describe(name: str, prefix: Mapping[str, int]) -> str:
+    """Return a measured prefix as a sentence."""
+    if prefix["renderings"] == 1:
+        return f"{name}: all renderings that were tried are the same {prefix['length']:,} characters"
+    same = f"the same {prefix['length']:,} characters, of {prefix['shortest']:,} or more"
+    return f"{name}: {prefix['renderings']} renderings begin with {same}"
 
 
 def _print(
-    options: Namespace, catalog: Catalog, formatted_notes: Iterable[tuple[str, str]], output: Output
+    catalog: Catalog, formatted_notes: Iterable[tuple[str, str]], output: Output, *, is_github: bool
 ) -> None:
-    if options.format == "github":
+    if is_github:
         print_annotations(catalog.diagnostics, output)
         for level, text in formatted_notes:
             print_annotation(level, text, output)
@@ -171,3 +168,83 @@ def _summary(catalog: Catalog) -> str:
     counts = [counted(severities[severity], severity.value) for severity in Severity if severities[severity]]
     all_served = f"{', '.join(first)} and {last}" if first else last
     return ", ".join([f"{all_served} can be served", *counts])
+
+
+def _common_prefix(prompt: CompiledPrompt) -> _Prefix:
+    """
+    Measure what all renderings of a prompt begin with, because vendors cache the start of a request.
+
+    Raises:
+        KeyboardInterrupt: On Ctrl-C.
+    """
+    if not prompt.sample:
+        return NO_SAMPLE
+    try:
+        sent = _arguments_to_try(prompt)
+    except Exception as error:  # noqa: BLE001 (it runs code from authors' types)
+        return f"no values can be made up for its arguments: {failure_reason(error)}"
+    renderings, failure = set[str](), ""
+    for arguments in (sent[0], *sent):  # the first twice, because its renderings can differ
+        call = Call(prompt, arguments)
+        outcome = call.outcome()
+        if isinstance(outcome, CallTimeoutError):  # other arguments can also hang
+            return f"it {outcome}"
+        if isinstance(outcome, BaseException):
+            failure = failure or call.redactor.redacted(f"for {call.label}: {failure_reason(outcome)}")
+        else:
+            renderings.add(str(outcome))
+    if not renderings:
+        return f"it renders for none of {len(sent)} arguments; {failure}"
+    prefix = os.path.commonprefix([*renderings])  # noqa: RUF071 (it compares characters, not paths)
+    return {"length": len(prefix), "shortest": min(map(len, renderings)), "renderings": len(renderings)}
+
+
+def _arguments_to_try(prompt: CompiledPrompt) -> list[Mapping[str, Any]]:
+    """Return the arguments of cases and examples, and generated ones, which are the same at each run."""
+    if "hypothesis" not in sys.modules:  # keeps hypothesis from writing to the current folder
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.devnull)
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    from promptkit.testing.strategies import wire_arguments  # it needs the extra testing
+
+    sent: list[Mapping[str, Any]] = [
+        texts for case, texts in sendable(prompt.saved()) if case.refusal is None
+    ]
+    sent += prompt.arguments.example_texts
+
+    @settings(
+        max_examples=_GENERATED,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(wire_arguments(prompt))
+    def collect(arguments: Mapping[str, Any]) -> None:
+        sent.append(arguments)
+
+    collect()
+    return sent
+
+
+def _unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each file of a skill written in Python that differs between two starts."""
+    skills = [skill for skill in catalog.skills if not skill.location.file.endswith(SKILL_FILE)]
+    if not skills:
+        return
+    first, second = (_skill_digests(targets, {**os.environ, **start}) for start in _STARTS)
+    for skill in skills:
+        for file in skill.files:
+            uri = skill.uri_of(file.path)
+            if first.get(uri) != second.get(uri):
+                message = f"skill {skill.name!r}: {file.path!r} changes from one start to the next"
+                yield Diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT, skill.location)
+
+
+def _skill_digests(targets: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Make the skills in another process, and return the digests of their files by URI."""
+    listing = [sys.executable, "-P", "-m", "promptkit", "list", "--json", *targets]
+    listed = subprocess.run(listing, env=environment, capture_output=True, check=False).stdout  # noqa: S603 (promptkit itself)
+    skills = json.loads(listed or "{}").get("skills", ())
+    return {file["uri"]: file["digest"] for skill in skills for file in skill["resources"]}

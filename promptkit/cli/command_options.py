@@ -5,15 +5,48 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from promptkit.cli.serve_options import add_serve, is_port, refuse_unless
 from promptkit.clients.profiles import get_client
 
 if TYPE_CHECKING:
     from argparse import _MutuallyExclusiveGroup
 
 
+#: Larger numbers are typos, and would overflow counters.
+_MAX_NUMBER: Final = 10**12
+
 #: The formats of `render` that belong to vendors. `promptkit.exports` defines them, but is slow to import.
 VENDORS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini")
+
+
+def refuse_unless(is_valid: object, reason: str) -> None:
+    """Raise ArgumentTypeError unless a value is valid; argparse prints the reason unchanged."""
+    if not is_valid:
+        raise ArgumentTypeError(reason)
+
+
+def has_digits(text: str, at_most: int) -> bool:
+    """Return whether a text is an unsigned number of at most so many digits."""
+    return text.isascii() and text.isdigit() and len(text) <= at_most
+
+
+def is_port(text: str) -> bool:
+    """Return whether a text is the number of a port."""
+    return has_digits(text, at_most=5) and int(text) <= 65535
+
+
+def whole_number(text: str) -> int:
+    """Parse a whole number, 1 or more."""
+    # The length is limited because int() raises its own error for too many digits.
+    is_number = has_digits(text, at_most=20) and 1 <= int(text) <= _MAX_NUMBER
+    refuse_unless(is_number, f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}")
+    return int(text)
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    """Parse ``NAME=VALUE``."""
+    name, equals, value = text.partition("=")
+    refuse_unless(name and equals and value, f"{text!r} has no '=' between two words")
+    return name, value
 
 
 def _target(text: str) -> str:
@@ -47,20 +80,17 @@ _TARGET: Final[dict[str, Any]] = {
     "[tool.promptkit] of pyproject.toml, or the folder recipes or prompts)",
 }
 _TARGETS: Final = {**_TARGET, "default": []}
+_REPEATED: Final[dict[str, Any]] = {"action": "append", "default": []}
 _FORMAT_HELP: Final = "text, JSON, or annotations for GitHub Actions (default: text)"
 
 
-def _add_targets(command: ArgumentParser) -> None:
+def add_targets(command: ArgumentParser) -> None:
+    """Add the targets, as words, to a parser."""
     command.add_argument("targets", nargs="*", **_TARGETS)
 
 
-def _add_serve(serve: ArgumentParser) -> None:
-    _add_targets(serve)
-    add_serve(serve)
-
-
 def _add_list(listing: ArgumentParser) -> None:
-    _add_targets(listing)
+    add_targets(listing)
     _add_json(listing, "print the JSON that a client gets")
 
 
@@ -101,13 +131,13 @@ def _add_render(render: ArgumentParser) -> None:
 
 
 def _add_check(check: ArgumentParser) -> None:
-    _add_targets(check)
+    add_targets(check)
     add = check.add_argument
     clients = (
         "also report content that this client does not support; can be repeated (default: the "
         "configured clients)"
     )
-    add("--client", action="append", type=_client, default=[], metavar="NAME", help=clients)
+    add("--client", type=_client, metavar="NAME", help=clients, **_REPEATED)
     _add_format(check)
     examples = "also render every prompt and read every resource with its examples"
     add("--render", action="store_true", help=examples)
@@ -135,7 +165,7 @@ EDITORS: Final = ("cursor", "vscode", "vscode-insiders", "vscodium", "windsurf",
 
 
 def _add_dev(dev: ArgumentParser) -> None:
-    _add_targets(dev)
+    add_targets(dev)
     number = "the port of the preview; 0 picks a free one (default: 8137, or a free one)"
     dev.add_argument("--port", type=_port, metavar="NUMBER", help=number)
     editor = "open locations in this editor, by URLs such as vscode://file/..."
@@ -157,17 +187,14 @@ def _add_diff(diff: ArgumentParser) -> None:
     text = "compare the renderings of cases word by word, rendered without your environment variables"
     add("--text", action="store_true", help=text)
     add("--comment", metavar="FILE", help="with --text: also write a pull request comment to this file")
-    add(
-        "--repeat",
-        action="store_true",
-        help="with --text: render twice, to mark text that differs between renderings",
-    )
+    repeat = "with --text: render twice, to mark text that differs between renderings"
+    add("--repeat", action="store_true", help=repeat)
     variables = "with --text: pass this environment variable on; can be repeated"
-    add("--env", dest="variables", action="append", default=[], metavar="NAME", help=variables)
+    add("--env", dest="variables", metavar="NAME", help=variables, **_REPEATED)
 
 
 def _add_package(package: ArgumentParser) -> None:
-    _add_targets(package)
+    add_targets(package)
     add = package.add_argument
     add("--name", help="the name of the package and of its command (default: the one in [project])")
     add("--version", help="the version of the package (default: the one in [project], or 0.1.0)")
@@ -175,22 +202,15 @@ def _add_package(package: ArgumentParser) -> None:
     server = "the name in the MCP registry (default: io.github.OWNER/REPO, from the git remote)"
     add("--server-name", metavar="NAME", help=server)
     more = "a requirement in addition to [project] dependencies, as in 'httpx>=0.27'; can be repeated"
-    add("--require", action="append", default=[], metavar="REQUIREMENT", help=more)
+    add("--require", metavar="REQUIREMENT", help=more, **_REPEATED)
     add("-o", "--out", metavar="DIR", default="dist", help="the output folder (default: dist)")
-
-
-def _pair(text: str) -> tuple[str, str]:
-    """Parse ``NAME=VALUE``."""
-    name, equals, value = text.partition("=")
-    refuse_unless(name and equals and value, f"{text!r} has no '=' between two words")
-    return name, value
 
 
 def _field(text: str) -> tuple[str, Any]:
     """Parse a field of a request, ``NAME=JSON``."""
     import json  # only `batch` needs it
 
-    name, value = _pair(text)
+    name, value = _name_and_value(text)
     try:
         return name, json.loads(value)
     except ValueError:
@@ -198,39 +218,27 @@ def _field(text: str) -> tuple[str, Any]:
         raise ArgumentTypeError(msg) from None
 
 
-def _count(text: str) -> int:
-    """Parse a whole number, 1 or more."""
-    refuse_unless(text.isascii() and text.isdecimal() and int(text), f"{text!r} is not a number from 1 up")
-    return int(text)
-
-
 def _add_batch(batch: ArgumentParser) -> None:
     add = batch.add_argument
     add("name", nargs="?", metavar="PROMPT", help="the prompt")
     rows = "the table: CSV, JSON Lines, Parquet or Arrow; - for standard input"
-    add("rows", nargs="?", metavar="ROWS", help=rows)
+    add("rows", metavar="ROWS", help=rows)
     vendor = "the vendor of the batch API; compatible servers read OpenAI's format"
     add("--for", dest="vendor", choices=(*VENDORS, "bedrock"), help=vendor)
     add("--model", metavar="NAME", help="the model of the requests")
     add("--target", dest="targets", action="append", **_TARGETS)
-    repeated: dict[str, Any] = {"action": "append", "default": []}
     column = "read ARGUMENT from this column (default: the column with its name); can be repeated"
-    add("--map", type=_pair, metavar="COLUMN=ARGUMENT", help=column, **repeated)
+    add("--map", type=_name_and_value, metavar="COLUMN=ARGUMENT", help=column, **_REPEATED)
     value = "set an argument for all rows, as for render; can be repeated"
-    add("--set", metavar="ARGUMENT=VALUE", help=value, **repeated)
+    add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
     field = "add a field to every request, as in temperature=0.2; can be repeated"
-    add("--field", type=_field, metavar="NAME=JSON", help=field, **repeated)
+    add("--field", type=_field, metavar="NAME=JSON", help=field, **_REPEATED)
     key = "the column that identifies a row (default: its number and a digest)"
     add("--key", metavar="COLUMN", help=key)
     add("-o", "--out", metavar="DIR", default="batch", help="the output folder (default: batch)")
     add("--lossy", action="store_true", help="replace content that the vendor does not support by text")
-    add(
-        "--workers",
-        type=_count,
-        default=1,
-        metavar="NUMBER",
-        help="the number of processes that render (default: 1)",
-    )
+    workers = "the number of processes that render (default: 1)"
+    add("--workers", type=whole_number, default=1, metavar="NUMBER", help=workers)
     add("--resume", action="store_true", help="continue an unfinished batch")
     add("--dry-run", action="store_true", help="count requests, bytes and tokens without writing anything")
     join = "print ROWS with their answers as JSON Lines, from the vendor's result file or a folder of them"
@@ -240,12 +248,8 @@ def _add_batch(batch: ArgumentParser) -> None:
 def _add_import(importing: ArgumentParser) -> None:
     add = importing.add_argument
     formats = ("claude-commands", "gemini-commands", "vscode-prompts")
-    add(
-        "client_format",
-        metavar="FORMAT",
-        choices=formats,
-        help=f"the format of the files: {', '.join(formats)}",
-    )
+    form = f"the format of the files: {', '.join(formats)}"
+    add("client_format", metavar="FORMAT", choices=formats, help=form)
     add("paths", nargs="+", metavar="PATH", help="a file, or a folder that is searched recursively")
     out = "the folder for the recipes; existing files are kept (default: prompts)"
     add("-o", "--out", metavar="FOLDER", default="prompts", help=out)
@@ -292,13 +296,30 @@ def _add_json(command: ArgumentParser, summary: str) -> None:
     command.add_argument("--json", action="store_true", help=summary)
 
 
-def _lazy_adder(module: str, name: str) -> Callable[[ArgumentParser], None]:
-    """Return a function that adds the options defined in a module that other commands do not import."""
-    return lambda command: getattr(import_module(f"promptkit.cli.{module}"), name)(command, _TARGETS)
+def _add_serve(serve: ArgumentParser) -> None:
+    import_module("promptkit.cli.serve").add_options(serve)  # other commands do not import it
 
 
-_add_install: Final = _lazy_adder("install_options", "add_install")
-_add_uninstall: Final = _lazy_adder("install_options", "add_uninstall")
+def _add_install(install: ArgumentParser) -> None:
+    import_module("promptkit.cli.install").add_install_options(install)
+
+
+def _add_uninstall(uninstall: ArgumentParser) -> None:
+    import_module("promptkit.cli.install").add_uninstall_options(uninstall)
+
+
+#: The words of commands that take more than targets.
+WORDS: Final = {
+    "render": "[TARGET] NAME [KEY=VALUE ...]",
+    "complete": "NAME ARGUMENT [TYPED] [KEY=VALUE ...]",
+    "diff": "[REF]",
+    "batch": "[PROMPT] ROWS",
+    "export": "FORMAT DIR [PROMPT ...]",
+    "import": "FORMAT PATH [PATH ...]",
+    "new": "[FOLDER]",
+    "install": "[CLIENT ...] [TARGET ...] [-- OPTION ...]",
+    "uninstall": "[CLIENT ...] [TARGET ...]",
+}
 
 #: The summary of each command, and the function that adds its options to a parser.
 COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {

@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from functools import partial
+from pathlib import Path
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
@@ -12,13 +13,11 @@ from promptkit.cli.calls import call_within_limit, report_failure
 from promptkit.cli.diagnostics import fail, report_diagnostics
 from promptkit.cli.key_values import (
     ArgumentSyntaxError,
-    current_folder,
     list_known_arguments,
     read_arguments,
     unread_secrets,
 )
-from promptkit.cli.loading import load_catalog
-from promptkit.cli.not_found import format_unknown
+from promptkit.cli.loading import format_unknown, load_catalog
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.cli.output_formats import LOWERING, as_json
@@ -34,7 +33,7 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    folder = current_folder()  # before a recipe can change it
+    folder = Path.cwd()  # before a recipe can change it
     catalog = load_catalog(options.targets, options.ignore)
     try:
         arguments = _arguments(catalog, options.name)

@@ -1,30 +1,65 @@
-"""``promptkit dev``: a local page that shows prompts while you edit them."""
+"""``promptkit dev``: a local page that shows prompts while you edit them. It needs the extra ``preview``."""
 
+import os
+import secrets
+import signal
+import sys
+import webbrowser
 from argparse import Namespace
-from contextlib import closing
-from importlib import import_module
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from html import escape
+from pathlib import Path
+from threading import Thread
 from typing import Final
 
-from promptkit.cli import Exit
-from promptkit.cli.diagnostics import fail
-from promptkit.cli.output import Output
-from promptkit.errors.distribution import install_command
-from promptkit.transports.http.sockets import Listener, ListenError, listen_tcp
+from msgspec import Struct
 
-#: The modules that the extra `preview` installs.
-_EXTRA: Final = (
-    *("httptools", "jinja2", "markdown_it", "pygments", "python_multipart", "starlette", "time_machine"),
-)
+from promptkit.catalog.catalog import Catalog
+from promptkit.cli import Exit
+from promptkit.cli.diagnostics import fail, print_error
+from promptkit.cli.diff_changes import SinceCommit
+from promptkit.cli.loading import report_faults
+from promptkit.cli.output import Output
+from promptkit.compiler.reloading import Reloader
+from promptkit.files.folder import Folder
+from promptkit.files.scratch import scratch_folder
+from promptkit.lints.linter import Checks, lint_file
+from promptkit.lints.prompts import with_lints
+from promptkit.preview.access import TOKEN
+from promptkit.preview.live import Live
+from promptkit.preview.routes import application
+from promptkit.standard_error import say
+from promptkit.transports.http.connection_limits import ConnectionLimits
+from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, Send
+from promptkit.transports.http.sockets import Listener, ListenError, listen_tcp
+from promptkit.transports.http.worker import HttpWorker
 
 #: The default port of the page, so that its address stays the same. If it is in use, a free one is chosen.
 _PORT: Final = 8137
 
 _HOST: Final = "127.0.0.1"
 
+#: Time for running requests after Ctrl-C, in seconds.
+_GRACE_S: Final = 1.0
+
+#: More connections than any browser opens.
+_LIMITS: Final = ConnectionLimits(connections=256)
+
+#: Redirects a browser to the address, without a Referer header that would pass on the token.
+_REDIRECT: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url={address}">
+<title>promptkit</title>
+<a href="{address}">Open the preview</a>
+"""
+
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print the address of the page, open it, and serve it until Ctrl-C.
+    Print the address of the page, open it in a browser, and serve it until a signal.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -34,18 +69,11 @@ def run(options: Namespace, output: Output) -> int:
         KeyboardInterrupt: On Ctrl-C.
     """
     try:
-        for name in _EXTRA:
-            import_module(name)
-    except ModuleNotFoundError as error:
-        return fail(f"dev needs {error.name}: {install_command('preview')}", Exit.USAGE)
-    try:
         listener = _listen(options.port)
     except ListenError as error:
         return fail(str(error), Exit.USAGE)
     with closing(listener):
-        from promptkit.cli import preview_server  # it needs the extra
-
-        return preview_server.serve(options, listener, output)
+        return _serve(options, listener, output)
 
 
 def _listen(port: int | None) -> Listener:
@@ -56,3 +84,102 @@ def _listen(port: int | None) -> Listener:
         if port is not None:
             raise
         return listen_tcp(_HOST, 0)[0]
+
+
+def _serve(options: Namespace, listener: Listener, output: Output) -> int:
+    checks = Checks(options.configuration.clients, options.configuration.ignore)
+
+    def report(invalid: Catalog) -> None:
+        checked = _add_diagnostics(checks, invalid)
+        report_faults(checked)
+        live.report(checked)
+
+    reloader = Reloader(options.targets, report, lint=lint_file, cases=True)
+    catalog = _add_diagnostics(checks, reloader.load())
+    report_faults(catalog)
+    live = Live(catalog)
+    token, (host, port) = secrets.token_urlsafe(24), listener.of(0).getsockname()
+    hosts = [f"{name}:{port}" for name in (host, "localhost")]
+    pages = application(
+        live,
+        options.targets,
+        token,
+        hosts,
+        comparison=SinceCommit(options.targets),
+        editor=options.editor,
+    )
+    address = f"http://{host}:{port}/?{TOKEN}={token}"
+
+    def ready() -> None:
+        reloader.start(lambda reloaded: live.publish(_add_diagnostics(checks, reloaded)))
+        if options.opens and _has_screen():
+            _open(address, cleanup)
+        print(address, file=output)
+        output.send()
+
+    with ExitStack() as cleanup:
+        cleanup.callback(live.close)
+        worker = HttpWorker(_Pages(pages, cleanup), [listener.of(0)], limits=_LIMITS, grace=_GRACE_S)
+        worker.run(ready)
+    if worker.signal == signal.SIGINT:
+        raise KeyboardInterrupt
+    return Exit.FAULTY if worker.cannot_accept else Exit.FINE
+
+
+class _Pages(Struct):
+    """The application for the pages, as a worker serves it."""
+
+    application: ASGIApplication
+    cleanup: ExitStack
+    draining: bool = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.application(scope, receive, send)
+
+    def close(self, grace: float) -> None:  # noqa: ARG002 (running renderings do not delay the end)
+        # A signal can end the process as soon as the last response is sent.
+        self.cleanup.close()
+
+
+def _has_screen() -> bool:
+    """Return whether a browser would open in a window; a browser in this terminal would hide the output."""
+    names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
+    return sys.platform in ("win32", "darwin") or any(map(os.environ.get, names))
+
+
+def _open(address: str, cleanup: ExitStack) -> None:
+    """Open a file that redirects to an address, and remove it at the end."""
+    try:
+        url = cleanup.enter_context(redirect_file(address))
+    except OSError as error:
+        print_error(f"no browser is opened, as no temporary file can be written: {error}")
+        return
+    Thread(target=_open_browser, args=(url,), daemon=True).start()
+
+
+def _open_browser(url: str) -> None:
+    try:
+        webbrowser.open(url)
+    except (webbrowser.Error, OSError) as error:
+        say(f"no browser can be opened: {error}")
+
+
+@contextmanager
+def redirect_file(address: str) -> Iterator[str]:
+    """
+    Yield the URL of a file that redirects to *address*, and that only its owner can read.
+
+    The URL is an argument of the browser, and every user of a machine can see the arguments of programs.
+
+    Raises:
+        OSError: If no temporary file can be written.
+    """
+    with scratch_folder("promptkit-") as folder:
+        html = _REDIRECT.format(address=escape(address))
+        Folder(folder).write("preview.html", html.encode(), mode=0o600)
+        yield Path(folder, "preview.html").as_uri()
+
+
+def _add_diagnostics(checks: Checks, catalog: Catalog) -> Catalog:
+    """Return the catalog with the diagnostics of `check`, without ignored rules."""
+    return catalog.with_diagnostics(checks.without_ignored(checks.of_catalog(with_lints(catalog))))

@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from promptkit.cli.output import Output, width_of
-from promptkit.cli.workflow_commands import escape_commands
+from promptkit.cli.output import Output, escape_commands, width_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible

@@ -221,7 +221,7 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
     if more := sorted({*new.scopes}.difference(old.scopes)):
         yield Difference("scopes-needed", owner, f"callers need more scopes: {' '.join(more)}")
     if fewer := sorted({*old.scopes}.difference(new.scopes)):
-        yield Difference("scopes-dropped", owner, f"callers no longer need: {' '.join(fewer)}")
+        yield Difference("scopes-dropped", owner, f"scopes no longer required: {' '.join(fewer)}")
     for path in sorted(old.files.keys() | new.files.keys()):
         before, after = old.files.get(path), new.files.get(path)
         if before != after:

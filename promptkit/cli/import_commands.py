@@ -1,6 +1,5 @@
 """``promptkit import``: write recipes from clients' slash commands and prompt files."""
 
-import errno
 import os
 import stat
 from argparse import Namespace
@@ -19,9 +18,9 @@ from promptkit.clients.slash_commands.command import (
     brief,
     file_stem,
     folder_name,
+    one_line,
     prompt_name,
 )
-from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.recipe_source import generate_recipe
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
@@ -37,8 +36,6 @@ _READERS: Final[dict[str, tuple[str, Callable[[str, str], SlashCommand]]]] = {
 
 #: Larger files are rejected.
 _MAX_BYTES: Final = 1 << 20
-
-_LINK: Final = "it is a link, and links are not followed: import its target instead"
 
 
 class _Source(NamedTuple):
@@ -98,25 +95,22 @@ def _find(path: str, ending: str) -> list[_Source] | None:
         return [_unreadable(path, error)]
     if status is None:
         return None
-    if stat.S_ISLNK(status.st_mode):
-        return [_unreadable(path, OSError(errno.ELOOP, _LINK))]
-    return [_Source(path, name.removesuffix(ending), lambda: folder.read(name, _MAX_BYTES))]
+    return [_Source(path, name.removesuffix(ending), partial(folder.read, name, _MAX_BYTES))]
 
 
 def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
     """
-    Yield the files in a format in a folder tree, and sources that fail for links and unreadable folders.
+    Yield the files in a format in a folder tree, with sources that cannot be read for links and folders.
     """
     unreadable = list[_Source]()
 
     def note(path: str, error: OSError) -> None:
         unreadable.append(_unreadable(folder.display_path(path), error))
 
-    for path, status in sorted(folder.walk(note), key=lambda entry: entry[0].split("/")):
+    for path, status in sorted(folder.walk(on_error=note), key=lambda entry: entry[0].split("/")):
         display_path, name = folder.display_path(path), path.rpartition("/")[2]
-        if stat.S_ISLNK(status.st_mode):
-            yield _unreadable(display_path, OSError(errno.ELOOP, _LINK))
-        elif name.endswith(ending) and name != ending:
+        # Links are not followed, so reading them fails.
+        if stat.S_ISLNK(status.st_mode) or (name.endswith(ending) and name != ending):
             yield _Source(display_path, path.removesuffix(ending), partial(folder.read, path, _MAX_BYTES))
     yield from unreadable
 
@@ -141,7 +135,7 @@ class _RecipeWriter:
 
     def write(self, source: _Source, read: Callable[[str, str], SlashCommand]) -> list[str]:
         """Write the recipe of a file; return the lines that report it, or why it is not imported."""
-        path = _escape_path(source.path)
+        path = source.path
         try:
             _check_name(source.name)
             text = source.read().decode("utf-8-sig").replace("\r\n", "\n")
@@ -175,11 +169,6 @@ class _RecipeWriter:
         yield f"imported {counted(self.imported, 'command')}, {self.imported - self.lossy} of them whole"
         if self.rejected:
             yield f"did not import {counted(self.rejected, 'file')}"
-
-
-def _escape_path(path: str) -> str:
-    """Return a path that can start a line without being a GitHub workflow command."""
-    return f"./{path}" if path.lstrip().startswith(("::", "##[")) else path
 
 
 def _check_name(name: str) -> None:

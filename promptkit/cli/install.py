@@ -1,21 +1,24 @@
 """``promptkit install`` and ``uninstall``: add a prompt server, or skills, to clients, or remove them."""
 
 import os
-from argparse import Namespace
-from collections.abc import Callable, Iterator
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from promptkit.cli import Exit
+from promptkit.cli.command_options import add_targets, refuse_unless
 from promptkit.cli.diagnostics import print_error, print_text
-from promptkit.cli.install_list import other_server_lines, print_clients
+from promptkit.cli.install_list import other_server_lines, print_clients, served_words
 from promptkit.cli.install_skills import change_skills
-from promptkit.cli.options import configured_targets
+from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
-from promptkit.cli.serve_arguments import given_options, served_words, with_options
 from promptkit.clients.changes import EntryChange, plan_change
 from promptkit.clients.configurations import ConfigurationFile, Scope, ServerTable, read_servers
 from promptkit.clients.profiles import INSTALLABLE, get_client
@@ -30,9 +33,13 @@ from promptkit.clients.servers import (
     variables_in,
 )
 from promptkit.errors.exceptions import LoadError
+from promptkit.errors.suggestions import nearest
 from promptkit.files.writing import FileRefusedError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
+
+#: The options that offer prompts as tools.
+_TOOLS: Final = {"--tools", "--tools-search"}
 
 #: Returns the server to write in place of the current entry; None removes the entry.
 _Server: TypeAlias = Callable[[Any], InstalledServer] | None
@@ -125,11 +132,56 @@ def _server(options: Namespace, configuration: ConfigurationFile, name: str | No
         return None
     if options.url is None:
         server = local_server(name, configured_targets(options), configuration, dict(options.env))
-        return partial(with_options, server, configuration, given_options(options, configuration))
+        return partial(_with_options, server, configuration, _given_options(options, configuration))
     if configuration.settings.url is None:
         hint = configuration.settings.instead_of_url
         options.refuse(f"argument --url: {configuration.title} starts the servers of its file itself: {hint}")
     return lambda _: InstalledServer(name, url=options.url)
+
+
+def _given_options(options: Namespace, configuration: ConfigurationFile) -> tuple[str, ...] | None:
+    """
+    Return the options after ``--`` in the form for a configuration; None without ``--``.
+
+    Raises:
+        SystemExit: If an option is unknown, or cannot be used by a server that a client starts.
+    """
+    if options.served is None:
+        return None
+    parsed = parse(["serve", *options.served])
+    if parsed.has_targets:
+        options.refuse(f"unexpected argument {parsed.targets[0]!r} after --: name targets before it")
+    if stray := sorted(parsed.http_options & parsed.typed_options):
+        hint = "start that server yourself, and install its --url"
+        options.refuse(
+            f"{stray[0]} is for HTTP, and a client talks over stdio to a server that it starts: {hint}"
+        )
+    return served_words(options.served, configuration.format_path).options
+
+
+def _with_options(
+    server: InstalledServer, configuration: ConfigurationFile, options: Sequence[str] | None, entry: Any
+) -> InstalledServer:
+    """
+    Return a server with its options: the given ones, or otherwise those of its current entry.
+
+    Args:
+        server:
+            The server, without options.
+
+        configuration:
+            The configuration.
+
+        options:
+            The options; None keeps those of the entry.
+
+        entry:
+            The current entry.
+    """
+    current = served_words(served_in(configuration.settings, entry) or ())
+    chosen = current.options if options is None else options
+    needs_tools = not get_client(configuration.client).has_prompts and _TOOLS.isdisjoint(chosen)
+    return replace(server, command=(*server.command, *chosen, *(("--tools",) if needs_tools else ())))
 
 
 def _ours_in(configuration: ConfigurationFile, url: str | None) -> list[str]:
@@ -221,7 +273,7 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
     command = command_in(configuration.settings, change.entry) or []
     if command and configuration.scope == "project":
         if command[0] == "promptkit":
-            yield "everyone everyone who works on the project needs promptkit on their PATH"
+            yield "everyone who works on the project needs promptkit on their PATH"
         values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
         yield from (f"only this machine has {value}" for value in values if Path(value).is_absolute())
     limitations = get_client(configuration.client).limitations
@@ -242,3 +294,120 @@ def _entry_words(change: EntryChange, entry: Any) -> list[str]:
     settings = change.place.settings
     served = served_words(served_in(settings, entry) or ())
     return [*served.targets, *served.options, *served.unknown, *variables_in(settings, entry)]
+
+
+#: The help for the options of the server that `install` writes.
+_SERVED: Final = """\
+Options of promptkit serve follow --, as in: promptkit install zed -- --grace 5.
+The next install of the server keeps them, unless it has a -- too; install reports removed options."""
+
+
+def add_install_options(install: ArgumentParser) -> None:
+    """Add the options of `install` to a parser."""
+    _add_common(install)
+    variable = "an environment variable for the server; can be repeated"
+    install.add_argument(
+        "--env", type=_variable, action="append", default=[], metavar="NAME=VALUE", help=variable
+    )
+    listing = "list the clients on this machine, or the named ones, with the servers that they start"
+    install.add_argument("--list", action="store_true", help=listing)
+    install.add_argument_group("options of the server", _SERVED)
+    install.set_defaults(all=False)
+
+
+def add_uninstall_options(uninstall: ArgumentParser) -> None:
+    """Add the options of `uninstall` to a parser."""
+    _add_common(uninstall)
+    every = (
+        "remove every server of promptkit, or all skills with --skills, from the named clients or from all"
+    )
+    uninstall.add_argument("--all", action="store_true", help=every)
+    uninstall.set_defaults(list=False, env=[])
+
+
+def _add_common(command: ArgumentParser) -> None:
+    """Add the arguments and options that both commands have."""
+    add = command.add_argument
+    client = (
+        "one or more clients, by their names in install --list; write a folder with the name "
+        "of a client as ./NAME"
+    )
+    command.set_defaults(find_clients=_find_clients)
+    add("client", nargs="?", type=_client, metavar="CLIENT", help=client)
+    add_targets(command)
+    name = "the server's name in the client (default: the project's folder; with --url, the host)"
+    add("--name", type=_entry_name, help=name)
+    scope = "for you in every project, or for everyone in this project (default: user)"
+    add("--scope", choices=("user", "project"), default="user", help=scope)
+    url = "the URL of a server over HTTP, if the client does not start the server"
+    add("--url", type=_http_url, metavar="URL", help=url)
+    skills = "install the skills into the client's folder instead of a server"
+    add("--skills", action="store_true", help=skills)
+    add("--dry-run", action="store_true", help="print the changes without making them")
+    add("--json", action="store_true", help="print the result as JSON")
+
+
+def _client(text: str) -> str:
+    """Return the name of a client that promptkit can be installed in."""
+    try:
+        get_client(text, INSTALLABLE)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _variable(text: str) -> tuple[str, str]:
+    """Parse ``NAME=VALUE``, a variable of the environment."""
+    name, equals, value = text.partition("=")
+    is_name = name.isidentifier() and name.isascii()
+    refuse_unless(equals and is_name, f"{name!r} is not a variable name followed by '=': write NAME=VALUE")
+    return name, value
+
+
+def _entry_name(text: str) -> str:
+    """Return the name of a server for a client's configuration."""
+    name = as_name(text)
+    refuse_unless(name == text, f"{text!r} is not 1 to 64 letters, digits, - or _: as in {name!r}")
+    return text
+
+
+def _http_url(text: str) -> str:
+    """Return the URL of a server over HTTP."""
+    try:
+        parts = urlsplit(text)
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is not a number
+        is_http = False
+    is_url = is_http and text.isprintable() and " " not in text
+    refuse_unless(is_url, f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp")
+    return text
+
+
+def _find_clients(options: Namespace) -> None:
+    """
+    Separate the clients from the targets: they come first, and have known names.
+
+    Raises:
+        SystemExit: If a client follows a target, or options conflict.
+    """
+    named = [*takewhile(INSTALLABLE.__contains__, options.targets)]
+    options.targets = options.targets[len(named) :]
+    options.clients = [*dict.fromkeys([*([options.client] if options.client else ()), *named])]
+    if (misplaced := next(filter(INSTALLABLE.__contains__, options.targets), None)) is not None:
+        options.refuse(
+            f"the client {misplaced!r} follows a target: name clients first, or write ./{misplaced}"
+        )
+    if options.targets and (suggestion := nearest(options.targets[0], INSTALLABLE)):
+        options.target_note = f"it is not a client: did you mean {suggestion!r}?"
+    _refuse_conflicts(options)
+
+
+def _refuse_conflicts(options: Namespace) -> None:
+    if options.served is not None or options.env:
+        word = "--env" if options.env else "--"
+        if options.command != "install" or options.list:
+            options.refuse(f"{word} is for what install writes")
+        if options.url is not None or options.skills:
+            options.refuse(f"{word} only applies to a server that the client starts")
+    if options.all and (options.targets or options.name is not None):
+        options.refuse("--all takes out every server: neither TARGET nor --name is for it")

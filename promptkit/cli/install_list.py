@@ -2,12 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
+from msgspec import Struct
+
+from promptkit.cli.options import options_of
 from promptkit.cli.output import Output
-from promptkit.cli.serve_arguments import served_words
 from promptkit.clients.configurations import ConfigurationFile, read_servers
 from promptkit.clients.profiles import INSTALLABLE, ClientConfiguration
 from promptkit.clients.servers import command_in, is_ours, served_in, url_in
@@ -15,6 +17,57 @@ from promptkit.files.reading import may_exist
 from promptkit.files.writing import FileRefusedError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
+
+#: The metavars of options whose value is a path.
+_PATHS: Final = ("DIR", "FILE")
+
+
+class ServedWords(Struct, frozen=True):
+    """
+    The parsed command-line arguments of ``serve``.
+
+    Args:
+        targets:
+            The targets.
+
+        options:
+            The options, each as one argument, such as ``--grace=5``.
+
+        unknown:
+            Arguments that look like options but that `serve` does not have.
+    """
+
+    targets: tuple[str, ...]
+    options: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def served_words(words: Sequence[str], convert_path: Callable[[str], str] = str) -> ServedWords:
+    """
+    Separate options from targets.
+
+    Args:
+        words:
+            The arguments after ``serve``.
+
+        convert_path:
+            Converts an option's path to the form for the configuration.
+    """
+    known, remaining = options_of("serve"), iter(words)
+    targets, options, unknown = list[str](), list[str](), list[str]()
+    for word in remaining:
+        name, equals, value = word.partition("=")
+        action = known.get(name.removeprefix("--"))
+        if not word.startswith("-"):
+            targets.append(word)
+        elif action is None:
+            unknown.append(word)
+        elif action.nargs == 0:
+            options.append(word)
+        else:
+            value = value if equals else next(remaining, "")
+            options.append(f"{name}={convert_path(value) if action.metavar in _PATHS else value}")
+    return ServedWords(tuple(targets), tuple(options), tuple(unknown))
 
 
 def print_clients(

@@ -2,16 +2,14 @@
 ``promptkit install --skills`` and ``uninstall --skills``: skills in the folders where clients look for them.
 """
 
-import os
 from argparse import Namespace
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
-from promptkit.cli.folder_changes import describe_change
+from promptkit.cli.export import describe_change, identify_recipes
 from promptkit.cli.loading import load_for_files
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
@@ -47,7 +45,9 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
             folder = configuration.skills_folder()
             if options.all and not has_skills(folder):
                 continue
-            change = skill_change(folder, skills, None if options.all else _source(configuration, targets))
+            project = configuration.project if configuration.scope == "project" else None
+            source = None if options.all else identify_recipes(targets, project)
+            change = skill_change(folder, skills, source)
             reports.append(_apply(change, configuration, options, output))
         except FolderRefusedError as error:
             text = escape_invisible(f"nothing was changed: {error}", one_line=True)
@@ -59,7 +59,7 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
     elif options.json and reports:
         output.print_json(reports[0])
     elif options.all and not reports and code == Exit.FINE:
-        output.print_lines(["no skills of promptkit's were found: nothing to change"])
+        output.print_lines(["there are no skills from promptkit: nothing to change"])
     return code
 
 
@@ -92,15 +92,6 @@ def _apply(
         output.print_lines(describe_change(change, configuration.title, "skill", is_done=is_done))
         output.print_lines([f"    folder: {change.folder.shown}"])
     return _data(change, configuration, is_done=is_done)
-
-
-def _source(configuration: ConfigurationFile, targets: Sequence[str]) -> str:
-    """
-    Return an identifier of the recipes; in a project, relative paths, which are the same on every machine.
-    """
-    if configuration.scope == "project":
-        return " ".join(Path(os.path.relpath(target, configuration.project)).as_posix() for target in targets)
-    return os.pathsep.join(str(Path(target).absolute()) for target in targets)
 
 
 def _data(change: FolderChange, configuration: ConfigurationFile, *, is_done: bool) -> dict[str, Any]:

@@ -30,14 +30,6 @@ class ArgumentSyntaxError(ValueError):
     """A command-line argument is not ``KEY=VALUE``, or its value cannot be read."""
 
 
-def current_folder() -> Path:
-    """Return the base of relative paths; call this before recipes can change the current folder."""
-    try:
-        return Path.cwd()
-    except OSError:  # the folder was deleted: only absolute paths can be read
-        return Path()
-
-
 def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> dict[str, str]:
     """
     Parse ``KEY=VALUE`` words into the arguments that a client would send.

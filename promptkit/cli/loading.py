@@ -1,22 +1,32 @@
-"""Loading of recipes for a command, and printing of their diagnostics."""
+"""Loading of recipes for a command, with reports of their diagnostics and of names that do not exist."""
 
+import os
+from argparse import Namespace
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
-from promptkit.cli.diagnostics import print_error, report_diagnostics
-from promptkit.errors.diagnostics import printable
-from promptkit.errors.exceptions import LoadError
+from promptkit.cli import Exit
+from promptkit.cli.diagnostics import fail, print_error, report_diagnostics
+from promptkit.errors.diagnostics import Diagnostic, printable
+from promptkit.errors.exceptions import LoadError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.rules import Rule
-from promptkit.loader.import_thread import ImportClock
+from promptkit.errors.suggestions import nearest
+from promptkit.loader.import_thread import timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
-from promptkit.loader.targets import locate_target
+from promptkit.loader.targets import locate_target, split_target
 from promptkit.standard_error import say, stderr_stream
 
 #: How many hidden items are named.
 _MAX_NAMED: Final = 5
+
+#: Diagnostics of two definitions with one name, which have the location of one of them.
+_DUPLICATES: Final = (Rule.DUPLICATE_NAME, Rule.DUPLICATE_SKILL)
+
+#: Diagnostics of files and folders without any prompt.
+_NOTHING_LOADED: Final = (Rule.IMPORT_FAILED, Rule.NO_PROMPTS)
 
 #: The message if recipes with errors are served with ``--strict``.
 REFUSED_BY_STRICT: Final = (
@@ -39,7 +49,7 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
         LoadError: If a target does not exist, or cannot be read.
     """
     try:
-        with ImportClock().runs() as importing:
+        with timed_imports() as importing:
             return load(targets, importing=importing, cases=cases)
     except OSError as error:
         raise LoadError(" ".join(targets), error.strerror or str(error)) from None
@@ -119,3 +129,50 @@ def load_for_files(targets: Sequence[str]) -> Catalog | None:
         return None
     report_hidden(catalog, None)
     return catalog.visible_to(frozenset())
+
+
+def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> int:
+    """
+    Print why a prompt or a skill cannot be rendered, and return the exit code.
+
+    Args:
+        options:
+            The command, the name, and the targets.
+
+        recipes:
+            The recipes at the targets.
+
+        diagnostics:
+            Their diagnostics.
+    """
+    name, skills = options.name, [skill for file in recipes.by_file for skill in file.skills]
+    declared: list[tuple[str, Any]] = [(prompt.options.name, prompt) for prompt in recipes.prompts]
+    declared += [(skill.name, skill) for skill in skills]
+    if matching := [item for declared_name, item in declared if declared_name == name]:
+        own = {diagnostic for item in matching for diagnostic in item.compile()[1]}
+        locations = {item.location for item in matching}
+        report_diagnostics(
+            diagnostic
+            for diagnostic in diagnostics
+            if diagnostic in own or (diagnostic.rule in _DUPLICATES and diagnostic.location in locations)
+        )
+        kind = "skill" if matching[0] in skills else "prompt"
+        return fail(f"{kind} {name!r} cannot be rendered", Exit.FAULTY)
+    path, _ = split_target(name)
+    if not options.has_targets and os.path.exists(path):  # noqa: PTH110 (it can be any text)
+        options.refuse(f"name a prompt in it, as in: promptkit {options.command} {name} NAME")
+    # One of the files that cannot be imported can define the name.
+    broken = [diagnostic for diagnostic in diagnostics if diagnostic.rule in _NOTHING_LOADED]
+    report_diagnostics(broken)
+    uris = [resource.uri_template for resource in recipes.resources if resource.name == name]
+    suggestion = uris[0] if uris else nearest(name, [declared_name for declared_name, _ in declared])
+    message = format_unknown(UnknownPromptError(name, suggestion), options)
+    return fail(message, Exit.FAULTY if broken else Exit.USAGE)
+
+
+def format_unknown(error: UnknownPromptError | UnknownResourceError, options: Namespace) -> str:
+    """Return the message of an error, with a pointer to `promptkit list` unless it has a hint."""
+    if error.nearest is not None or getattr(error, "reason", None) is not None:
+        return str(error)
+    target = f" {' '.join(options.targets)}" if options.has_targets else ""
+    return f"{error}: promptkit list{target} shows all names"

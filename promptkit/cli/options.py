@@ -5,15 +5,13 @@ Parsing of the command line, and defaults from the configuration.
 ``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` can come before TYPED.
 """
 
-import argparse
 import os
 import re
-from argparse import Action, ArgumentError, ArgumentTypeError, Namespace
-from collections.abc import Iterable, Sequence
-from functools import partial
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from promptkit.cli.command_options import COMMANDS
+from promptkit.cli.command_options import COMMANDS, WORDS
 from promptkit.compiler.configuration import (
     NO_FOLDER,
     NOT_MINE,
@@ -25,53 +23,9 @@ from promptkit.errors.exceptions import ConfigurationError, LoadError
 from promptkit.errors.rules import rule_of
 from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import is_foreign
-from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
-
-#: The usage of a positional word, by its `nargs`.
-_WORDS: Final[dict[Any, str]] = {
-    None: "{0}",
-    "?": "[{0}]",
-    "*": "[{0} ...]",
-    "+": "{0} [{0} ...]",
-    argparse.PARSER: "{0} ...",
-}
-
-
-def refusal(program: str, words: Iterable[Action], message: str) -> str:
-    """
-    Return the message for an invalid command line: the usage with its positional *words*, and the reason.
-    """
-    message = message.replace("ignored explicit argument", "it takes no value, and has")
-    return f"usage: {format_usage(program, words)}\n{program}: error: {escape_invisible(message)}\n"
-
-
-def format_usage(program: str, words: Iterable[Action]) -> str:
-    """Return the usage line of a command, with its *words*, and its options as one word."""
-    # While argparse parses intermixed options, it moves `nargs` to `save_nargs`.
-    formatted = [_WORDS[getattr(word, "save_nargs", word.nargs)].format(word.metavar) for word in words]
-    return " ".join([program, "[OPTION ...]", *formatted])
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return the end of an error message with the most similar word, if there is one."""
-    similar = nearest(word, known)
-    return f"; did you mean {similar!r}?" if similar else ""
-
-
-def unknown_choice(value: object, choices: Iterable[object]) -> str:
-    """Return the error message for an invalid choice."""
-    named = list(map(str, choices))
-    return f"{value!r} is not one of {', '.join(named)}{suggestion(str(value), named)}"
-
-
-def missing_value(option: Action) -> str:
-    """Return the error message for an option without a value."""
-    value = option.metavar or "|".join(map(str, option.choices or ())) or option.dest.upper()
-    return f"it needs a value, as in {option.option_strings[-1]} {value}"
-
 
 #: Commands that can work without targets, and find the default ones themselves.
 _TARGETS_LATER: Final = ("install", "uninstall")
@@ -108,17 +62,20 @@ def parse(arguments: Sequence[str]) -> Namespace:
     if name in _TARGETS_LATER and "--" in words:
         at = words.index("--")
         words, served = words[:at], words[at + 1 :]
-    parser = _parser_of(name, helps=not {"-h", "--help"}.isdisjoint(words))
-    parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset())
-    parser.set_defaults(target_note="", no_target="")
+    parser = _parser_of(name)
+    parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset(), target_note="")
     parser.set_defaults(typed_options={word.partition("=")[0] for word in words}, served=served)
-    options = parser.read(words)
+    # Options can stand between words. With --, argparse would take the words after it for options.
+    read = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
+    options, unknown = read(words)
+    if unknown:
+        _refuse_word(parser, name, unknown[0])
     if name == "render":
         _find_target(options)
     elif name == "complete":
         _find_typed(options)
     elif name == "batch":
-        _find_rows(options)
+        _check_batch(options)
     elif name in _TARGETS_LATER:
         options.find_clients(options)
     if name not in ("import", "new"):  # they load no recipes
@@ -145,10 +102,7 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
 
         LoadError: If no target is given or configured, and no default folder exists.
     """
-    try:
-        configuration = find_configuration(only_own=options.has_targets)
-    except FileNotFoundError:  # the current folder is gone
-        configuration = Configuration()
+    configuration = find_configuration(only_own=options.has_targets)
     words = serve_words(configuration) if configuration.serve else []
     if options.command == "serve" and words:
         typed_options = options.typed_options
@@ -179,7 +133,7 @@ def configured_targets(options: Namespace) -> list[str]:
 
 def options_of(name: str) -> dict[str, Action]:
     """Return the options of a command, by their names without the leading dashes."""
-    actions = _parser_of(name)._option_string_actions  # noqa: SLF001 (argparse offers no other way)
+    actions = _parser_of(name)._option_string_actions  # noqa: SLF001 (argparse has no public table of them)
     return {
         option.removeprefix("--"): action
         for option, action in actions.items()
@@ -193,18 +147,19 @@ def limits_of(options: Namespace) -> Limits:
     return Limits(**{field: chosen[option.name.replace("-", "_")] for field, option in OPTIONS.items()})
 
 
-def program_parser() -> "_Parser":
+def program_parser() -> ArgumentParser:
     """Return a parser for all commands, with all of their options."""
-    parser = _Parser(
+    parser = ArgumentParser(
         prog="promptkit",
+        usage="promptkit [OPTION ...] COMMAND ...",
         description="Compile prompts that are written as Python functions, and serve them to MCP clients.",
         epilog=f"promptkit help COMMAND shows the options of one.\n\n{_EPILOG}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"promptkit {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (summary, add_options) in COMMANDS.items():
-        add_options(commands.add_parser(name, help=summary, **_settings_of(name, helps=True)))
+        add_options(commands.add_parser(name, help=summary))
     return parser
 
 
@@ -218,79 +173,42 @@ def is_argument(word: str) -> bool:
     return "=" in word and not is_uri(word)
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors show the usage, and suggest similar words."""
-
-    def read(self, words: Sequence[str]) -> Namespace:
-        # Options between words need the slower, intermixed parsing of argparse.
-        has_words = len(self._get_positional_actions()) > 1
-        read = self.parse_known_intermixed_args if has_words else self.parse_known_args
-        options, unknown = read(words)
-        if unknown and not has_words:
-            options, unknown = self.parse_known_intermixed_args(words)
-        if unknown:
-            word = unknown[0].partition("=")[0]
-            if not word.startswith("-"):
-                self.error(f"unexpected argument {unknown[0]!r}")
-
-            hint = suggestion(word, self._option_string_actions) or _commands_with(word)
-            self.error(f"unknown option {word!r}{hint or f'; {self.prog} --help shows all'}")
-        return options
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, refusal(self.prog, self._get_positional_actions(), message))
-
-    def _check_value(self, action: Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            raise ArgumentError(action, unknown_choice(value, action.choices))
-
-    def _match_argument(self, action: Action, arg_strings_pattern: str) -> int:
-        try:
-            return super()._match_argument(action, arg_strings_pattern)
-        except ArgumentError:
-            raise ArgumentError(action, missing_value(action)) from None
-
-
-def _parser_of(name: str, *, helps: bool = False) -> _Parser:
-    parser = _Parser(f"promptkit {name}", **_settings_of(name, helps=helps))
-    _, add_options = COMMANDS[name]
+def _parser_of(name: str) -> ArgumentParser:
+    summary, add_options = COMMANDS[name]
+    parser = ArgumentParser(
+        prog=f"promptkit {name}",
+        usage=f"promptkit {name} [OPTION ...] {WORDS.get(name, '[TARGET ...]')}",
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=_EPILOG,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     add_options(parser)
-    if helps:
-        parser.usage = format_usage(parser.prog, parser._get_positional_actions())  # noqa: SLF001 (as above)
     return parser
 
 
-def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
-    """Return the argparse settings for a command's parser; only help is as wide as the terminal."""
-    summary, _ = COMMANDS[name]
-    # Without a width, argparse queries the terminal for each option, which would double the parsing time.
-    formatter = partial(argparse.RawDescriptionHelpFormatter, width=None if helps else 80)
-    return {
-        "description": f"{summary[0].upper()}{summary[1:]}.",
-        "epilog": _EPILOG,
-        "formatter_class": formatter,
-        "allow_abbrev": False,
-    }
-
-
-def _commands_with(option: str) -> str:
-    """Return the end of an error message with the commands that have an option, if there are any."""
-    commands = [name for name in COMMANDS if option.removeprefix("--") in options_of(name)]
-    return f"; it is an option of {', '.join(commands)}" if commands else ""
+def _refuse_word(parser: ArgumentParser, command: str, word: str) -> NoReturn:
+    """Exit with the error for an option or an argument that a command does not have."""
+    option = word.partition("=")[0]
+    if not option.startswith("-"):
+        parser.error(f"unexpected argument {word!r}")
+    similar = nearest(option, [f"--{name}" for name in options_of(command)])
+    hint = f"did you mean {similar!r}?" if similar else f"promptkit {command} --help shows all"
+    parser.error(f"unknown option {option!r}; {hint}")
 
 
 def _refuse_command(arguments: Sequence[str]) -> NoReturn:
-    """Exit with the help of the program, or with the error of a line that does not start with a command."""
+    """Exit with the help, the version, or the error for a line that does not start with a command."""
     parser = program_parser()
-    word = arguments[0] if arguments else ""
-    if word and not word.startswith("-"):
-        hint = suggestion(word, (*COMMANDS, "help", "--version")) or f": there are {', '.join(COMMANDS)}"
-        parser.error(f"unknown command {word!r}{hint}")
-    _, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        hint = suggestion(unknown[0], ("--help", "--version"))
-        parser.error(f"unknown option {unknown[0]!r}{hint or '; options of a command follow its name'}")
-    parser.error(f"name a command: {', '.join(COMMANDS)}")
+    if not arguments:
+        parser.error(f"name a command: {', '.join(COMMANDS)}")
+    word = arguments[0]
+    if word.startswith("-"):
+        parser.parse_known_args([word])  # exits for --help and --version
+        parser.error(f"unknown option {word!r}; options of a command follow its name")
+    similar = nearest(word, (*COMMANDS, "help", "--version"))
+    hint = f"; did you mean {similar!r}?" if similar else f": there are {', '.join(COMMANDS)}"
+    parser.error(f"unknown command {word!r}{hint}")
 
 
 def _find_target(options: Namespace) -> None:
@@ -316,11 +234,9 @@ def _find_typed(options: Namespace) -> None:
     options.arguments = [word for word in words if is_argument(word)]
 
 
-def _find_rows(options: Namespace) -> None:
-    """Separate the rows from the prompt; with ``--join``, there is no prompt."""
-    if options.join is not None and options.rows is None:
-        options.name, options.rows = None, options.name
-    if options.rows is None or (options.name is None) != (options.join is not None):
+def _check_batch(options: Namespace) -> None:
+    """Check that there is a prompt and a vendor, or ``--join``."""
+    if (options.name is None) != (options.join is not None):
         options.refuse("write PROMPT ROWS, or --join RESULTS ROWS")
     if options.join is None and options.vendor is None:
         options.refuse("name a vendor with --for: each has files of its own")
@@ -335,10 +251,7 @@ def _targets(options: Namespace, configuration: Configuration) -> list[str]:
     if is_foreign(folder):
         raise LoadError(folder, NOT_MINE)
     if not os.path.isdir(folder):  # noqa: PTH112 (False for any text)
-        # A module can have that name. `serve` looks for it after it has started to answer its client.
-        if options.command != "serve":
-            raise LoadError(folder, NO_FOLDER)
-        options.no_target = NO_FOLDER
+        raise LoadError(folder, NO_FOLDER)
     return [folder]
 
 

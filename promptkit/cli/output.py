@@ -5,22 +5,47 @@ Standard output moves to a private descriptor before recipes are imported. Every
 prints after that, from Python, C, a child process or a thread, goes to standard error.
 """
 
-import atexit
 import os
 import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from io import FileIO, StringIO, TextIOWrapper, UnsupportedOperation
+from io import FileIO, StringIO, UnsupportedOperation
 from typing import Any, Final, TextIO
 
-from promptkit.cli.workflow_commands import escape_commands, is_in_workflow
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.standard_error import stderr_stream
 
 #: The minimum width in columns. A narrower terminal wraps the lines itself.
 _MIN_WIDTH: Final = 20
+
+# Workflow commands of GitHub Actions are lines in a job's log that change the job. The runner looks for them
+# in all output of a step: ``::add-mask::x`` at the start of a line, after any blanks, and ``##[add-mask]x``
+# anywhere in a line. Text from other sources must not be executed as a command.
+_LINE_ENDS: Final = r"\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+
+#: The start of a line, with everything that the runner can skip there: blanks, colours, and characters that
+#: its comparison of texts ignores.
+_LINE_START: Final = rf"(?<![^{_LINE_ENDS}])((?:\x1b\[[0-9;]*m|[^\w!-@\[-`{{-~{_LINE_ENDS}])*)"
+
+_COMMAND: Final = re.compile(rf"{_LINE_START}:(?=:[^{_LINE_ENDS}]*::)|(?<=#)#(?=\[)")
+
+
+def is_in_workflow() -> bool:
+    """Return whether the runner of GitHub Actions reads what this process prints."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def escape_commands(text: str) -> str:
+    r"""
+    Return *text* with ``\u003a`` or ``\u0023`` for a character of each workflow command, within a workflow.
+
+    Outside a workflow, *text* is returned unchanged. Escaped JSON remains the same data.
+    """
+    if not is_in_workflow():
+        return text
+    return _COMMAND.sub(lambda match: r"\u0023" if match[0] == "#" else rf"{match[1]}\u003a", text)
 
 
 class OutputError(Exception):
@@ -148,16 +173,13 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
 
     Args:
         restore:
-            Whether to restore standard output afterwards. Pass False at the end of a process:
-            authors' code and
-            C libraries flush their buffers later, and that output belongs on standard error.
+            Whether to restore standard output afterwards. Pass False at the end of a process, because
+            authors' code can still print in exit handlers, and that output belongs on standard error.
 
     Raises:
         OutputError: If standard output cannot be written to.
     """
     stderr_stream()  # opens standard error if it was closed
-    if not restore:
-        atexit.register(_drop_buffers)  # before recipes register functions, so that it runs after them
     original, private = sys.stdout, os.dup(1)
     if hasattr(os, "set_blocking"):  # elsewhere descriptors always block
         os.set_blocking(private, True)
@@ -180,17 +202,6 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
                 _flush(original)
                 os.dup2(private, 1)
                 sys.stdout = original
-
-
-def _drop_buffers() -> None:
-    """Replace both streams by an unbuffered one on standard error."""
-    # The interpreter flushes both streams at exit, and aborts if it cannot acquire a buffer's lock. A daemon
-    # thread that was printing holds that lock forever.
-    file = FileIO(2, "wb", closefd=False)
-    stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
-    _flush(getattr(sys, "stdout", None))
-    _flush(getattr(sys, "stderr", None))
-    sys.stdout = sys.__stdout__ = sys.stderr = sys.__stderr__ = stream  # type: ignore[misc]
 
 
 def _is_descriptor_1(stream: TextIO | None) -> bool:

@@ -100,7 +100,7 @@ class SourceReader:
         if (option := self._secrets.get(os.path.realpath(folder / path))) is not None:
             msg = (
                 f"{path!r} is the file that [tool.promptkit.serve] names with {option}, "
-                f"which others must not get: move it out of {folder.name!r}"
+                f"which must not be published: move it out of {folder.name!r}"
             )
             raise PackageError(msg)
         if not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):

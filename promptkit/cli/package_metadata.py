@@ -106,7 +106,9 @@ def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
         version = "0.1.0"
         notes.append(f"the version is {version}: name another with --version")
     if "dependencies" in metadata.dynamic:
-        notes.append(f"the dependencies in {file} are dynamic, and left out: name them with --require")
+        notes.append(
+            f"the dependencies in {file} are dynamic, and therefore omitted: add them with --require"
+        )
     metadata.name, metadata.version = _check_name(name), _version(version)
     metadata.description = " ".join((options.description or metadata.description).split())
     _check_text(metadata.description, "--description")

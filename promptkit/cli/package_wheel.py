@@ -27,7 +27,6 @@ from packaging.utils import canonicalize_name
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
-from promptkit.cli.key_values import current_folder
 from promptkit.cli.loading import check_existence, load_catalog
 from promptkit.cli.options import serve_words
 from promptkit.cli.output import Output
@@ -130,7 +129,7 @@ def package(options: Namespace, output: Output) -> int:
 
 def _package(folder: Path, options: Namespace, output: Output) -> int:
     """Write the wheel and ``server.json``, and report their paths."""
-    here = current_folder()  # recipes can change it
+    here = Path.cwd()  # recipes can change it
     out = Folder.named(options.out)
     if out.path == folder:
         msg = "--out names the folder of the recipes, whose next package would contain this one: name another"

@@ -21,14 +21,12 @@ from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.key_values import (
     ArgumentSyntaxError,
-    current_folder,
     list_known_arguments,
     read_arguments,
     read_typed,
     unread_secrets,
 )
-from promptkit.cli.loading import load_recipes, report_faults
-from promptkit.cli.not_found import explain_absence, format_unknown
+from promptkit.cli.loading import explain_absence, format_unknown, load_recipes, report_faults
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.cli.output_formats import (
@@ -72,20 +70,17 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    request = _Request(options, current_folder(), output)  # before a recipe can change the folder
+    request = _Request(options, Path.cwd(), output)  # before a recipe can change the folder
     if options.model and not options.request:
         options.refuse("--model is for a request: name its vendor with --request")
     if is_uri(options.name) and options.arguments:
         options.refuse("a URI takes no arguments: write their values into it")
-    if options.arguments and _has_case_option(options):
+    if _has_case_option(options) and (options.arguments or options.promptfoo is not None):
         options.refuse("a case has its arguments: leave out either")
-    if options.promptfoo is not None and _has_case_option(options):
-        options.refuse("a case has its arguments: leave out --promptfoo")
     if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
         options.refuse("--cases shows transcripts, or Markdown: name one of them with --case")
-    extra = [word for word in options.typed_options - {"--typed", "--lossy"} if word.startswith("-")]
-    if options.typed is not None and (extra or options.arguments):
-        options.refuse("--typed takes no other options but --lossy, and no arguments")
+    if options.typed is not None and options.arguments:
+        options.refuse("--typed reads the arguments from standard input")
     if options.watch:
         return _watch(options, request.show, output)
     recipes = load_recipes(options.targets, cases=_has_case_option(options))

@@ -1,34 +1,46 @@
 """``promptkit serve``: serve the recipes to an MCP client over stdio, or to many over HTTP."""
 
 import os
-from argparse import Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 from threading import Event, Thread
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
+from promptkit.cli.command_options import add_targets, has_digits, is_port, refuse_unless, whole_number
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import REFUSED_BY_STRICT, report_faults, report_hidden
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
+from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted_path
+from promptkit.language.annotations import parse_scopes
 from promptkit.loader.import_thread import import_progress
 from promptkit.memory import share_one_arena
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.limits import GRACE_S
+from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, PAGE_SIZE, Limits
 from promptkit.server import Server
 from promptkit.server.audit import Audit
-from promptkit.server.observers import Observer
+from promptkit.server.server import Observer
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say, stamp_lines
 from promptkit.transports import stdio
 from promptkit.version import VERSION
 
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
+
 #: How often to check for the client while no request is answered, in seconds.
 _POLL_INTERVAL_S: Final = 0.25
+
+#: Larger values are typos, and would overflow clocks.
+_MAX_SECONDS: Final = 10**9
+
+_REPEATED: Final[dict[str, Any]] = {"action": "append", "default": []}
 
 
 class FaultyRecipesError(Exception):
@@ -137,8 +149,8 @@ class StdioSession:
         share_one_arena()
         Thread(target=self._import, name="promptkit-import", daemon=True).start()
         is_allowed = not self._options.strict or self._wait_for_import()
-        look, grace = self._reloader.clock.look, self._options.grace
-        served = is_allowed and stdio.serve(self._server, self._pipes, look=look, grace=grace)
+        grace = self._options.grace
+        served = is_allowed and stdio.serve(self._server, self._pipes, grace=grace)
         self._imported.wait(grace)  # report errors in the recipes even if the input ends immediately
         if isinstance(self._error, FaultyRecipesError):
             return Exit.FAULTY
@@ -149,7 +161,6 @@ class StdioSession:
     def _wait_for_import(self) -> bool:
         """Wait for the import before any request is answered; return whether it succeeded without errors."""
         while not self._imported.wait(_POLL_INTERVAL_S):
-            self._reloader.clock.look()
             if self._pipes.has_hung_up:
                 return self._imported.wait(self._options.grace) and self._error is None
         return self._error is None
@@ -186,3 +197,171 @@ def _observers(options: Namespace) -> list[Observer]:
 
         observers.append(Telemetry(PIPE))
     return observers
+
+
+def add_options(serve: ArgumentParser) -> None:
+    """Add the options of `serve` to a parser."""
+    add_targets(serve)
+    _add_recipes(serve)
+    _add_identity(serve)
+    http = serve.add_argument_group(
+        "HTTP", "Instead of standard input and output. This needs the extra http."
+    )
+    _add_http(http)
+    authorization = serve.add_argument_group("authorization", "Who may use the server over HTTP.")
+    _add_authorization(authorization)
+    _add_observability(serve)
+    _add_process(serve)
+    _add_limits(serve)
+    actions = [*http._group_actions, *authorization._group_actions]  # noqa: SLF001 (argparse offers no other way)
+    need_http = {option for action in actions for option in action.option_strings}
+    serve.set_defaults(http_options=frozenset({*need_http, "--access-log", "--metrics"}))
+
+
+def _add_recipes(serve: ArgumentParser) -> None:
+    add = serve.add_argument_group("recipes").add_argument
+    add("--strict", action="store_true", help="refuse to serve while any recipe has an error")
+    add(
+        "--no-watch", dest="watch", action="store_false", help="do not reload recipes when their files change"
+    )
+    workspace = "folder in which prompts run commands (default: the current folder; none over HTTP)"
+    add("--workspace", type=_folder, metavar="DIR", help=workspace)
+
+
+def _add_identity(serve: ArgumentParser) -> None:
+    add = serve.add_argument_group("what clients see").add_argument
+    name = "name of the server (default: promptkit)"
+    add("--name", type=_server_name, default="promptkit", help=name)
+    tools = "also offer each prompt as a tool, for clients without prompts and for models"
+    add("--tools", action="store_const", const=True, default=False, help=tools)
+    search = "offer two tools instead: one finds prompts, the other renders one"
+    add("--tools-search", dest="tools", action="store_const", const="search", default=False, help=search)
+    scopes = "scopes of callers without a token: SCOPE, or several in quotes"
+    add("--scopes", type=_scopes, metavar="SCOPES", help=scopes)
+    size = f"prompts or resources on one page of a list (default: {PAGE_SIZE})"
+    add("--page-size", type=whole_number, default=PAGE_SIZE, metavar="NUMBER", help=size)
+
+
+def _add_http(http: "_ArgumentGroup") -> None:
+    add = http.add_argument
+    address = "listen on this address (default host: 127.0.0.1); port 0 chooses a free one"
+    add("--http", type=_address, metavar="[HOST:]PORT", help=address)
+    add("--uds", metavar="PATH", help="listen on this Unix socket")
+    mode = "permissions of the Unix socket (default: 600; with --uds-group, 660)"
+    add("--uds-mode", type=_socket_mode, metavar="MODE", help=mode)
+    add("--uds-group", metavar="NAME", help="group of the Unix socket, such as that of the proxy")
+    socket = "listen on this inherited socket, or on those of systemd with the word systemd"
+    add("--fd", type=_descriptor, metavar="NUMBER", help=socket)
+    add("--workers", type=whole_number, default=1, metavar="NUMBER", help="worker processes (default: 1)")
+    add("--public-url", metavar="URL", help="URL that clients use; its host and origin are allowed")
+    add("--allow-host", metavar="HOST", help="allow this Host header; can be repeated", **_REPEATED)
+    origin = "allow web pages of this origin; can be repeated"
+    add("--allow-origin", metavar="ORIGIN", help=origin, **_REPEATED)
+    add("--state-keys", metavar="FILE", help="keys that all replicas of this server share")
+    add("--max-body", type=whole_number, metavar="BYTES", help="size of a request body (default: 4 MiB)")
+    connections = "connections of one worker (default: 10,000)"
+    add("--max-connections", type=whole_number, metavar="NUMBER", help=connections)
+    add("--keep-alive", type=_number, metavar="SECONDS", help="idle time of a connection (default: 30)")
+
+
+def _add_authorization(authorization: "_ArgumentGroup") -> None:
+    add = authorization.add_argument
+    add("--issuer", metavar="URL", help="accept JSON Web Tokens of this issuer; needs --public-url")
+    add("--token-file", metavar="FILE", help="accept the tokens in FILE: NAME TOKEN [SCOPE ...] on each line")
+    add("--require-scope", metavar="SCOPE", help="refuse tokens without it; can be repeated", **_REPEATED)
+    add("--no-auth", action="store_true", help="serve everyone who can reach the server")
+
+
+def _add_observability(serve: ArgumentParser) -> None:
+    add = serve.add_argument_group("logs and metrics").add_argument
+    audit = "append one line of JSON for each request to FILE, without argument values"
+    add("--audit", metavar="FILE", help=audit)
+    logged = "log each HTTP request to standard error, without arguments and tokens"
+    add("--access-log", action="store_true", help=logged)
+    add("--timestamps", action="store_true", help="begin each line of standard error with the time in UTC")
+    add("--metrics", action="store_true", help="serve Prometheus metrics at /metrics (the extra metrics)")
+    add("--otel", action="store_true", help="report each request to OpenTelemetry (the extra otel)")
+
+
+def _add_process(serve: ArgumentParser) -> None:
+    add = serve.add_argument_group("process").add_argument
+    grace = f"time for running prompts at shutdown (default: {GRACE_S:g}; {HTTP_GRACE_S:g} over HTTP)"
+    add("--grace", type=partial(_number, or_zero=True), metavar="SECONDS", help=grace)
+    guard = "do not end a process that hangs in C code, for example in a debugger"
+    add("--no-guard", dest="guard", action="store_false", help=guard)
+
+
+def _add_limits(serve: ArgumentParser) -> None:
+    about = "A request that exceeds a limit gets an error. Later requests are served."
+    group = serve.add_argument_group("limits", about)
+    for field, option in OPTIONS.items():
+        default = getattr(Limits(), field)
+        group.add_argument(
+            f"--{option.name}",
+            type=whole_number if isinstance(default, int) else _number,
+            default=default,
+            metavar=option.unit,
+            help=f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",
+        )
+
+
+def _server_name(text: str) -> str:
+    """Return the name of the server, which clients show."""
+    refuse_unless(text.strip(), "must not be empty: clients show this name")
+    is_shown = escape_invisible(text, one_line=True) == text
+    refuse_unless(is_shown, f"{text!r} has characters that clients cannot show")
+    return text
+
+
+def _scopes(text: str) -> frozenset[str]:
+    """Parse scopes with blanks between them."""
+    try:
+        return parse_scopes(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
+def _folder(text: str) -> str:
+    """Return the absolute path of a folder."""
+    refuse_unless(os.path.isdir(text), f"{text!r} is not a folder")  # noqa: PTH112 (False for any text)
+    return os.path.abspath(text)  # noqa: PTH100 (links stay)
+
+
+def _number(text: str, *, or_zero: bool = False) -> float:
+    """Parse a positive number, usually of seconds, or zero."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    is_valid = 0 < number <= _MAX_SECONDS or (or_zero and number == 0)
+    bounds = "from 0 to" if or_zero else "above 0 and up to"
+    refuse_unless(is_valid, f"{text!r} is not a number {bounds} {_MAX_SECONDS:,}")
+    return number
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Parse the host and the port of ``[HOST:]PORT``."""
+    host, colon, number = text.rpartition(":")
+    refuse_unless(is_port(number), f"{text!r} has no port: write [HOST:]PORT, with a port from 0 to 65535")
+    everywhere = f"write {number}, or 0.0.0.0:{number} for all addresses"
+    refuse_unless(host or not colon, f"{text!r} has no host before the colon: {everywhere}")
+    is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
+    refuse_unless(is_clear, f"{text!r} is ambiguous: write an IPv6 address as [{host}]:{number}")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(number)
+
+
+def _socket_mode(text: str) -> int:
+    """Parse the permissions of a socket, in octal digits."""
+    is_mode = len(text) in (3, 4) and not text.strip("01234567") and int(text, 8) <= 0o777
+    refuse_unless(is_mode, f"{text!r} is not a mode: write three octal digits, such as 660")
+    is_own = int(text, 8) & 0o600 == 0o600  # TOML parses 0o660 as 432
+    refuse_unless(is_own, f"{text!r} shuts out the server's own user: begin with 6, as in 660")
+    return int(text, 8)
+
+
+def _descriptor(text: str) -> int | str:
+    """Parse the number of a descriptor, or the word ``systemd``."""
+    if text == "systemd":
+        return text
+    refuse_unless(has_digits(text, at_most=6), f"{text!r} is neither the number of a descriptor nor systemd")
+    return int(text)

@@ -4,7 +4,7 @@ import gc
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from importlib import import_module
@@ -29,11 +29,10 @@ from promptkit.server.audit import Audit
 from promptkit.standard_error import say
 from promptkit.transports.auth.authorizer import protect
 from promptkit.transports.http import sockets
-from promptkit.transports.http.access_log import LoggedApplication
-from promptkit.transports.http.application import Application
+from promptkit.transports.http.application import Application, LoggedApplication
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
-from promptkit.transports.http.sockets import Balance, Listener, ListenError
+from promptkit.transports.http.sockets import Listener, ListenError
 from promptkit.transports.http.supervisor import Supervisor
 from promptkit.transports.http.worker import HttpWorker, die_of
 from promptkit.transports.secret_files import own_key, state_keys
@@ -63,20 +62,12 @@ def metrics_of(options: Namespace) -> "Metrics | None":
         raise ValueError(msg) from None
 
 
-def telemetry_of(options: Namespace) -> "Telemetry | None":
-    """
-    Return the observer that reports requests to OpenTelemetry, if requested.
-
-    Raises:
-        ValueError: If its API is not installed.
-    """
+def _telemetry_of(options: Namespace) -> "Telemetry | None":
+    """Return the observer that reports requests to OpenTelemetry, if requested."""
     if not options.otel:
         return None
-    try:
-        from promptkit.server.telemetry import TCP, Telemetry, is_recorded
-    except ModuleNotFoundError as error:
-        msg = f"--otel needs {error.name}: {install_command('otel')}"
-        raise ValueError(msg) from None
+    from promptkit.server.telemetry import TCP, Telemetry, is_recorded  # it needs the extra
+
     if not is_recorded():
         say(
             "--otel has no exporter: set up an SDK, as opentelemetry-instrument does before it "
@@ -87,6 +78,13 @@ def telemetry_of(options: Namespace) -> "Telemetry | None":
 
 #: A larger number is a typo.
 _MAX_WORKERS: Final = 256
+
+#: Options, the library that each needs, and the extras that install it.
+_LIBRARIES: Final = (
+    ("metrics", "prometheus_client", "http,metrics"),
+    ("otel", "opentelemetry", "otel"),
+    ("issuer", "joserfc", "http,auth"),
+)
 
 
 def application_factory(
@@ -109,7 +107,7 @@ def application_factory(
             The listeners, whose addresses are allowed as Host headers.
 
     Raises:
-        ValueError: If an origin, a URL, a scope, a key or a token is invalid, or an extra is missing.
+        ValueError: If an origin, a URL, a scope, a key or a token is invalid.
 
         OSError: If the audit log cannot be written.
     """
@@ -124,7 +122,7 @@ def application_factory(
         own_key=None if keys else own_key(options.targets),  # shared by all workers
         changes=options.watch and reloader.watches,
         audit=options.audit,
-        telemetry=telemetry_of(options),
+        telemetry=_telemetry_of(options),
         metrics=options.metrics,
         faulty=lambda: reloader.faulty,
         page_size=options.page_size,
@@ -151,16 +149,12 @@ def _authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorize
     if options.issuer is not None and resource is None:
         msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
         raise ValueError(msg)
-    try:
-        return protect(
-            resource=resource,
-            issuer=options.issuer,
-            token_file=options.token_file,
-            scopes=options.require_scope,
-        )
-    except ModuleNotFoundError as error:
-        msg = f"--issuer needs {error.name}: {install_command('http,auth')}"
-        raise ValueError(msg) from None
+    return protect(
+        resource=resource,
+        issuer=options.issuer,
+        token_file=options.token_file,
+        scopes=options.require_scope,
+    )
 
 
 def _only_url(listeners: Sequence[Listener]) -> str | None:
@@ -176,7 +170,7 @@ def run(options: Namespace) -> int:
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    if (reason := _usage_error(options)) is not None:
+    for reason in _usage_errors(options):
         return fail(reason, Exit.USAGE)
     options.grace = HTTP_GRACE_S if options.grace is None else options.grace
     try:
@@ -187,6 +181,12 @@ def run(options: Namespace) -> int:
         for listener in listeners:
             cleanup.callback(listener.close)
         _close_on_signal(cleanup)
+        try:
+            options.metrics = metrics_of(options)
+        except ValueError as error:
+            return fail(str(error), Exit.USAGE)
+        if options.metrics is not None:
+            cleanup.callback(options.metrics.remove)
         return _serve(options, listeners, cleanup)
 
 
@@ -202,40 +202,35 @@ def _close_on_signal(cleanup: ExitStack) -> None:
             signal.signal(getattr(signal, name), end)
 
 
-def _usage_error(options: Namespace) -> str | None:
-    """Return why nothing can be served with these options; None if they are valid."""
-    if options.metrics and find_spec("prometheus_client") is None:
-        return f"--metrics needs prometheus_client: {install_command('http,metrics')}"
+def _usage_errors(options: Namespace) -> Iterator[str]:
+    """Yield the reasons why nothing can be served with these options."""
+    for option, library, extras in _LIBRARIES:
+        if getattr(options, option) and find_spec(library) is None:
+            yield f"--{option} needs {library}: {install_command(extras)}"
     if options.workers > 1 and sys.platform == "win32":
-        return "--workers needs another system than Windows, which cannot fork"
+        yield "--workers needs another system than Windows, which cannot fork"
     if options.workers > _MAX_WORKERS:
-        return f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough"
+        yield f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough"
     if options.uds is None and (options.uds_mode is not None or options.uds_group is not None):
-        return "--uds-mode and --uds-group are about the socket of --uds: name its path, too"
-    return _conflict(options)
+        yield "--uds-mode and --uds-group are about the socket of --uds: name its path, too"
+    yield from _token_errors(options)
+
+
+def _token_errors(options: Namespace) -> Iterator[str]:
+    if options.issuer is not None and options.token_file is not None:
+        yield "--issuer and --token-file do not go together: tokens come from one of them"
+    if not _requires_tokens(options):
+        if options.require_scope:
+            yield "--require-scope is about tokens: name --issuer or --token-file, too"
+    elif options.no_auth:
+        yield "--no-auth does not go together with --issuer or --token-file, which ask for tokens"
+    elif options.scopes is not None:
+        yield "--scopes is for servers without tokens: with --issuer or --token-file, tokens hold the scopes"
 
 
 def _requires_tokens(options: Namespace) -> bool:
     """Return whether each request needs a token."""
     return options.issuer is not None or options.token_file is not None
-
-
-def _conflict(options: Namespace) -> str | None:
-    """Return why options conflict or need a missing library; None if they do not."""
-    if options.issuer is not None and options.token_file is not None:
-        return "--issuer and --token-file do not go together: tokens come from one of them"
-    if _requires_tokens(options) and options.no_auth:
-        return "--no-auth does not go together with --issuer or --token-file, which ask for tokens"
-    if options.require_scope and not _requires_tokens(options):
-        return "--require-scope is about tokens: name --issuer or --token-file, too"
-    if options.scopes is not None and _requires_tokens(options):
-        return (
-            "--scopes is for servers without tokens: with --issuer or --token-file, the tokens "
-            "hold the scopes"
-        )
-    if options.issuer is not None and find_spec("joserfc") is None:
-        return f"--issuer needs joserfc: {install_command('http,auth')}"
-    return None
 
 
 def _listen(options: Namespace) -> list[Listener]:
@@ -262,22 +257,6 @@ def _listen(options: Namespace) -> list[Listener]:
 
 def _serve(options: Namespace, listeners: Sequence[Listener], cleanup: ExitStack) -> int:
     """Compile the recipes and serve them. Return only if they cannot be served."""
-    try:
-        options.metrics = metrics_of(options)
-    except ValueError as error:
-        return fail(str(error), Exit.USAGE)
-    if options.metrics is not None:
-        cleanup.callback(options.metrics.remove)
-    service = _prepare(options, listeners)
-    if isinstance(service, int):
-        return service
-    code = service.serve()
-    cleanup.close()
-    return exit_now(code)
-
-
-def _prepare(options: Namespace, listeners: Sequence[Listener]) -> "_Service | int":
-    """Compile the recipes, and return the service; the exit code if they cannot be served."""
     reloader, catalog = _load(options)
     if options.strict and not catalog.healthy:
         return fail(REFUSED_BY_STRICT, Exit.FAULTY)
@@ -291,7 +270,10 @@ def _prepare(options: Namespace, listeners: Sequence[Listener]) -> "_Service | i
         report_hidden(catalog, options.scopes)
     gc.freeze()  # imported objects stay, and workers share their memory until it is written
     gc.enable()
-    return _Service(options, listeners, reloader, make_application, Balance(options.workers))
+    service = _Service(options, listeners, reloader, make_application)
+    code = service.run(0) if options.workers == 1 else service.supervise()
+    cleanup.close()
+    return exit_now(code)
 
 
 def _load(options: Namespace) -> tuple[Reloader, Catalog]:
@@ -299,8 +281,6 @@ def _load(options: Namespace) -> tuple[Reloader, Catalog]:
     standard_error.redirect()  # before recipes are imported, because they can keep the streams
     standard_error.stamp_lines(stamps=options.timestamps)
     share_one_arena()
-    gc.disable()  # imports create no garbage, and collections take time
-    import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory
     with suppress(ModuleNotFoundError):  # asyncio's own loop replaces it
         import_module("uvloop")
     report = partial(report_faults, ignore=options.ignore)
@@ -317,20 +297,15 @@ class _Service(Struct):
     listeners: Sequence[Listener]
     reloader: Reloader
     make_application: "Callable[[], Application]"
-    balance: Balance
-
-    def serve(self) -> int:
-        """Serve until a signal, and return the exit code."""
-        return self.run(0) if self.options.workers == 1 else self.supervise()
 
     def announce(self) -> None:
         """Report the addresses. Call this once signals are handled."""
         say(f"serving at {' and '.join(map(_where, self.listeners))}")
 
     def supervise(self) -> int:
-        """Serve in forked workers."""
+        """Serve in forked workers until a signal, and return the exit code."""
         count, grace = self.options.workers, self.options.grace
-        supervisor = Supervisor(count, self.run_forked, stop_connecting=self.stop_connecting, grace=grace)
+        supervisor = Supervisor(count, self.run_forked, stop_listening=self.stop_listening, grace=grace)
         if sys.platform != "win32":
             supervisor.run(self.announce)
         return Exit.FINE
@@ -352,13 +327,10 @@ class _Service(Struct):
         application = self.make_application()
         worker = HttpWorker(
             application,
-            [listener.of(number) for listener in self.listeners],
+            [listener.claim(number) for listener in self.listeners],
             limits=_connection_limits(self.options),
             grace=self.options.grace,
-            stop_connecting=self.stop_connecting if lifeline is None else bool,
             lifeline=lifeline,
-            balance=self.balance,
-            number=number,
         )
         application.start()
         if self.options.watch:
@@ -367,10 +339,10 @@ class _Service(Struct):
         worker.run(self.announce if lifeline is None else bool)
         return Exit.FAULTY if worker.cannot_accept else Exit.FINE
 
-    def stop_connecting(self) -> None:
-        """Accept no more connections."""
+    def stop_listening(self) -> None:
+        """Stop listening in this process."""
         for listener in self.listeners:
-            listener.stop_connecting()
+            listener.close()
 
 
 def _connection_limits(options: Namespace) -> "ConnectionLimits":

@@ -12,59 +12,17 @@ from typing import Final, TypeAlias
 from argcomplete.completers import FilesCompleter
 from argcomplete.finders import CompletionFinder
 from argcomplete.lexers import split_line
-from msgspec import Struct
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.completion import Completer
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.options import configure, is_argument, options_of, parse, program_parser
 from promptkit.cli.output import capture_output
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 
-#: Arguments with more values than this are not completed.
-_MAX_VALUES: Final = 10_000
-
-
-class ShellWords(Struct, frozen=True):
-    """
-    The words that the shell completes for a catalog.
-
-    Args:
-        prompts:
-            The arguments of each prompt by its name, with the values of each; no values if a function
-            completes them.
-
-        resources:
-            The variables of each resource by its URI or template, in the same form.
-    """
-
-    prompts: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
-    resources: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
-
-    @classmethod
-    def of(cls, catalog: Catalog) -> "ShellWords":
-        """Return the words of *catalog*."""
-        return cls(
-            {prompt.name: _values(prompt.arguments) for prompt in catalog.prompts},
-            {resource.uri_template: _values(resource.arguments) for resource in catalog.resources},
-        )
-
-
-def _values(arguments: Arguments) -> dict[str, tuple[str, ...]]:
-    return {argument.name: _fixed_values(argument.completer) for argument in arguments.ordered}
-
-
-def _fixed_values(completer: Completer | None) -> tuple[str, ...]:
-    """Return the printable values of a completer, unless it is a function or has too many."""
-    if completer is None or not isinstance(completer.source, tuple) or len(completer.source) > _MAX_VALUES:
-        return ()
-    return tuple(filter(str.isprintable, completer.source))
-
-
-#: The arguments of a prompt, or the variables of a resource, with the values of each.
-_Arguments: TypeAlias = Mapping[str, Sequence[str]]
+#: The arguments of each prompt by its name, or the variables of each resource by its URI or template.
+_Subjects: TypeAlias = Mapping[str, Arguments]
 
 _FILES: Final = FilesCompleter()
 _TARGETS: Final = FilesCompleter(["py"])
@@ -105,49 +63,55 @@ def _client_names(command: str) -> Iterable[str]:
 def _render_word(prefix: str) -> Iterator[str]:
     """Yield completions for a word of `render`, depending on the words before it."""
     words = _words_before("render")
-    chosen = [word for word in words if not is_argument(word)]
     if not words:
-        yield from _subjects(_load_words([]))
+        yield from _names([])
         yield from _TARGETS(prefix)
         return
-    *target, name = chosen[:2]
-    prompts = _load_words(target).prompts
+    *target, name = [word for word in words if not is_argument(word)][:2]
+    prompts, _ = _load_subjects(target)
     if name in prompts:
         yield from _arguments(prompts[name], prefix, _keys(words))
     elif words == [name]:  # the word is the target
-        yield from _subjects(_load_words([name]))
+        yield from _names([name])
 
 
-def _subjects(known: ShellWords) -> Iterator[str]:
+def _names(targets: Sequence[str]) -> Iterator[str]:
     """Yield what `render` accepts: prompts, URIs, and templates up to their first variable."""
-    yield from known.prompts
-    yield from dict.fromkeys(uri.partition("{")[0] for uri in known.resources)
+    prompts, resources = _load_subjects(targets)
+    yield from prompts
+    yield from dict.fromkeys(uri.partition("{")[0] for uri in resources)
 
 
 def _complete_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
     """Yield completions for a word of `complete`: a name, its argument, a value, or another argument."""
-    known = _load_words(targets)
-    subjects = {**known.prompts, **{uri: names for uri, names in known.resources.items() if names}}
+    prompts, resources = _load_subjects(targets)
+    subjects = {**prompts, **{uri: variables for uri, variables in resources.items() if variables.ordered}}
     match _words_before("complete"):
         case []:
             yield from subjects
-        case [name]:
-            yield from subjects.get(name, ())
-        case [name, argument, *rest]:
-            arguments = subjects.get(name, {})
+        case [name] if name in subjects:
+            yield from subjects[name].by_name
+        case [name, argument, *rest] if name in subjects:
             if all(map(is_argument, rest)):
-                yield from arguments.get(argument, ())
-            yield from _arguments(arguments, prefix, {argument, *_keys(rest)})
+                yield from _values(subjects[name], argument)
+            yield from _arguments(subjects[name], prefix, {argument, *_keys(rest)})
 
 
-def _arguments(arguments: _Arguments, prefix: str, used: set[str]) -> Iterator[str]:
+def _arguments(arguments: Arguments, prefix: str, used: set[str]) -> Iterator[str]:
     key, equals, value = prefix.partition("=")
     if value.startswith("@"):
         yield from (f"{key}=@{file}" for file in _FILES(value.removeprefix("@")))
     elif equals:
-        yield from (f"{key}={value}" for value in arguments.get(key, ()))
+        yield from (f"{key}={value}" for value in _values(arguments, key))
     else:
-        yield from (f"{name}=" for name in arguments if name not in used)
+        yield from (f"{name}=" for name in arguments.by_name if name not in used)
+
+
+def _values(arguments: Arguments, name: str) -> Sequence[str]:
+    """Return the printable values of an argument, unless a function completes it."""
+    completer = arguments.by_name[name].completer if name in arguments.by_name else None
+    source = None if completer is None else completer.source
+    return list(filter(str.isprintable, source)) if isinstance(source, tuple) else ()
 
 
 def _keys(words: Iterable[str]) -> set[str]:
@@ -168,11 +132,15 @@ def _words_before(command: str) -> Sequence[str]:
     return before
 
 
-def _load_words(targets: Sequence[str]) -> ShellWords:
-    """Import the recipes of targets, and return their words; none if that fails."""
+def _load_subjects(targets: Sequence[str]) -> tuple[_Subjects, _Subjects]:
+    """Import the recipes of targets, and return their prompts and resources; none if that fails."""
     line = ["serve", *targets]
     try:
         with capture_output(restore=True):  # a recipe can print
-            return ShellWords.of(load_catalog(configure(parse(line), line).targets))
+            catalog = load_catalog(configure(parse(line), line).targets)
     except (ConfigurationError, LoadError, OSError):
-        return ShellWords()
+        catalog = Catalog()
+    return (
+        {prompt.name: prompt.arguments for prompt in catalog.prompts},
+        {resource.uri_template: resource.arguments for resource in catalog.resources},
+    )

@@ -12,11 +12,11 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.declarations.compiled import Declaration, Key
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, printable
 from promptkit.errors.rules import Rule
-from promptkit.files.scratch import SpooledBytes
+from promptkit.files.reading import HashedBytes
+from promptkit.loader.recipes import Declaration, Key
 from promptkit.loader.targets import display_path, recipes_near
 
 
@@ -45,7 +45,7 @@ def without_clashes(
         for folder in folders_above(skill.folder):
             outer = served.get(folder)
             if outer is not None and _files_below(outer, skill.folder) != _files_by_uri(skill):
-                message = f"it is in the folder of skill {outer.name!r}, which has other files there"
+                message = f"skill {outer.name!r} has other files in the same folder"
                 report.add(Rule.DUPLICATE_SKILL, message, "give it another prefix")
         clashing = (skill_resources[uri] for uri in skill.resources if uri in skill_resources)
         if other := next(clashing, None):
@@ -57,11 +57,11 @@ def without_clashes(
     return list(served.values()), diagnostics
 
 
-def _files_by_uri(skill: CompiledSkill) -> Mapping[str, SpooledBytes]:
+def _files_by_uri(skill: CompiledSkill) -> Mapping[str, HashedBytes]:
     return {skill.uri_of(file.path): file.content for file in skill.files}
 
 
-def _files_below(skill: CompiledSkill, folder: str) -> Mapping[str, SpooledBytes]:
+def _files_below(skill: CompiledSkill, folder: str) -> Mapping[str, HashedBytes]:
     return {uri: content for uri, content in _files_by_uri(skill).items() if uri.startswith(f"{folder}/")}
 
 

@@ -220,7 +220,7 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, 
     for key, limit in _MAX_CHARACTERS.items():
         text = fields.get(key)
         if isinstance(text, str) and len(text) > limit:
-            message = f"its {key} has {len(text):,} characters: at most {limit:,} are taken"
+            message = f"its {key} has {len(text):,} characters: the limit is {limit:,}"
             yield key, message, "shorten it: what models need later goes into the text"
     metadata = fields.get("metadata", {})
     if not isinstance(metadata, Mapping) or not all(isinstance(value, str) for value in metadata.values()):

@@ -14,7 +14,7 @@ from promptkit.errors.exceptions import ArgumentsError, PromptkitError
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
 from promptkit.language.validation import Role
-from promptkit.server.user_code import explanation
+from promptkit.server.direct_calls import explanation
 from promptkit.types.kinds import plain
 
 __all__ = ["Placeholder", "PromptTemplate", "TemplateError", "TemplateTurn", "template_of"]

@@ -5,12 +5,10 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
-from platformdirs import user_state_path
 
 from promptkit.files.folder import Folder
 from promptkit.files.reading import NEW
@@ -164,6 +162,10 @@ def back_up(contents: FileContents) -> Path | None:
     """
     if contents.data is None:
         return None
+    from hashlib import blake2b  # OpenSSL needs 4 MiB of memory, which the audit of a server does not use
+
+    from platformdirs import user_state_path
+
     folder = Folder(user_state_path("promptkit") / "backups")
     folder.create(mode=0o700)
     digest = blake2b(os.fsencode(contents.path), digest_size=4).hexdigest()

@@ -64,7 +64,7 @@ def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
     for skill in catalog.skills:
         if (other := by_name.setdefault(skill.name, skill)) is not skill:
             report = Report(f"skill {skill.name!r}", skill.location)
-            message = f"{skill.uri_template!r} has the name of {other.uri_template!r}"
+            message = f"{skill.uri_template!r} has the same name as {other.uri_template!r}"
             report.add(Rule.SAME_SKILL_NAME, message, "rename one: hosts identify skills by name")
             yield from report.found
 

@@ -79,7 +79,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, value in structs.asdict(self).items():
             if not value > 0:
-                msg = f"{name} is {value!r}: a limit is a number above zero"
+                msg = f"{name} is {value!r}: a limit must be greater than zero"
                 raise ValueError(msg)
 
 
@@ -94,7 +94,7 @@ OPTIONS: Final[dict[str, LimitOption]] = {
     "values": LimitOption("max-values", "JSON values in a request or in the text of an argument"),
     "messages": LimitOption("max-messages", "messages in a JSON-RPC batch"),
     "arguments": LimitOption("max-arguments", "arguments of a request"),
-    "argument": LimitOption("max-argument", "characters of JSON in one argument"),
+    "argument": LimitOption("max-argument", "bytes of JSON in one argument"),
     "reply": LimitOption("max-reply", "bytes of a reply"),
     "rate": LimitOption("rate", "requests per second, and in one burst"),
     "completions": LimitOption("completion-rate", "completion requests per second, and in one burst"),

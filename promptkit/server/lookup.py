@@ -1,7 +1,7 @@
-"""Lookup of the prompt or resource that a request is about, and of its arguments."""
+"""Lookup of the prompt or resource of a request and of its arguments, and calls of its function."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
@@ -10,14 +10,22 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import GET
-from promptkit.errors.exceptions import UnknownPromptError
+from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.protocol import wire
+from promptkit.protocol.capabilities import METHODS
 from promptkit.protocol.events import Request
 from promptkit.server.snapshot import Snapshot
 
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.skills import CompiledSkill
+
+
+Args = TypeVarTuple("Args")
+T = TypeVar("T")
+
+#: The errors raised by an author's function that calls another prompt or resource with invalid arguments.
+_NESTED_ERRORS: Final = (ArgumentsError, UnknownPromptError, UnknownResourceError)
 
 
 class RequestTarget(Struct, frozen=True):
@@ -60,6 +68,11 @@ class RequestTarget(Struct, frozen=True):
 def name_of(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> str:
     """Return the name of a prompt, the URI template of a resource, or the URI of a skill."""
     return item.name if isinstance(item, CompiledPrompt) else item.uri_template
+
+
+def known_method(request: Request, fallback: str) -> str:
+    """Return the method of a request, or *fallback* for unknown methods, which are unbounded."""
+    return request.method if request.method in METHODS else fallback
 
 
 def find_target(request: Request, catalog: Catalog) -> RequestTarget | None:
@@ -123,19 +136,34 @@ def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
 def read_hiding_secrets(
     arguments: Arguments, sent: Mapping[str, Any] | None, read: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the values that *read* returns for a client's arguments, and `hide_secrets` among them."""
+    """
+    Return the values that *read* returns for a client's arguments.
+
+    The secrets among them are redacted in all later output of the process, while serving, because the
+    author's code may start threads or create objects that print them later.
+    """
     if not arguments.secret:
         return read(sent)
-    hide_secrets(arguments, sent)
+    redaction.hide(arguments, sent)
     values = read(sent)
-    hide_secrets(arguments, values, read=True)
+    redaction.hide(arguments, values, read=True)
     return values
 
 
-def hide_secrets(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
+def call_author(function: Callable[[*Args], T], *args: *Args) -> T:
     """
-    Redact the secrets among *values* in all later output of the process, while serving.
+    Call an author's *function*.
 
-    The author's code may start threads or create objects that print them later.
+    A prompt that calls another prompt with invalid arguments has a bug. The client's request is valid, so it
+    must not get the error about these arguments.
+
+    Raises:
+        RuntimeError: If the function calls another prompt or resource with invalid arguments.
+
+        Exception: Any other exception that the function raises.
     """
-    redaction.hide(arguments, values, read=read)
+    try:
+        return function(*args)
+    except _NESTED_ERRORS as error:
+        msg = "a call in it was refused"
+        raise RuntimeError(msg) from error

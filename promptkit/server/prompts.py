@@ -18,10 +18,9 @@ from promptkit.protocol.jsonrpc import encode, encode_notification
 from promptkit.protocol.limits import Limits
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.elicitation import Elicitation, Question
-from promptkit.server.lookup import read_hiding_secrets
+from promptkit.server.lookup import call_author, read_hiding_secrets
 from promptkit.server.pending import PendingRequest
 from promptkit.server.request_limits import REPORTS_PER_S, TokenBucket
-from promptkit.server.user_code import call_author
 
 
 class PromptMethods:

@@ -1,5 +1,6 @@
 """Secret keys and tokens, read from environment variables and from files that no other user can access."""
 
+import hmac
 import os
 import re
 import stat
@@ -7,14 +8,15 @@ import time
 from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
-from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
 from promptkit.files.reading import is_another_user, read_regular_file
 from promptkit.files.writing import write_new_secret
 from promptkit.loader.targets import Targets, targets_of
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
+from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.standard_error import say
 
 _Secrets = TypeVar("_Secrets")
@@ -36,8 +38,15 @@ MAKE_A_KEY: Final = f'python -c "import secrets; print(secrets.token_urlsafe({MI
 
 _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 
-#: Base64 in the standard or the URL-safe alphabet.
-_BASE64: Final = re.compile(r"([A-Za-z0-9+/_-]+)={0,2}")
+#: The characters of a token.
+_TOKEN_BYTES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
+
+#: Minimum length: shorter tokens could be guessed. `secrets.token_urlsafe` makes longer ones.
+MIN_TOKEN: Final = 32
+
+#: How long tokens stay valid after the file was last read, in seconds: while it is being written, it can be
+#: unreadable.
+VALID_S: Final = 5.0
 
 
 class InvalidSecretsError(ValueError):
@@ -74,15 +83,9 @@ def read_secret_file(path: str, kind: str, parse: Callable[[str], _Secrets]) -> 
         InvalidSecretsError: If the file cannot be read, is not a regular file, is too large, can be read,
             changed or replaced by other users, or if *parse* raises it. The message begins with the path.
     """
-
-    def check(status: os.stat_result) -> None:
-        if (problem := _find_access_problem(path, status)) is not None:
-            description, hint = problem
-            msg = f"{path}: {description}: make new {kind}{hint}"
-            raise InvalidSecretsError(msg)
-
+    check = partial(_check_access, path, kind) if os.name == "posix" else bool
     try:
-        data = read_regular_file(path, _MAX_FILE_BYTES, check if os.name == "posix" else bool)
+        data = read_regular_file(path, _MAX_FILE_BYTES, check)
     except OSError as error:
         msg = f"{path}: cannot be read: {error.strerror}"
         raise InvalidSecretsError(msg) from None
@@ -99,23 +102,25 @@ def _parse_from(origin: str, text: str, parse: Callable[[str], _Secrets]) -> _Se
         raise
 
 
-def _find_access_problem(path: str, status: os.stat_result) -> tuple[str, str] | None:
-    """
-    Return the problem with the owner, mode or folder of a file, and its fix; None if there is none.
-    """
+def _check_access(path: str, kind: str, status: os.stat_result) -> None:
+    """Raise InvalidSecretsError if other users can read, change or replace a file."""
+    mode, fix = f"(mode {stat.S_IMODE(status.st_mode):04o})", f", and chmod g-w,o-rwx {path}"
+    folders = (Path(path).absolute().parent, Path(path).resolve().parent)  # of a link, and of its target
     if is_another_user(status.st_uid):
-        return f"it belongs to another user ({status.st_uid})", " in a file of your own"
-    mode, hint = f"(mode {stat.S_IMODE(status.st_mode):04o})", f", and chmod g-w,o-rwx {path}"
-    if status.st_mode & stat.S_IROTH:
-        return f"every user can read it {mode}", hint
-    if status.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
-        return f"others can change it {mode}", hint
-    file = Path(path)  # both a link and its target can be replaced
-    for folder in (file.absolute().parent, file.resolve().parent):
-        if _is_shared(folder):
-            description = f"others can replace it, as they can change {folder}"
-            return description, " in a folder that only you can change"
-    return None
+        problem, fix = f"it belongs to another user ({status.st_uid})", " in a file of your own"
+    elif status.st_mode & stat.S_IROTH:
+        problem = f"every user can read it {mode}"
+    elif status.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
+        problem = f"others can change it {mode}"
+    elif shared := [folder for folder in folders if _is_shared(folder)]:
+        problem, fix = (
+            f"others can replace it, as they can change {shared[0]}",
+            " in a folder that only you can change",
+        )
+    else:
+        return
+    msg = f"{path}: {problem}: make new {kind}{fix}"
+    raise InvalidSecretsError(msg)
 
 
 def _is_shared(folder: Path) -> bool:
@@ -169,7 +174,6 @@ class SecretFile(Generic[_Secrets]):
         self._secrets = self._read()
         self._read_at = self._tried_at = clock()
         self._reported: str | None = None
-        self._lock = Lock()
 
     @property
     def stale_for(self) -> float:
@@ -178,16 +182,12 @@ class SecretFile(Generic[_Secrets]):
 
     def current(self) -> _Secrets:
         """Return the secrets, at most a second old unless the file cannot be read."""
-        # One thread reads the file, and the others do not wait for it.
-        if self._clock() - self._tried_at >= _READ_EVERY_S and self._lock.acquire(blocking=False):
-            try:
-                self._read_again()
-            finally:
-                self._lock.release()
+        if self._clock() - self._tried_at >= _READ_EVERY_S:
+            self._tried_at = self._clock()  # other threads do not wait for the new secrets
+            self._read_again()
         return self._secrets
 
     def _read_again(self) -> None:
-        self._tried_at = self._clock()
         try:
             self._secrets = self._read()
         except InvalidSecretsError as error:
@@ -238,14 +238,14 @@ def _read_key(text: str, location: str) -> bytes:
 
 
 def _decode(text: str) -> bytes | None:
-    # Text that is hexadecimal is never read as base64, where a short key would pass for a longer one.
-    if _HEX.fullmatch(text):
-        return None if len(text) % 2 else bytes.fromhex(text)
-    match = _BASE64.fullmatch(text)
-    if not match or len(match[1]) % 4 == 1:
+    digits = text.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        # Text that is hexadecimal is never read as base64, where a short key would pass for a longer one.
+        if _HEX.fullmatch(text):
+            return bytes.fromhex(text)
+        return a2b_base64(digits + "=" * (-len(digits) % 4), strict_mode=True)
+    except ValueError:
         return None
-    digits = match[1].replace("-", "+").replace("_", "/")  # Python 3.15 warns if both alphabets are mixed
-    return a2b_base64(digits + "=" * (-len(digits) % 4))
 
 
 def read_key_file(path: str) -> tuple[bytes, ...]:
@@ -296,8 +296,6 @@ def own_key(target: Targets) -> bytes:
         target:
             The target, or each of several. Servers with other targets have other keys.
     """
-    import hmac
-
     key = _user_key()
     paths = "\0".join(map(os.path.abspath, targets_of(target)))  # a target can also be a module's name
     return os.urandom(MIN_KEY_BYTES) if key is None else hmac.digest(key, os.fsencode(paths), "sha256")
@@ -312,10 +310,9 @@ def _user_key() -> bytes | None:
         _check_owner(file.parent)
         if not file.exists():
             write_new_secret(file, os.urandom(MIN_KEY_BYTES).hex().encode())
+        return read_key_file(str(file))[0]
     except (OSError, RuntimeError):  # no such folder, or not writable
         return None
-    try:
-        return read_key_file(str(file))[0]
     except InvalidSecretsError as error:
         say(f"{error}; until then, sessions end when the server stops")
         return None
@@ -326,3 +323,94 @@ def _check_owner(folder: Path) -> None:
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if hasattr(os, "geteuid") and existing.stat().st_uid != os.geteuid():
         raise PermissionError
+
+
+def read_tokens(text: str) -> dict[bytes, Principal]:
+    """
+    Return the principal of each token in a text, by the SHA-256 digest of the token.
+
+    Args:
+        text:
+            One token per line: a name, the token and any scopes, separated by blanks. A name can have several
+            lines. Text after a ``#`` is a comment.
+
+    Raises:
+        InvalidSecretsError: If a token cannot be read, could be guessed, or is repeated. Its `valid` contains
+            the other tokens, so that a typo neither locks out other callers nor readmits removed ones.
+    """
+    principals: dict[bytes, Principal] = {}
+    errors = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not (words := line.partition("#")[0].split()):
+            continue
+        message = _find_token_error(words)
+        digest = b"" if message else sha256(words[1].encode()).digest()
+        if digest in principals:
+            message = "this token is on another line, too: every principal needs a different one"
+        if message:
+            errors.append(f"line {number}: {message}")
+        else:
+            principals[digest] = Principal(words[0], words[2:])
+    if errors:
+        error = InvalidSecretsError(errors[0])
+        error.valid = principals or None
+        raise error
+    return principals
+
+
+def is_token(text: bytes) -> bool:
+    """Return whether a token has the syntax of RFC 6750."""
+    return bool(text) and not text.translate(None, _TOKEN_BYTES)
+
+
+def _find_token_error(words: list[str]) -> str | None:
+    if len(words) == 1:
+        return "the line has one word: write a name, a token and any scopes, separated by blanks"
+    if not is_token(words[1].encode(errors="surrogateescape")):
+        return "the second word is not a token: a token has only letters, digits and -._~+/="
+    if (size := len(words[1].rstrip("="))) < MIN_TOKEN:  # the padding of base64 is not secret
+        return f"the token has {size} characters and could be guessed: it needs {MIN_TOKEN}"
+    if any("\udc80" <= character <= "\udcff" for character in words[0]):
+        return "the name is not UTF-8: save the file in that encoding"
+    return None
+
+
+class TokenFile:
+    """
+    Verifies tokens with a file, which is read again while it is in use: removed tokens lose access.
+
+    Args:
+        path:
+            The file. On POSIX, only its owner and its group may have access, and the group only to read.
+
+        clock:
+            Returns a monotonic time, in seconds.
+
+    Raises:
+        InvalidSecretsError: If it cannot be read, contains no token, or can be read, changed or replaced by
+            other users.
+    """
+
+    def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
+        consequence = f"{VALID_S:g} s after it was last read, all requests are refused until this is fixed"
+        self._file = SecretFile(path, "tokens", read_tokens, consequence, clock)
+        if not self._file.current():
+            msg = f"{path}: there is no token: write a name and a token on each line"
+            raise InvalidSecretsError(msg)
+
+    def verify(self, token: str) -> Principal | None:
+        """
+        Return the principal of a token; None if the token is not in the file.
+
+        Args:
+            token:
+                Any text.
+
+        Raises:
+            VerifierUnavailableError: If the file has been unreadable for a few seconds.
+        """
+        tokens = self._file.current()
+        if self._file.stale_for > VALID_S:
+            raise VerifierUnavailableError
+        # The time that this takes depends on the digest, which reveals nothing about a token.
+        return tokens.get(sha256(token.encode()).digest())

@@ -12,7 +12,6 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Final, NoReturn
@@ -25,10 +24,6 @@ from promptkit.workspace.execution import end_all
 #: Maximum size of a read. All of its requests are decoded before the first is answered: the requests of a
 #: full pipe, some 500, would not fit into a CPU cache.
 _CHUNK_BYTES: Final = 1 << 14
-
-#: Capacity of a Linux pipe, by default and after a longer reply. Together, a user's pipes share 64 MiB.
-_PIPE_BYTES: Final = 1 << 16
-_WIDE_PIPE_BYTES: Final = 1 << 19
 
 #: Interval of checks that the parent process still exists, in seconds.
 _LOOK_FOR_PARENT_EVERY_S: Final = 1.0
@@ -67,7 +62,6 @@ class StdioPipes:
         self.reader_gone = self.was_signalled = False
         self.ended = threading.Event()
         self._lock = threading.Lock()
-        self._is_wide = False
         self._parent = os.getppid()
 
     @property
@@ -95,9 +89,6 @@ class StdioPipes:
     def write(self, data: bytes) -> None:
         """Write all of *data*, or drop it if the client is gone."""
         with self._lock:
-            if len(data) > _PIPE_BYTES and not self._is_wide:
-                self._is_wide = True
-                _widen(self.writing)
             remaining = memoryview(data)
             while remaining and not self.reader_gone:
                 try:
@@ -111,17 +102,6 @@ class StdioPipes:
         self.was_signalled = True
         _silence(self.reading, os.O_RDONLY, inheritable=False)
         self.ended.set()
-
-
-def _widen(descriptor: int) -> None:
-    """Enlarge a pipe on Linux, so that reader and writer switch less often during a long reply."""
-    if sys.platform == "linux":
-        # It may not be a pipe, the user's pipes may be at their limit, or memory may be short.
-        with suppress(OSError, ImportError, MemoryError):
-            import fcntl  # not on Windows
-
-            if fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ) < _WIDE_PIPE_BYTES:
-                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _WIDE_PIPE_BYTES)
 
 
 def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
@@ -165,9 +145,7 @@ def redirect_stdio(grace: float = GRACE_S) -> StdioPipes:
     return pipes
 
 
-def serve(
-    server: Server, pipes: StdioPipes, *, look: Callable[[], object] = bool, grace: float = GRACE_S
-) -> bool:
+def serve(server: Server, pipes: StdioPipes, *, grace: float = GRACE_S) -> bool:
     """
     Answer one client until it hangs up or a signal asks the process to end.
 
@@ -177,9 +155,6 @@ def serve(
 
         pipes:
             The result of `redirect_stdio`.
-
-        look:
-            Called once a second.
 
         grace:
             How long to wait for running prompts at the end, in seconds.
@@ -193,7 +168,7 @@ def serve(
         say(f"nothing can be read: {error}")
     # Signal handlers run on this thread.
     while not pipes.ended.wait(_LOOK_FOR_PARENT_EVERY_S) and server.is_reading and not pipes.is_orphaned:
-        look()
+        pass
     served = pipes.ended.is_set() or server.is_reading
     exit_after(grace, 0 if served else 1)
     # Send no errors to a client that has hung up: the official Python client fails on them.

@@ -201,7 +201,7 @@ class TestBadRows:
         assert ran.code == 1
         assert [text.splitlines()[0] for text in said] == ["Ticket: fine", "Ticket: two", "Ticket: last"]
         assert rejected_in(folder / "out") == [
-            (3, None, "the line has 3 cells, and the header 2: quote what holds a comma"),
+            (3, None, "the line has 3 cells, but the header has 2: quote cells that contain a comma"),
             (6, None, "the line is not UTF-8: save the table as UTF-8"),
             (7, None, "the line is not CSV: ',' expected after '\"'"),
             (9, None, "the line is not CSV: unexpected end of data"),

@@ -89,7 +89,7 @@ def test_the_answer_in_each_vendors_result(vendor):
 @pytest.mark.parametrize(("result", "said"), FAULTS.values(), ids=FAULTS)
 def test_what_went_wrong_is_said(result, said):
     """A failed result yields the vendor's error, or whatever replaces the answer."""
-    assert answer_of(result) == ("", said)
+    assert answer_of(result) == (None, said)
 
 
 def result(identifier, text):
@@ -119,7 +119,7 @@ def test_rows_have_their_answers_in_their_own_order(batch, folder):
     ]
     assert [one["error"] for one in found] == [
         *[None] * 3,
-        "the line has 2 cells, and the header 1: quote what holds a comma",
+        "the line has 2 cells, but the header has 1: quote cells that contain a comma",
         "there is no result",
     ]
     assert (ran.code, ran.err) == (1, "promptkit: 2 rows without an answer: 'error' says why\n")

@@ -579,7 +579,7 @@ class TestFunctions:
         assert expected == values(lambda: result)
 
 
-RETURN = r"return \['a', 'b'\]; one that awaits is `async def`"
+RETURN = r"return \['a', 'b'\], and use `async def` if it awaits"
 
 
 class TestMistakes:

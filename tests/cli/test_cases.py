@@ -123,7 +123,7 @@ class TestRender:
         assert "# fine\n\n[user]\n1.0\n" in out
         assert "ZeroDivisionError" in err
         assert "the case 'refused' is refused: too small" in err
-        assert "the case 'not refused' is not refused as expected: 'above'" in err
+        assert "the case 'not refused' should be refused, but is rendered: 'above'" in err
 
 
 class TestCheck:
@@ -154,7 +154,7 @@ class TestCheck:
                     "PK231",
                     "the case 'other words' is refused with another error than 'below': too small",
                 ),
-                (13, "PK231", "the case 'not refused' is not refused as expected: 'above'"),
+                (13, "PK231", "the case 'not refused' should be refused, but is rendered: 'above'"),
             ]
         )
 

@@ -15,7 +15,6 @@ from promptkit.clients import profiles
 from promptkit.errors.diagnostics import Diagnostic, Location
 from promptkit.errors.rules import Rule
 from promptkit.workspace import run
-from tests.terminal import command, on_terminal
 
 ROOT = Path(__file__).parents[2]
 
@@ -403,7 +402,7 @@ class TestRender:
         assert code == 1
         assert capsys.readouterr().out.endswith("\nnot rendered, because they need examples: needs\n")
 
-    def test_recipes_of_this_repository(self, folder):
+    def test_recipes_of_this_repository(self, folder, monkeypatch, capsys):
         """
         `check recipes --render` reports nothing and renders every prompt, because all of them have cases.
         """
@@ -411,11 +410,12 @@ class TestRender:
         assert not any(name in os.environ for name in variables)
         run("git", "init", "--quiet")
 
-        code, out, _ = command(
-            "check", "recipes", "--render", cwd=ROOT, env={"PROMPTKIT_WORKSPACE": str(folder)}
-        )
+        monkeypatch.setenv("PROMPTKIT_WORKSPACE", str(folder))
+        monkeypatch.chdir(ROOT)
+        capsys.readouterr()
 
-        assert (code, out.decode()) == (0, "13 prompts, 1 resource and 2 skills can be served\n")
+        assert main(["check", "recipes", "--render"]) == 0
+        assert capsys.readouterr().out == "13 prompts, 1 resource and 2 skills can be served\n"
 
     @pytest.mark.parametrize(
         ("code", "served"),
@@ -429,11 +429,11 @@ class TestRender:
         assert main(["check", "--render"]) == 1
         assert capsys.readouterr().out == f"{expected}{served} can be served, 1 error\n"
 
-    def test_on_a_terminal(self, recipes, folder):
+    def test_on_a_terminal(self, recipes, folder, run_on_terminal):
         """A terminal shows the line that raised."""
         recipes(example_fails=EXAMPLES_IN_DOCS["PK220"][0])
 
-        output = on_terminal("check", "--render", cwd=folder, NO_COLOR="1")
+        _, output = run_on_terminal("check", "--render", NO_COLOR="1")
 
         assert '\n    8 |     return f"Cut the text every {100 / parts:.0f} lines."\n' in output
 
@@ -519,7 +519,7 @@ class TestResources:
     def test_time_limit(self, recipes, folder, capsys, monkeypatch):
         """A resource that exceeds its time limit is an error."""
         recipes(shelf=RESOURCES.replace('raise PromptError("not today")', "time.sleep(30)"))
-        monkeypatch.setattr("promptkit.server.user_code.Limits", lambda: SimpleNamespace(timeout=0.05))
+        monkeypatch.setattr("promptkit.server.direct_calls.Limits", lambda: SimpleNamespace(timeout=0.05))
 
         diagnostics = check(capsys, "--render")[1]["diagnostics"]
 
@@ -660,12 +660,18 @@ class TestSecrets:
         assert all("every user can read it (mode 0644): make new " in error for error in errors)
 
 
-def test_json_is_a_format(recipes, folder):
+def test_json_is_a_format(recipes, folder, capsys):
     """`--json` is short for `--format json`, and the two cannot be combined."""
     recipes(broken=BROKEN)
 
-    assert command("check", "--json", cwd=folder) == command("check", "--format", "json", cwd=folder)
-    assert command("check", "--json", "--format", "text", cwd=folder)[0] == 2
+    outputs = []
+    for words in (["--json"], ["--format", "json"]):
+        assert main(["check", *words]) == 1
+        outputs.append(capsys.readouterr().out)
+
+    assert outputs[0] == outputs[1]
+    with pytest.raises(SystemExit):
+        main(["check", "--json", "--format", "github"])
 
 
 def test_locations_without_a_file(capsys):

@@ -14,8 +14,6 @@ from promptkit.version import VERSION
 from tests.mistakes import FOUND, SIX_MISTAKES
 from tests.terminal import command, on_terminal
 
-pytestmark = pytest.mark.sampled
-
 REVIEW = '''
 from typing import Literal
 from promptkit import Image, PromptError, prompt, user
@@ -103,46 +101,37 @@ def faulty(recipes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def run(capsys, *argv):
-    """Run a command and return its exit code, standard output and standard error."""
-    code = main(argv)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-@pytest.mark.parametrize("name", ["check", "list", "serve"])
-def test_unserved_prompts_are_reported(project, recipes, name):
+@pytest.mark.parametrize("name", ["check", "serve"])
+def test_unserved_prompts_are_reported(project, recipes, tmp_path, name):
     """
-    Each command warns about prompts in a file named like a test and suggests a new file name; it still
+    Each command warns about prompts in a file named like a test ; it still
     succeeds.
     """
     recipes(test_forgotten=REVIEW)
-    command = [sys.executable, "-m", "promptkit", name, "recipes"]
+    code, out, err = command(name, "recipes", cwd=tmp_path)
 
-    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-
+    output = (out + err).decode()
     message = "warning PK107: 'review' is not served: test_forgotten.py is pytest's by its name"
-    assert f"recipes/test_forgotten.py:7: {message}" in result.stdout + result.stderr
-    assert (
-        "rename the file to forgotten.py, or move its prompts to such a file" in result.stdout + result.stderr
-    )
+    assert code == 0
+    assert f"recipes/test_forgotten.py:7: {message}" in output
+    assert "rename the file, or move its prompts to another one" in output
 
 
 class TestCheck:
-    def test_six_mistakes(self, faulty, capsys):
+    def test_six_mistakes(self, faulty, run):
         """`check` reports every mistake with its file, line and hint, and exits with 1."""
-        code, out, _ = run(capsys, "check", "recipes")
+        code, out, _ = run("check", "recipes")
 
         assert code == 1
         assert out == f"{FOUND}\n1 prompt can be served, 6 errors\n"
 
-    def test_valid_recipes(self, project, capsys):
+    def test_valid_recipes(self, project, run):
         """Valid recipes are counted and `check` exits with 0; `recipes` is the default target."""
-        assert run(capsys, "check") == (0, "5 prompts can be served\n", "a recipe that prints\n")
+        assert run("check") == (0, "5 prompts can be served\n", "a recipe that prints\n")
 
-    def test_json(self, faulty, capsys):
+    def test_json(self, faulty, run):
         """`check --json` lists every diagnostic, with the same exit code."""
-        code, out, _ = run(capsys, "check", "--json")
+        code, out, _ = run("check", "--json")
 
         report = json.loads(out)
         assert code == 1
@@ -156,7 +145,7 @@ class TestCheck:
             "PK202",
         ]
 
-    def test_lints_run_only_in_check(self, recipes, tmp_path, monkeypatch, capsys):
+    def test_lints_run_only_in_check(self, recipes, tmp_path, monkeypatch, run):
         """
         `check` also reports likely mistakes, and only errors make it exit with 1; `list` does not run these
         lints.
@@ -169,7 +158,7 @@ class TestCheck:
 
         twin = "'silent', at recipes/silent.py:3"
 
-        code, out, _ = run(capsys, "check")
+        code, out, _ = run("check")
 
         assert (code, out.splitlines()) == (
             1,
@@ -181,7 +170,7 @@ class TestCheck:
                 "2 prompts can be served, 1 error, 1 warning",
             ],
         )
-        assert run(capsys, "list")[2] == ""
+        assert run("list")[2] == ""
 
 
 #: The head of a recipe.
@@ -212,14 +201,14 @@ recipes/changed.py:4: error PK301: prompt 'review': parameter 'diff' has no anno
 
 class TestDiagnosticOutput:
     @pytest.fixture
-    def changed(self, recipes, tmp_path):
-        """Two prompts, one with an error and one with a warning."""
+    def changed(self, recipes, tmp_path, monkeypatch):
+        """Two prompts, one with an error and one with a warning, in the current folder."""
         recipes(changed=CHANGED)
-        return tmp_path
+        monkeypatch.chdir(tmp_path)
 
-    def test_on_a_terminal(self, changed):
+    def test_on_a_terminal(self, changed, run_on_terminal):
         """On a terminal the faulty line is shown and marked in the colour of the severity."""
-        output = on_terminal("check", cwd=changed)
+        output = run_on_terminal("check")[1]
 
         assert ESCAPES.sub("", output).startswith(RENDERED_DIAGNOSTIC)
         assert output.startswith(
@@ -229,86 +218,88 @@ class TestDiagnosticOutput:
         assert "\x1b[1;33mwarning\x1b[0m\x1b[2m PK207\x1b[0m: " in output
         assert output.endswith("\n1 prompt can be served, 1 error, 1 warning\n")
 
-    def test_without_colour(self, changed):
+    def test_without_colour(self, changed, run_on_terminal):
         """NO_COLOR removes every escape sequence and keeps the source lines."""
-        output = on_terminal("check", cwd=changed, NO_COLOR="1")
+        output = run_on_terminal("check", NO_COLOR="1")[1]
 
         assert output.startswith(RENDERED_DIAGNOSTIC)
         assert "\x1b" not in output
 
-    def test_in_a_pipe(self, changed, monkeypatch, capsys):
+    def test_in_a_pipe(self, changed, run):
         """In a pipe, a diagnostic takes two lines without colour, whatever the terminal supports."""
-        monkeypatch.chdir(changed)
-
-        _, out, _ = run(capsys, "check")
+        _, out, _ = run("check")
 
         assert out.startswith("".join(RENDERED_DIAGNOSTIC.splitlines(keepends=True)[::3]))
         assert "\x1b" not in out
 
-    def test_forced_colour(self, changed, monkeypatch, capsys):
+    def test_forced_colour(self, changed, monkeypatch, run):
         """FORCE_COLOR enables colour in a pipe, for logs that can show it."""
-        monkeypatch.chdir(changed)
         monkeypatch.delenv("NO_COLOR", raising=False)
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("TERM", "xterm-256color")
 
-        _, out, _ = run(capsys, "check")
+        _, out, _ = run("check")
 
         assert ESCAPES.search(out)
         assert ESCAPES.sub("", out).startswith(RENDERED_DIAGNOSTIC)
 
     @pytest.mark.parametrize("command", [["list"], ["serve", "--grace", "50"]], ids=["list", "serve"])
-    def test_diagnostics_on_standard_error(self, command, changed):
+    def test_diagnostics_on_standard_error(self, command, changed, tmp_path):
         """Commands with output of another kind print errors to standard error in the same form."""
-        output = on_terminal(*command, cwd=changed, stream="stderr")
+        output = on_terminal(*command, cwd=tmp_path, stream="stderr")
 
         assert ESCAPES.sub("", output) == RENDERED_DIAGNOSTIC
         assert ESCAPES.search(output)
 
-    def test_wide_characters(self, recipes, tmp_path):
+    def test_wide_characters(self, recipes, tmp_path, monkeypatch, run_on_terminal):
         """Characters that take two columns are marked by two carets."""
+        monkeypatch.chdir(tmp_path)
         recipes(wide=f"{HEAD}def p(概要: str, 本, z: str = '') -> str:\n    return 本\n")
 
-        output = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+        output = run_on_terminal("check", NO_COLOR="1")[1]
 
         assert "    4 | def p(概要: str, 本, z: str = '') -> str:\n      |                  ^^\n" in output
 
-    def test_a_long_line(self, recipes, tmp_path):
+    def test_a_long_line(self, recipes, tmp_path, monkeypatch, run_on_terminal):
         """If a line is wider than the terminal, its faulty part is shown."""
+        monkeypatch.chdir(tmp_path)
         names = ", ".join(f"argument_{n}: str" for n in range(9))
         recipes(long=f"{HEAD}def p({names}, diff, *, z: str = '', y: str = '') -> str:\n\treturn diff\n")
 
-        output = on_terminal("check", cwd=tmp_path, NO_COLOR="1").splitlines()
+        output = run_on_terminal("check", NO_COLOR="1")[1].splitlines()
 
         column = output[2].index("^")
         assert output[1][column:].startswith("diff, *")
         assert [len(output[1]) <= 80, output[1][8], output[2].count("^")] == [True, "…", 4]
 
-    def test_diagnostic_without_source(self, recipes, tmp_path):
+    def test_diagnostic_without_source(self, recipes, tmp_path, monkeypatch, run_on_terminal):
         """A diagnostic of a folder shows no source line."""
+        monkeypatch.chdir(tmp_path)
         recipes(nothing="")
 
-        output = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+        output = run_on_terminal("check", NO_COLOR="1")[1]
 
         assert output.splitlines()[:2] == [
             "recipes: error PK102: there is no prompt here",
             "    decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'",
         ]
 
-    def test_square_brackets_are_not_markup(self, recipes, tmp_path):
+    def test_square_brackets_are_not_markup(self, recipes, tmp_path, monkeypatch, run_on_terminal):
         """Text that looks like rich's markup or an emoji is printed unchanged."""
+        monkeypatch.chdir(tmp_path)
         head = HEAD.replace("@prompt", "@prompt(name='[red]:smile:')")
         recipes(markup=f"{head}def p() -> str:\n    return 'x'\n")
 
-        assert "prompt '[red]:smile:': a name" in on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+        assert "prompt '[red]:smile:': a name" in run_on_terminal("check", NO_COLOR="1")[1]
 
-    def test_example_in_the_docs(self, recipes, tmp_path):
+    def test_example_in_the_docs(self, recipes, tmp_path, monkeypatch, run_on_terminal):
         """The first example in docs/diagnostics.md matches the output on a terminal."""
+        monkeypatch.chdir(tmp_path)
         page = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
         example = next(token.content for token in MarkdownIt().parse(page) if token.type == "fence")
         recipes("prompts", review=CHANGED)
 
-        output = on_terminal("check", "prompts", cwd=tmp_path, NO_COLOR="1")
+        output = run_on_terminal("check", "prompts", NO_COLOR="1")[1]
 
         assert output.startswith(example)
 
@@ -372,11 +363,11 @@ TYPES = [
 
 
 class TestList:
-    def test_text(self, project, capsys):
+    def test_text(self, project, run):
         """
         `list` prints one line per prompt with its description, then one line per argument with its type.
         """
-        code, out, err = run(capsys, "list")
+        code, out, err = run("list")
 
         assert (code, err) == (0, "a recipe that prints\n")
         assert out.splitlines()[-3:] == [
@@ -385,9 +376,9 @@ class TestList:
             "    tone: Literal['plain', 'strict'], default plain",
         ]
 
-    def test_json(self, project, capsys):
+    def test_json(self, project, run):
         """`list --json` prints what a client receives."""
-        _, out, _ = run(capsys, "list", "recipes", "--json")
+        _, out, _ = run("list", "recipes", "--json")
 
         listed = json.loads(out)["prompts"][-1]
         assert list(listed.pop("_meta")) == ["promptkit/arguments"]
@@ -400,9 +391,9 @@ class TestList:
             ],
         }
 
-    def test_resources(self, library, capsys):
+    def test_resources(self, library, run):
         """`list` prints resources and templates, with the variables of the templates."""
-        code, out, _ = run(capsys, "list")
+        code, out, _ = run("list")
 
         assert code == 0
         assert out.splitlines()[-4:] == [
@@ -412,9 +403,9 @@ class TestList:
             "    page: int, required",
         ]
 
-    def test_resources_as_json(self, library, capsys):
+    def test_resources_as_json(self, library, run):
         """`list --json` prints each list as a client receives it, on one page."""
-        lists = json.loads(run(capsys, "list", "--json")[1])
+        lists = json.loads(run("list", "--json")[1])
 
         assert {name: len(items) for name, items in lists.items()} == {
             "prompts": 120,
@@ -422,30 +413,31 @@ class TestList:
             "resourceTemplates": 1,
         }
 
-    def test_resources_without_prompts(self, recipes, tmp_path, monkeypatch, capsys):
+    def test_resources_without_prompts(self, recipes, tmp_path, monkeypatch, run):
         """A folder with resources but no prompts is valid, and its resources are counted."""
         recipes(docs=RESOURCES)
         monkeypatch.chdir(tmp_path)
 
-        assert run(capsys, "check") == (0, "2 resources can be served\n", "")
-        assert json.loads(run(capsys, "check", "--json")[1]) == {
+        assert run("check") == (0, "2 resources can be served\n", "")
+        assert json.loads(run("check", "--json")[1]) == {
             "prompts": [],
             "resources": ["docs://guide", "docs://{section}/{page}"],
             "skills": [],
             "diagnostics": [],
         }
-        code, out, err = run(capsys, "list")
+        code, out, err = run("list")
         assert (code, err) == (0, "")
         assert out.startswith("resource guide (docs://guide): How we write.\n")
 
     @pytest.mark.parametrize("columns", [20, 40, 80, 200])
-    def test_text_wraps_on_a_terminal(self, columns, recipes, tmp_path):
+    def test_text_wraps_on_a_terminal(self, columns, recipes, tmp_path, monkeypatch, run_on_terminal):
         """
         On a terminal of any width, text wraps and is not cut, even if it has wide characters or no spaces.
         """
         recipes(wide=WIDE)
 
-        output = on_terminal("list", cwd=tmp_path, columns=columns, NO_COLOR="1")
+        monkeypatch.chdir(tmp_path)
+        _, output = run_on_terminal("list", columns=columns, NO_COLOR="1")
 
         lines = output.splitlines()
         assert max(map(cell_len, lines)) <= columns
@@ -461,20 +453,20 @@ class TestList:
             assert text.replace(" ", "") in joined
         assert "…" not in output
 
-    def test_text_does_not_wrap_in_a_pipe(self, recipes, tmp_path, monkeypatch, capsys):
+    def test_text_does_not_wrap_in_a_pipe(self, recipes, tmp_path, monkeypatch, run):
         """In a pipe each item takes one line, whatever the width of the terminal."""
         recipes(wide=WIDE)
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("COLUMNS", "10")
 
-        assert run(capsys, "list")[1].splitlines() == [
+        assert run("list")[1].splitlines() == [
             f"prompt {NAME} ({SENTENCE}): {SENTENCE}",
             f"    text: str, default {SENTENCE}: {'x' * 90}",
             f"template page (docs://{{a}}/{'y' * 50})",
             "    a: str, required",
         ]
 
-    def test_types(self, recipes, tmp_path):
+    def test_types(self, recipes, tmp_path, run):
         """
         An argument is listed with its type and default as its author wrote them; a secret's default is
         hidden.
@@ -485,32 +477,32 @@ class TestList:
         )
         recipes(types=TYPES_HEAD + prompts)
 
-        code, out, err = command("list", cwd=tmp_path)
+        code, out, err = run("list", cwd=tmp_path)
 
-        assert (code, err) == (0, b"")
-        assert out.decode().splitlines()[1::2] == [f"    x: {listed}" for _, listed in TYPES]
+        assert (code, err) == (0, "")
+        assert out.splitlines()[1::2] == [f"    x: {listed}" for _, listed in TYPES]
 
-    def test_errors_are_printed_to_stderr(self, faulty, capsys):
+    def test_errors_are_printed_to_stderr(self, faulty, run):
         """`list` prints the served prompts to standard output and the errors to standard error."""
-        code, out, err = run(capsys, "list", "--json")
+        code, out, err = run("list", "--json")
 
         assert (code, err) == (1, f"{FOUND}\n")
         assert [prompt["name"] for prompt in json.loads(out)["prompts"]] == ["plan"]
 
 
 class TestRender:
-    def test_transcript(self, project, capsys):
+    def test_transcript(self, project, run):
         """
         Arguments are parsed as if a client had sent them; output of prompts does not reach standard output.
         """
-        code, out, err = run(capsys, "render", "recipes", "review", "diff=a = b", "tone=STRICT")
+        code, out, err = run("render", "recipes", "review", "diff=a = b", "tone=STRICT")
 
         assert (code, out) == (0, "[user]\nReview, strict:\n\na = b\n")
         assert "a prompt that prints" in err
 
-    def test_json(self, project, capsys):
+    def test_json(self, project, run):
         """`render --json` prints the result that a client receives."""
-        _, out, _ = run(capsys, "render", "recipes", "review", "diff=x", "--json")
+        _, out, _ = run("render", "recipes", "review", "diff=x", "--json")
 
         assert json.loads(out) == {
             "description": "Review a [diff].",
@@ -541,31 +533,31 @@ class TestRender:
         assert json.loads(result.stdout)["messages"]
         assert result.stderr.split() == [b"raw", b"child"]
 
-    def test_lone_surrogate(self, recipes, tmp_path, monkeypatch, capsys):
+    def test_lone_surrogate(self, recipes, tmp_path, monkeypatch, run):
         """A lone surrogate is escaped in text and rejected in JSON."""
         recipes(half="from promptkit import prompt\nprompt(name='half')(lambda: 'a\\ud800b')\n")
         monkeypatch.chdir(tmp_path)
 
-        assert run(capsys, "render", "half") == (0, "[user]\na\\ud800b\n", "")
-        code, out, err = run(capsys, "render", "half", "--json")
+        assert run("render", "half") == (0, "[user]\na\\ud800b\n", "")
+        code, out, err = run("render", "half", "--json")
         assert (code, out) == (1, "")
         assert err.startswith("promptkit: prompt 'half' has text that cannot be sent: ")
 
-    def test_escaped_at_sign(self, project, capsys):
+    def test_escaped_at_sign(self, project, run):
         """``key=@@name`` sends ``@name``."""
-        assert "@alice" in run(capsys, "render", "recipes", "review", "diff=@@alice did it")[1]
+        assert "@alice" in run("render", "recipes", "review", "diff=@@alice did it")[1]
 
-    def test_file_argument(self, project, capsys, tmp_path, png):
+    def test_file_argument(self, project, run, tmp_path, png):
         """`key=@file` sends the text of a file, or its bytes or image, depending on the parameter's type."""
         (tmp_path / "change.diff").write_text("+ ü", encoding="utf-8")
         (tmp_path / "dot.png").write_bytes(png)
         show = "@prompt\ndef show(picture: Image):\n    return picture\n"
         (tmp_path / "recipes" / "show.py").write_text(f"from promptkit import Image, prompt\n\n\n{show}")
 
-        assert "+ ü" in run(capsys, "render", "recipes", "review", "diff=@change.diff")[1]
-        assert "<image/png " in run(capsys, "render", "recipes", "look", "picture=@dot.png")[1]
-        assert "<image/png " in run(capsys, "render", "recipes", "show", "picture=@dot.png")[1]
-        message = run(capsys, "render", "recipes", "show", "picture=@dto.png")[2]
+        assert "+ ü" in run("render", "recipes", "review", "diff=@change.diff")[1]
+        assert "<image/png " in run("render", "recipes", "look", "picture=@dot.png")[1]
+        assert "<image/png " in run("render", "recipes", "show", "picture=@dot.png")[1]
+        message = run("render", "recipes", "show", "picture=@dto.png")[2]
         assert message.endswith("from 'dto.png': No such file or directory; did you mean 'dot.png'?\n")
 
     @pytest.mark.parametrize(
@@ -580,7 +572,7 @@ class TestRender:
             ("record point=logo", "point=@logo"),
         ],
     )
-    def test_file_name_without_at_sign(self, project, capsys, tmp_path, words, suggestion):
+    def test_file_name_without_at_sign(self, project, run, tmp_path, words, suggestion):
         """
         Where a file's content is expected, a file name without `@` is rejected with the corrected argument.
         """
@@ -591,7 +583,7 @@ class TestRender:
         message = (
             f"{argument!r} is the name of a file, not its content: write @ before it, as in {suggestion}"
         )
-        code, out, err = run(capsys, "render", "recipes", *words.split())
+        code, out, err = run("render", "recipes", *words.split())
 
         assert (code, out, err.splitlines()[-1]) == (2, "", f"promptkit: {message}")
 
@@ -605,24 +597,24 @@ class TestRender:
             ("raw data=data:text/x.html,hi", "b'hi'"),
         ],
     )
-    def test_values_that_look_like_file_names(self, project, capsys, tmp_path, words, expected):
+    def test_values_that_look_like_file_names(self, project, run, tmp_path, words, expected):
         """
         A file name is accepted where the parameter takes text or a path, and so is any other valid value.
         """
         (tmp_path / "logo").write_bytes(b"")
         (tmp_path / "recipes" / "files.py").write_text(FILES)
 
-        code, out, _ = run(capsys, "render", "recipes", *words.split())
+        code, out, _ = run("render", "recipes", *words.split())
 
         assert code == 0
         assert expected in out
 
-    def test_secret_file_name_is_not_repeated(self, project, capsys, tmp_path):
+    def test_secret_file_name_is_not_repeated(self, project, run, tmp_path):
         """An error never contains the value of a secret."""
         (tmp_path / "recipes" / "files.py").write_text(FILES)
 
         message = "'key' is the name of a file, not its content: write @ before it"
-        code, _, err = run(capsys, "render", "recipes", "hides", "key=hunter2.pem")
+        code, _, err = run("render", "recipes", "hides", "key=hunter2.pem")
 
         assert (code, err.splitlines()[-1]) == (2, f"promptkit: {message}")
 
@@ -660,9 +652,9 @@ class TestRender:
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
-    def test_errors(self, project, capsys, words, code, message):
+    def test_errors(self, project, run, words, code, message):
         """A failing prompt exits with 1 and wrong usage with 2; the reason goes to standard error."""
-        ended, out, err = run(capsys, "render", "recipes", *words)
+        ended, out, err = run("render", "recipes", *words)
 
         assert (ended, out) == (code, "")
         assert err.splitlines()[-1] == message
@@ -745,49 +737,54 @@ class TestRenderBrokenPrompt:
             ("untyped", ["broken.py:8: error PK301"]),
             ("two-faults", ["broken.py:12: error PK301", "broken.py:12: error PK302"]),
             ("twice", ["broken.py:16: error PK301", "broken.py:19: error PK202"]),
-            ("unclosed", ["syntax.py:5: error PK101"]),
-            ("by-name", ["named.py:2: error PK101"]),
-            ("stem", ["stem.py:1: error PK101"]),
         ],
     )
-    def test_own_diagnostics_are_shown(self, name, codes, capsys):
+    def test_own_diagnostics_are_shown(self, name, codes, run):
         """Only the diagnostics of the requested prompt are printed."""
-        code, out, err = run(capsys, "render", name, "text=x")
+        code, out, err = run("render", name, "text=x")
 
         *faults, last = err.splitlines()
         assert (code, out, last) == (1, "", f"promptkit: prompt {name!r} cannot be rendered")
         assert [fault[: fault.index(" PK") + 6] for fault in faults[::2]] == [f"recipes/{c}" for c in codes]
 
     @pytest.mark.parametrize("name", ["sound"])
-    def test_valid_prompt_is_rendered(self, name, capsys):
+    def test_valid_prompt_is_rendered(self, name, run):
         """A valid prompt is rendered even if other prompts are broken."""
-        assert run(capsys, "render", name) == (0, "[user]\nx\n", "")
+        assert run("render", name) == (0, "[user]\nx\n", "")
 
     @pytest.mark.parametrize(
         ("name", "hint"),
-        [("untypd", "; did you mean 'untyped'?"), ("Sound", "; did you mean 'sound'?"), ("zzz", "")],
+        [
+            ("untypd", "; did you mean 'untyped'?"),
+            ("Sound", "; did you mean 'sound'?"),
+            ("zzz", ": promptkit list shows all names"),
+        ],
     )
-    def test_misspelled_name(self, name, hint, capsys):
+    def test_misspelled_name(self, name, hint, run):
         """
-        The nearest name is suggested, even a broken prompt's; files that cannot be imported are mentioned.
+        The nearest name is suggested, even a broken prompt's, after errors of files that cannot be imported.
         """
-        code, out, err = run(capsys, "render", name)
+        code, out, err = run("render", name)
 
-        note = "3 recipes cannot be imported: see promptkit check"
-        assert (code, out) == (2, "")
-        assert err == f"promptkit: unknown prompt {name!r}{hint} ({note})\n"
+        *faults, last = err.splitlines()
+        assert (code, out, last) == (1, "", f"promptkit: unknown prompt {name!r}{hint}")
+        assert [fault.partition(": cannot")[0].partition(" PK")[2][:3] for fault in faults[::2]] == [
+            "101"
+        ] * 3
 
-    def test_target_without_prompts(self, tmp_path, capsys):
+    def test_target_without_prompts(self, tmp_path, run):
         """The error reports that the target has no prompts."""
         (tmp_path / "empty").mkdir()
 
-        code, _, err = run(capsys, "render", "empty", "x")
+        code, _, err = run("render", "empty", "x")
 
-        assert (code, err) == (2, "promptkit: unknown prompt 'x': there is no prompt in 'empty'\n")
+        assert code == 1
+        assert "PK102" in err
+        assert err.endswith("promptkit: unknown prompt 'x': promptkit list empty shows all names\n")
 
-    def test_prompt_name_as_target(self, capsys):
+    def test_prompt_name_as_target(self, run):
         """The error explains that the first of two words is the target."""
-        code, _, err = run(capsys, "render", "sound", "text")
+        code, _, err = run("render", "sound", "text")
 
         assert code == 2
         assert "'sound'" in err
@@ -837,18 +834,18 @@ class TestStandardInput:
         ],
         ids=str,
     )
-    def test_standard_input_as_argument(self, words, stdin, expected):
+    def test_standard_input_as_argument(self, words, stdin, expected, run):
         """
         `key=@-` reads standard input as text or as bytes, even if a recipe changes the working directory.
         """
         (self.folder / "file.txt").write_text("in a file")
 
-        code, out, _ = command("render", "takes", *words, cwd=self.folder, input=stdin)
+        code, out, _ = run("render", "takes", *words, cwd=self.folder, stdin=stdin)
 
-        assert (code, out.decode()) == (0, f"[user]\n{expected}\n")
+        assert (code, out) == (0, f"[user]\n{expected}\n")
 
     @pytest.mark.parametrize("name", ["bounded", "several", "named", "one_of", "either"])
-    def test_bytes_argument(self, name, recipes):
+    def test_bytes_argument(self, name, recipes, run):
         """A file is sent as bytes wherever the type accepts bytes, however the type is written."""
         recipes(
             many="""
@@ -871,9 +868,9 @@ class TestStandardInput:
         )
         expected = "[b'\\xff']" if name == "several" else "b'\\xff'"
 
-        code, out, err = command("render", "many", f"{name}=@-", cwd=self.folder, input=b"\xff")
+        code, out, err = run("render", "many", f"{name}=@-", cwd=self.folder, stdin=b"\xff")
 
-        assert (code, out.decode(), err) == (0, f"[user]\n{expected}\n", b"")
+        assert (code, out, err) == (0, f"[user]\n{expected}\n", "")
 
     @pytest.mark.parametrize(
         ("words", "message"),
@@ -895,25 +892,25 @@ class TestStandardInput:
         ],
         ids=ascii,
     )
-    def test_unreadable_arguments(self, words, message):
+    def test_unreadable_arguments(self, words, message, run):
         """The error names the argument, the file and the reason."""
         if os.name == "nt":
             pytest.skip("it has words of its own")
         (self.folder / "blob").write_bytes(b"\xff")
         message = message or "'text' is not an argument: write KEY=VALUE, or KEY=@FILE"
 
-        code, out, err = command("render", "recipes", "takes", *words, cwd=self.folder, input=b"\xff")
+        code, out, err = run("render", "recipes", "takes", *words, cwd=self.folder, stdin=b"\xff")
 
-        assert (code, out, err.decode()) == (2, b"", f"promptkit: {message}\n")
+        assert (code, out, err) == (2, "", f"promptkit: {message}\n")
 
-    def test_endless_file(self):
+    def test_endless_file(self, run):
         """Reading a file stops at the size limit of a request."""
         if not os.path.exists("/dev/zero"):  # noqa: PTH110
             pytest.skip("there is no such file here")
 
-        code, _, err = command("render", "takes", "data=@/dev/zero", cwd=self.folder)
+        code, _, err = run("render", "takes", "data=@/dev/zero", cwd=self.folder)
 
-        message = b"promptkit: 'data' cannot be read from '/dev/zero': it holds more than 67,108,864 bytes\n"
+        message = "promptkit: 'data' cannot be read from '/dev/zero': it holds more than 67,108,864 bytes\n"
         assert (code, err) == (2, message)
 
 
@@ -950,22 +947,12 @@ def test_strict_fails_on_an_endless_import(recipes):
 
 
 class TestUsage:
-    @pytest.mark.parametrize(
-        "command", [["check"], ["list"], ["serve", "--grace", "50"]], ids=["check", "list", "serve"]
-    )
-    def test_missing_target(self, command, tmp_path):
+    def test_missing_target(self, tmp_path, run):
         """A missing target is a usage error."""
-        result = subprocess.run(
-            [sys.executable, "-m", "promptkit", *command, "nowhere"],
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        message = "promptkit: cannot load 'nowhere': there is no such folder, file or module\n"
 
-        assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr == "promptkit: cannot load 'nowhere': there is no such folder, file or module\n"
+        assert run("check", "nowhere", cwd=tmp_path) == (2, "", message)
+        assert command("serve", "--grace", "50", "nowhere", cwd=tmp_path) == (2, b"", message.encode())
 
     @pytest.mark.parametrize("argv", [[], ["nope"], ["list", "--nope"], ["render", "recipes"]], ids=str)
     def test_invalid_command_line(self, argv, capsys):

@@ -1,8 +1,6 @@
 """`promptkit check --cache`: the common prefix of all renderings of a prompt."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,8 +8,7 @@ import pytest
 
 from promptkit.cli import main
 from promptkit.errors.distribution import install_command
-
-ROOT = Path(__file__).parents[2]
+from tests.terminal import command
 
 HEAD = "import random, time\nfrom typing import Annotated, Literal\nfrom promptkit import *\n\n"
 
@@ -120,18 +117,13 @@ p.case("closing", "close")
 """
         assert measure(body)["length"] == len("[user]\nIt ")
 
-    def test_result_is_reproducible(self, recipes, tmp_path):
+    def test_result_is_reproducible(self, measure, tmp_path):
         """The result is the same in another process, and no files are written."""
-        recipes(measured=f'{HEAD}@prompt\ndef p(a: str, b: dict[str, float]):\n    return f"{{a}} {{b}} ."\n')
-        command = [sys.executable, "-m", "promptkit", "check", "--cache", "--json"]
-        variables = {"HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".hypothesis")}
+        prefix = measure('@prompt\ndef p(a: str, b: dict[str, float]):\n    return f"{a} {b} ."\n')
 
-        first, second = (
-            subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=True)
-            for env in ({**os.environ}, {**os.environ, **variables})
-        )
+        code, out, _ = command("check", "--cache", "--json", cwd=tmp_path)
 
-        assert first.stdout == second.stdout
+        assert (code, json.loads(out)["common_prefixes"]) == (0, {"p": prefix})
         assert [path.name for path in tmp_path.iterdir()] == ["recipes"]
 
     def test_text_output(self, measure, capsys):
@@ -152,14 +144,14 @@ class TestNotMeasured:
             ('@prompt(sample=False)\ndef p(n: int):\n    return f"{n}"', "sample=False"),
             (
                 '@prompt\ndef p(n: int):\n    raise PromptError("not today")',
-                "it renders for none of 12 arguments; for n='0': not today",
+                "it renders for none of 24 arguments; for n='0': not today",
             ),
             (
                 """
 @prompt
 def p(key: Annotated[str, Arg(secret=True, examples=["hunter2"])]):
     raise ValueError(f"no {key}")""",
-                "it renders for none of 13 arguments; for key=<secret>: ValueError: no <secret>",
+                "it renders for none of 25 arguments; for key=<secret>: ValueError: no <secret>",
             ),
             (
                 '@prompt(timeout=0.05)\ndef p(n: int):\n    time.sleep(30)\n    return "x"',
@@ -206,8 +198,6 @@ def p(n: int, m: int):
         """The error names the command that installs hypothesis."""
         recipes(measured=f'{HEAD}@prompt\ndef p():\n    return "x"\n')
         monkeypatch.chdir(tmp_path)
-        for name in ("promptkit.cli.common_prefix", "promptkit.testing.strategies"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
         monkeypatch.setitem(sys.modules, "hypothesis", None)
 
         assert main(["check", "--cache"]) == 2

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.cli import main
-from tests.terminal import command, on_terminal
 
 RECIPE = """
 import time
@@ -104,10 +103,10 @@ def test_json(capsys):
     assert (len(completion["values"]), completion["total"], completion["hasMore"]) == (100, 150, True)
 
 
-def test_control_characters(project):
+def test_control_characters(project, run, run_on_terminal):
     """Control characters are escaped on a terminal and unchanged in a pipe."""
-    assert on_terminal("complete", "review", "shown", cwd=project) == "a\\x1b[31mb\n"
-    assert command("complete", "review", "shown", cwd=project) == (0, b"a\x1b[31mb\n", b"")
+    assert run_on_terminal("complete", "review", "shown") == (0, "a\\x1b[31mb\n")
+    assert run("complete", "review", "shown") == (0, "a\x1b[31mb\n", "")
 
 
 @pytest.mark.parametrize(
@@ -169,11 +168,11 @@ class TestOtherArguments:
         )
         assert completion == values
 
-    def test_argument_from_standard_input(self, project):
+    def test_argument_from_standard_input(self, project, run):
         """`@-` reads standard input."""
         argv = ["complete", "chooses", "seen", "slow=@-"]
 
-        assert command(*argv, cwd=project, input=b"piped") == (0, b"slow is piped\n", b"")
+        assert run(*argv, stdin=b"piped") == (0, "slow is piped\n", "")
 
     @pytest.mark.parametrize(
         ("words", "message"),
@@ -222,7 +221,7 @@ def test_invalid_unicode(capsys):
 
 def test_time_limit(monkeypatch, capsys):
     """A completer has the time limit of a server."""
-    monkeypatch.setattr("promptkit.server.user_code.Limits", lambda: SimpleNamespace(timeout=0.05))
+    monkeypatch.setattr("promptkit.server.direct_calls.Limits", lambda: SimpleNamespace(timeout=0.05))
 
     location = Path("recipes", "shelf.py")
 

@@ -1,8 +1,6 @@
 """Commands with settings in `[tool.promptkit]`."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -10,8 +8,6 @@ from promptkit.cli import main
 from promptkit.cli.options import configure, parse
 from promptkit.errors.rules import Rule
 from tests.terminal import command
-
-pytestmark = pytest.mark.sampled
 
 GREET = """
 from promptkit import prompt
@@ -23,7 +19,7 @@ def greet(name: str = "you") -> str:
 SILENT = "from promptkit import prompt\n\n@prompt\ndef silent():\n    pass\n"
 
 #: Commands that take a target, with their required words.
-COMMANDS = [["list"], ["render", "greet"], ["check"], ["complete", "greet", "name"], ["serve"]]
+COMMANDS = [["list"], ["render", "greet"], ["check"], ["complete", "greet", "name"]]
 
 
 @pytest.fixture
@@ -41,31 +37,36 @@ def project(recipes, tmp_path, monkeypatch):
 
 class TestTarget:
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_configured_target(self, argv, project):
+    def test_configured_target(self, argv, project, run, monkeypatch):
         """
         Each command finds the configured recipes from the configuration's folder and from any folder below.
         """
         folder = project('[tool.promptkit]\ntarget = "mine"\n')
         (folder / "below").mkdir()
 
-        exit_codes = [command(*argv, cwd=current)[0] for current in (folder, folder / "below")]
+        assert run(*argv)[0] == 0
+        monkeypatch.chdir(folder / "below")
+        assert run(*argv)[0] == 0
 
-        assert exit_codes == [0, 0]
+    def test_server(self, project):
+        """A server finds the configured recipes from a folder below, too."""
+        folder = project('[tool.promptkit]\ntarget = "mine"\n')
+        (folder / "below").mkdir()
 
-    @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_list_of_targets(self, argv, project, recipes):
-        """Every command loads all configured targets."""
+        assert command("serve", cwd=folder / "below") == (0, b"", b"")
+
+    def test_list_of_targets(self, project, recipes, run):
+        """All configured targets are loaded."""
         recipes("shared/mine", part=GREET.replace("greet", "part"))
-        folder = project('[tool.promptkit]\ntarget = ["mine", "shared/mine"]\n')
+        project('[tool.promptkit]\ntarget = ["mine", "shared/mine"]\n')
 
-        code, out, err = command(*argv, cwd=folder)
+        code, out, err = run("list")
 
-        assert (code, err) == (0, b"")
-        if argv == ["list"]:
-            assert [line.split()[1] for line in out.decode().splitlines() if line.startswith("prompt")] == [
-                "greet",
-                "part",
-            ]
+        assert (code, err) == (0, "")
+        assert [line.split()[1] for line in out.splitlines() if line.startswith("prompt")] == [
+            "greet",
+            "part",
+        ]
 
     def test_command_line_overrides_the_configuration(self, project, recipes, capsys):
         """A target on the command line overrides the configured one."""
@@ -82,7 +83,7 @@ class TestTarget:
 
         assert main(["list"]) == 0
 
-    @pytest.mark.parametrize("argv", COMMANDS[:-1], ids=lambda argv: argv[0])
+    @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
     def test_missing_default(self, argv, tmp_path, monkeypatch, capsys):
         """
         Without a target and without a default folder, the error explains the options; no module is imported.
@@ -98,28 +99,26 @@ class TestTarget:
         )
 
     @pytest.mark.parametrize("argv", [["serve"], ["serve", "--http", "0"]], ids=" ".join)
-    def test_missing_default_of_a_server(self, argv, tmp_path):
+    def test_missing_default_of_a_server(self, argv, tmp_path, monkeypatch, run):
         """A server reports a missing default like other commands."""
-        start = "import sys; sys.modules['recipes'] = None; from promptkit.cli import main; sys.exit(main())"
-        result = subprocess.run(
-            [sys.executable, "-c", start, *argv], cwd=tmp_path, input=b"", capture_output=True, check=False
-        )
+        monkeypatch.chdir(tmp_path)
 
-        assert (result.returncode, result.stdout) == (2, b"")
-        assert result.stderr.decode() == (
+        code, out, err = run(*argv)
+
+        assert (code, out) == (2, "")
+        assert err == (
             "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: name one, or set "
             "target in [tool.promptkit]\n"
         )
 
-    @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_invalid_configured_target(self, argv, project):
+    def test_invalid_configured_target(self, project, run):
         """The error names the configuration file, because the user has not typed the target."""
         folder = project('[tool.promptkit]\ntarget = "mien"\n')
 
-        code, out, err = command(*argv, cwd=folder)
+        code, out, err = run("list")
 
-        assert (code, out) == (2, b"")
-        assert err.decode() == (
+        assert (code, out) == (2, "")
+        assert err == (
             "promptkit: cannot load 'mien': there is no such folder, file or module; did you mean 'mine/'? "
             f"(it is named by {folder / 'pyproject.toml'})\n"
         )
@@ -138,18 +137,23 @@ class TestIgnore:
         assert [diagnostic["code"] for diagnostic in reported] == ["PK205"]
         assert json.loads(capsys.readouterr().out)["diagnostics"] == []
 
-    @pytest.mark.parametrize("argv", [["list"], ["serve", "--grace=60"]], ids=str)
-    def test_ignored_code_in_other_commands(self, argv, project, tmp_path):
+    def test_ignored_code_in_other_commands(self, project, tmp_path, run):
         """`list` and `serve` do not report an ignored code either."""
         (tmp_path / "empty").mkdir()
         project('[tool.promptkit]\ntarget = "empty"\n')
-        assert b"PK102" in command(*argv, cwd=tmp_path)[2]
+        assert "PK102" in run("list")[2]
         project('[tool.promptkit]\ntarget = "empty"\nignore = ["PK102"]\n')
 
-        assert command(*argv, cwd=tmp_path) == (0, b"", b"")
+        assert run("list") == (0, "", "")
+        assert command("serve", "--grace=60", cwd=tmp_path) == (0, b"", b"")
 
 
 class TestServe:
+    @pytest.fixture(autouse=True)
+    def default(self, recipes):
+        """The default folder of recipes."""
+        recipes(greet=GREET)
+
     def test_options(self, project):
         """Options of `serve` are configured by their names, with the values of the command line."""
         settings = 'strict = true\ntimeout = 5\nname = "mine"\nno-watch = true\nmax-line = 9\n'
@@ -226,17 +230,14 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("table", "message"), MISTAKES, ids=[message[:40] for _, message in MISTAKES])
 @pytest.mark.parametrize("argv", [["check"], ["serve"]], ids=" ".join)
-def test_invalid_configuration(table, message, argv, project):
+def test_invalid_configuration(table, message, argv, project, run):
     """An invalid configuration is a usage error with the file, the problem and a suggestion."""
     folder = project(f"{table}\n")
 
-    code, out, err = command(*argv, cwd=folder)
-
-    assert (code, out) == (2, b"")
-    assert err.decode() == f"promptkit: {folder / 'pyproject.toml'}: {message}\n"
+    assert run(*argv) == (2, "", f"promptkit: {folder / 'pyproject.toml'}: {message}\n")
 
 
-@pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
+@pytest.mark.parametrize("argv", [*COMMANDS, ["serve"]], ids=lambda argv: argv[0])
 @pytest.mark.parametrize(
     ("table", "message"),
     [

@@ -27,9 +27,9 @@ SHORT_TIMEOUT = [
     """
 import sys
 from promptkit.cli import main
-from promptkit.cli import preview_server
+from promptkit.cli import dev
 from promptkit.transports.http.connection_limits import ConnectionLimits
-preview_server._LIMITS = ConnectionLimits(head_s=0.2)
+dev._LIMITS = ConnectionLimits(head_s=0.2)
 sys.exit(main())
 """,
 ]
@@ -96,7 +96,7 @@ def test_page_and_reload(recipes):
 def test_signal_after_the_address(recipes):
     """A signal ends the preview cleanly as soon as the address is printed."""
     folder = recipes(greet=GREET)
-    for _ in range(5):
+    for _ in range(2):
         with running(folder, "--port", "0") as (process, _):
             process.send_signal(signal.SIGTERM)
             assert (process.communicate(timeout=20)[1], process.returncode) == ("", 0)
@@ -213,13 +213,13 @@ def test_browser(signal_number, recipes, tmp_path):
 
 def test_browser_file_cannot_be_written(monkeypatch, capsys):
     """The page is still served, and the error explains why no browser opens."""
-    from promptkit.cli import preview_server
+    from promptkit.cli import dev
 
     def fail(**_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("promptkit.files.scratch.mkstemp", fail)
+    monkeypatch.setattr("promptkit.files.scratch.mkdtemp", fail)
     with ExitStack() as stack:
-        preview_server._open("http://127.0.0.1:1/", stack)
+        dev._open("http://127.0.0.1:1/", stack)
 
     assert capsys.readouterr().err.startswith("promptkit: no browser is opened, as no temporary file can be")

@@ -7,9 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.terminal import command, ended_on_terminal, in_shell
-
-pytestmark = [pytest.mark.sampled, pytest.mark.slow]
+from tests.terminal import ended_on_terminal, in_shell
 
 RECIPE = """
 from typing import Annotated, Literal
@@ -113,10 +111,11 @@ WRONG = [
 
 
 @pytest.fixture
-def project(recipes, tmp_path, request):
+def project(recipes, tmp_path, request, monkeypatch):
     """A prompt and a resource in the current folder, which is a git repository if a revision is needed."""
     recipes(shelf=RECIPE)
-    if request.getfixturevalue("argv")[0] == "diff":
+    monkeypatch.chdir(tmp_path)
+    if "argv" in request.fixturenames and request.getfixturevalue("argv")[0] == "diff":
         author = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
         for words in (["init"], ["add", "--all"], [*author, "commit", "--message=One"]):
             subprocess.run(["git", *words], cwd=tmp_path, capture_output=True, check=True)  # noqa: S607
@@ -125,7 +124,7 @@ def project(recipes, tmp_path, request):
 
 @pytest.fixture
 def new_project(recipes, tmp_path, monkeypatch):
-    """A function that creates a home without clients and a project, and returns the project's folder."""
+    """A function that creates a home without clients and a project, the current folder."""
     home, project = tmp_path / "home", tmp_path / "shelf"
     recipes(folder="kept/recipes", shelf=RECIPE)
     for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
@@ -137,16 +136,17 @@ def new_project(recipes, tmp_path, monkeypatch):
         for folder in (home, project):
             shutil.rmtree(folder, ignore_errors=True)
         home.mkdir()
-        return shutil.copytree(tmp_path / "kept", project)
+        shutil.copytree(tmp_path / "kept", project)
+        monkeypatch.chdir(project)
 
     return begin
 
 
 @pytest.fixture
-def faulty(recipes, tmp_path):
-    """A prompt that cannot be served, and one that fails."""
+def faulty(recipes, tmp_path, monkeypatch):
+    """A prompt that cannot be served, and one that fails, in the current folder."""
     recipes(faulty=FAULTY)
-    return tmp_path
+    monkeypatch.chdir(tmp_path)
 
 
 def case_id(value):
@@ -156,18 +156,18 @@ def case_id(value):
 
 @pytest.mark.parametrize(("argv", "code", "text", "data"), VALID, ids=case_id)
 class TestValid:
-    def test_text(self, argv, code, text, data, project):
+    def test_text(self, argv, code, text, data, *, project, run, run_on_terminal):
         """A pipe and a terminal get the same text, and standard error is empty."""
-        assert command(*argv, cwd=project) == (code, text.encode(), b"")
-        assert ended_on_terminal(*argv, cwd=project, columns=200, NO_COLOR="1") == (code, text)
-        assert ended_on_terminal(*argv, cwd=project, stream="stderr") == (code, "")
+        assert run(*argv) == (code, text, "")
+        assert run_on_terminal(*argv, columns=200, NO_COLOR="1") == (code, text)
+        assert run_on_terminal(*argv, stream="stderr") == (code, "")
 
-    def test_json(self, argv, code, text, data, project):
+    def test_json(self, argv, code, text, data, *, project, run, run_on_terminal):
         """`--json` prints one JSON document, the same in a pipe and on a terminal."""
-        exit_code, out, err = command(*argv, "--json", cwd=project)
+        exit_code, out, err = run(*argv, "--json")
 
-        assert (exit_code, err) == (code, b"")
-        assert ended_on_terminal(*argv, "--json", cwd=project) == (code, out.decode())
+        assert (exit_code, err) == (code, "")
+        assert run_on_terminal(*argv, "--json") == (code, out)
         document = json.loads(out)
         if data is None:  # names are enough for `list`, whose items are tested elsewhere
             assert [item["name"] for key in ("prompts", "resourceTemplates") for item in document[key]] == [
@@ -179,13 +179,13 @@ class TestValid:
 
 
 @pytest.mark.parametrize(("argv", "code", "message"), WRONG, ids=case_id)
-def test_wrong_usage(argv, code, message, project):
+def test_wrong_usage(argv, code, message, *, project, run, run_on_terminal):
     """Standard output stays empty in both formats, and a terminal shows the same error as a pipe."""
     for option in ([], ["--json"]):
-        exit_code, out, err = command(*argv, *option, cwd=project)
-        assert (exit_code, out) == (code, b"")
-        assert err.decode().splitlines()[-1].startswith(message)
-    exit_code, output = ended_on_terminal(*argv, cwd=project, stream="stderr", columns=80, NO_COLOR="1")
+        exit_code, out, err = run(*argv, *option)
+        assert (exit_code, out) == (code, "")
+        assert err.splitlines()[-1].startswith(message)
+    exit_code, output = run_on_terminal(*argv, stream="stderr", NO_COLOR="1")
     assert exit_code == code
     assert output.splitlines()[-1].startswith(message)
 
@@ -201,75 +201,82 @@ WRITING = [
 
 
 @pytest.mark.parametrize(("before", "argv", "code", "first"), WRITING, ids=case_id)
-def test_commands_that_write(before, argv, code, first, new_project):
+def test_commands_that_write(before, argv, code, first, *, new_project, run, run_on_terminal):
     """A pipe and a terminal get the same output from the same state, and `--json` prints JSON on both."""
 
     def prepare():
-        project = new_project()
+        new_project()
         for command_line in before:
-            assert command(*command_line, cwd=project)[0] == 0
-        return project
+            assert run(*command_line)[0] == 0
 
-    exit_code, out, err = command(*argv, cwd=prepare())
-    json_code, json_out, _ = command(*argv, "--json", cwd=prepare())
+    prepare()
+    exit_code, out, err = run(*argv)
+    prepare()
+    json_code, json_out, _ = run(*argv, "--json")
 
     assert (exit_code, json_code) == (code, code)
-    assert out.decode().splitlines()[:1] == ([first] if first else [])
-    assert (err == b"") == (code == 0)
-    assert json_out == b"" if code else json.loads(json_out)
-    assert ended_on_terminal(*argv, cwd=prepare(), columns=500) == (code, out.decode())
-    assert ended_on_terminal(*argv, "--json", cwd=prepare()) == (code, json_out.decode())
+    assert out.splitlines()[:1] == ([first] if first else [])
+    assert (err == "") == (code == 0)
+    assert json_out == "" if code else json.loads(json_out)
+    prepare()
+    assert run_on_terminal(*argv, columns=500) == (code, out)
+    prepare()
+    assert run_on_terminal(*argv, "--json") == (code, json_out)
 
 
 class TestErrors:
-    def test_check(self, faulty):
+    def test_check(self, faulty, run, run_on_terminal):
         """Each format reports each diagnostic and exits with 1, on a terminal and in a pipe."""
         for form, terminal in [(f, t) for f in ("text", "json", "github") for t in (False, True)]:
             argv = ["check", "--render", "--format", form]
             if terminal:
-                code, output = ended_on_terminal(*argv, cwd=faulty, columns=200, NO_COLOR="1")
+                code, output = run_on_terminal(*argv, columns=200, NO_COLOR="1")
             else:
-                code, out, err = command(*argv, cwd=faulty)
-                output = out.decode()
-                assert err == b""
+                code, output, err = run(*argv)
+                assert err == ""
             assert code == 1
             assert BARE in output
             assert FAILS in output
             has_source = re.search(r"^ +\d+ \| def bare\(text\):$", output, re.MULTILINE) is not None
             assert has_source == (form == "text" and terminal)
 
-    def test_github_format(self, faulty):
+    def test_github_format(self, faulty, run, run_on_terminal):
         """A terminal and a pipe get the same workflow commands, one per line."""
         argv = ["check", "--render", "--format", "github"]
-        code, out, _ = command(*argv, cwd=faulty)
+        code, out, _ = run(*argv)
 
-        assert ended_on_terminal(*argv, cwd=faulty) == (code, out.decode())
-        assert [line.partition(" ")[0] for line in out.decode().splitlines()] == ["::error", "::error"]
+        assert run_on_terminal(*argv) == (code, out)
+        assert [line.partition(" ")[0] for line in out.splitlines()] == ["::error", "::error"]
 
-    def test_list(self, faulty):
+    def test_list(self, faulty, run, run_on_terminal):
         """Served prompts are listed, and errors go to standard error."""
-        code, out, err = command("list", cwd=faulty)
-        exit_code, output = ended_on_terminal("list", "--json", cwd=faulty)
+        code, out, err = run("list")
+        exit_code, output = run_on_terminal("list", "--json")
 
-        assert (code, out) == (1, b"prompt fails\n    text: str, default x\n")
-        assert BARE in err.decode()
+        assert (code, out) == (1, "prompt fails\n    text: str, default x\n")
+        assert BARE in err
         assert (exit_code, [prompt["name"] for prompt in json.loads(output)["prompts"]]) == (1, ["fails"])
 
-    def test_render(self, faulty):
+    def test_render(self, faulty, run, run_on_terminal):
         """A failing prompt prints its traceback, on a terminal and in a pipe."""
-        code, out, err = command("render", "fails", "--json", cwd=faulty)
-        exit_code, output = ended_on_terminal("render", "fails", cwd=faulty, stream="stderr")
+        code, out, err = run("render", "fails", "--json")
+        exit_code, output = run_on_terminal("render", "fails", stream="stderr")
 
-        assert (code, out, exit_code) == (1, b"", 1)
-        assert output == err.decode()
+        assert (code, out, exit_code) == (1, "", 1)
+        assert output == err
         assert output.splitlines()[-1] == "IndexError: string index out of range"
 
 
-@pytest.mark.parametrize("argv", [argv for argv, *_ in VALID], ids=case_id)
+@pytest.mark.parametrize("argv", [["list"], ["check"], ["render", "style://go"]], ids=case_id)
 def test_closed_pipe(argv, project):
     """A pipe that is closed early, as by `head -1`, causes no traceback."""
-    line = f"promptkit {' '.join(map(repr, argv))} | true"
-
-    _, _, err = in_shell(line, cwd=project)
+    _, _, err = in_shell(f"promptkit {' '.join(argv)} | true", cwd=project)
 
     assert err == b""
+
+
+def test_real_terminal(project):
+    """A process on a pseudoterminal prints the same as in these tests."""
+    argv, code, text, _ = VALID[0]
+
+    assert ended_on_terminal(*argv, cwd=project, columns=200, NO_COLOR="1") == (code, text)

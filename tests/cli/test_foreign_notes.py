@@ -44,11 +44,12 @@ COMMANDS = {
             EXPORT,
             "recipes",
         )
-        for form in ("claude-commands", "gemini-commands", "codex", "skills")
-        for is_removal in (False, True)
+        for form, is_removal in (("claude-commands", False), ("claude-commands", True), ("skills", False))
     },
 }
-COMMANDS |= {f"{name} --dry-run": ([*argv, "--dry-run"], *spec) for name, (argv, *spec) in COMMANDS.items()}
+for name in ("install", "export skills"):
+    argv, *spec = COMMANDS[name]
+    COMMANDS[f"{name} --dry-run"] = ([*argv, "--dry-run"], *spec)
 
 CHANGING = [name for name in COMMANDS if not name.endswith("--dry-run")]
 WRITING = [name for name in CHANGING if "uninstall" not in name and not name.endswith("--remove")]
@@ -182,7 +183,7 @@ class TestInvalidNotes:
             code, out, err = command()
 
             assert (code, out) == (1, ""), label
-            assert f"{command.note_name} is not a valid note of written files: " in err, label
+            assert f"{command.note_name} is not a valid record of written files: " in err, label
             assert err.count("\n") == 1, label
             assert len(err) < 1000, label
             assert snapshot(tmp_path) == before, label

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from itertools import product
 
 import pytest
 
@@ -63,14 +64,22 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_odd_entry(kind, path, project, capsys):
+#: Each kind at each path, with two of the commands, which take turns.
+CASES = [
+    (kind, path, (COMMANDS[number % 4], COMMANDS[(number + 1 + number // 4 % 3) % 4]))
+    for number, (kind, path) in enumerate(product(KINDS, PATHS))
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "commands"), CASES, ids=[f"{path}-{kind}" for kind, path, _ in CASES]
+)
+def test_odd_entry(kind, path, commands, project, capsys):
     """No command hangs or ends with a traceback."""
     (project / path).unlink(missing_ok=True)
     KINDS[kind](project / path)
 
-    for words in COMMANDS:
+    for words in commands:
         assert main(words) in (0, 1, 2)
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err

@@ -6,9 +6,6 @@ import pytest
 
 from promptkit.loader.targets import project_root
 from promptkit.testing.pytest_plugin import root_of
-from tests.terminal import command
-
-pytestmark = pytest.mark.sampled
 
 OWN = "from promptkit import prompt\n\n@prompt\ndef mine():\n    return 'mine'\n"
 FOREIGN = "from pathlib import Path\nPath({!r}).touch()\n" + OWN.replace("mine", "theirs")
@@ -37,13 +34,13 @@ def shared(tmp_path):
 @as_root
 class TestOwners:
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_foreign_configuration_is_rejected(self, argv, shared):
+    def test_foreign_configuration_is_rejected(self, argv, shared, run):
         """No code of the other user runs, and the error suggests a fix."""
-        code, out, err = command(*argv, cwd=shared / "own")
+        code, out, err = run(*argv, cwd=shared / "own")
 
         assert not (shared / "ran").exists()
-        assert (code, out) == (2, b"")
-        assert err.decode() == (
+        assert (code, out) == (2, "")
+        assert err == (
             f"promptkit: {shared / 'pyproject.toml'}: it belongs to another user, whose code it would run: "
             "name the recipes on the command line, and it is not read, or make it yours\n"
         )
@@ -51,7 +48,7 @@ class TestOwners:
     @pytest.mark.parametrize(
         "argv", [["list", "recipes"], ["check", "recipes"], ["render", "recipes", "mine"]]
     )
-    def test_named_target(self, argv, shared):
+    def test_named_target(self, argv, shared, run):
         """
         A target on the command line makes the foreign configuration irrelevant, even if it is invalid or a
         pipe.
@@ -60,18 +57,18 @@ class TestOwners:
         os.mkfifo(shared / "pyproject.toml")
         os.chown(shared / "pyproject.toml", 1234, 1234)
 
-        assert command(*argv, cwd=shared / "own")[0] == 0
+        assert run(*argv, cwd=shared / "own")[0] == 0
 
     @pytest.mark.parametrize("mark", ["pyproject.toml", ".git"])
-    def test_search_ends_at_the_project_root(self, mark, shared):
+    def test_search_ends_at_the_project_root(self, mark, shared, run):
         """The search for a configuration ends at the project's root, like that of git."""
         (shared / "own" / mark).touch()
 
-        code, out, _ = command("list", cwd=shared / "own")
+        code, out, _ = run("list", cwd=shared / "own")
 
-        assert (code, out.decode().partition("\n")[0]) == (0, "prompt mine")
+        assert (code, out.partition("\n")[0]) == (0, "prompt mine")
 
-    def test_foreign_link_to_an_own_file(self, shared):
+    def test_foreign_link_to_an_own_file(self, shared, run):
         """
         A foreign link to an own file is rejected, because the target would be resolved in the foreign folder.
         """
@@ -80,35 +77,35 @@ class TestOwners:
         (shared / "pyproject.toml").symlink_to("own/settings")
         os.lchown(shared / "pyproject.toml", 1234, 1234)
 
-        assert command("list", cwd=shared / "own")[0] == 2
+        assert run("list", cwd=shared / "own")[0] == 2
         assert not (shared / "ran").exists()
 
-    def test_foreign_folder(self, shared):
+    def test_foreign_folder(self, shared, run):
         """A configuration in a foreign folder is rejected, even if the file is the user's own."""
         os.chown(shared, 1234, 1234)
         os.chown(shared / "pyproject.toml", 0, 0)
 
-        assert command("list", cwd=shared / "own")[0] == 2
+        assert run("list", cwd=shared / "own")[0] == 2
         assert not (shared / "ran").exists()
 
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_foreign_default_folder(self, argv, shared):
+    def test_foreign_default_folder(self, argv, shared, run):
         """A default folder of another user is only served if it is named."""
         (shared / "pyproject.toml").unlink()
         (shared / "theirs").rename(shared / "recipes")
 
-        code, out, err = command(*argv, cwd=shared)
+        code, out, err = run(*argv, cwd=shared)
 
         assert not (shared / "ran").exists()
-        assert (code, out) == (2, b"")
-        assert "it belongs to another user: name it if you trust its content" in err.decode()
-        assert command("list", "recipes", cwd=shared)[0] == 0
+        assert (code, out) == (2, "")
+        assert "it belongs to another user: name it if you trust its content" in err
+        assert run("list", "recipes", cwd=shared)[0] == 0
 
-    def test_sudo(self, shared):
+    def test_sudo(self, shared, monkeypatch, run):
         """Root works for the user who called sudo."""
-        code, _, _ = command("list", cwd=shared / "own", env={"SUDO_UID": "1234"})
+        monkeypatch.setenv("SUDO_UID", "1234")
 
-        assert code == 0
+        assert run("list", cwd=shared / "own")[0] == 0
 
     def test_foreign_project_root(self, shared):
         """A foreign root marker is ignored, unless the recipes have the same foreign owner."""
@@ -133,7 +130,7 @@ class TestConfiguration:
     @pytest.mark.timeout(30)
     @pytest.mark.parametrize("kind", HOSTILE_FILES)
     @pytest.mark.parametrize("argv", [["list"], ["serve"], ["install", "cursor"]], ids=lambda argv: argv[0])
-    def test_unreadable_configuration(self, kind, argv, tmp_path):
+    def test_unreadable_configuration(self, kind, argv, tmp_path, run):
         """An unreadable configuration is a usage error with the file and the reason, without waiting."""
         file = tmp_path / "pyproject.toml"
         if kind == "deep":
@@ -145,9 +142,9 @@ class TestConfiguration:
         else:
             os.mkfifo(file)
 
-        code, out, err = command(*argv, cwd=tmp_path)
+        code, out, err = run(*argv, cwd=tmp_path)
 
-        assert (code, out, err.decode()) == (2, b"", f"promptkit: {file}: {HOSTILE_FILES[kind]}\n")
+        assert (code, out, err) == (2, "", f"promptkit: {file}: {HOSTILE_FILES[kind]}\n")
 
     @pytest.mark.timeout(30)
     def test_pytest_does_not_hang(self, tmp_path):

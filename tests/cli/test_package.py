@@ -473,8 +473,8 @@ class TestProject:
         (acme / "pyproject.toml").write_text(text, encoding="utf-8")
         _, out, _ = package()
 
-        message = f"the dependencies in {acme / 'pyproject.toml'} are dynamic, and left out: name them with "
-        assert f"{message}--require\n" in out
+        message = f"the dependencies in {acme / 'pyproject.toml'} are dynamic, and therefore omitted: "
+        assert f"{message}add them with --require\n" in out
 
 
 class TestErrors:

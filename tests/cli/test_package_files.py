@@ -348,7 +348,7 @@ class TestSecrets:
 
         assert package_error() == (
             f"'secret' is the file that [tool.promptkit.serve] names with {option}, "
-            "which others must not get: move it out of 'prompts'"
+            "which must not be published: move it out of 'prompts'"
         )
 
     def test_link_to_a_secret_file(self, acme, package_error):

@@ -135,7 +135,7 @@ def test_conflict_with_case(render, capsys):
     """`--case` cannot be combined with `--promptfoo`."""
     with pytest.raises(SystemExit):
         render("review", "--case", "x")
-    assert "a case has its arguments: leave out --promptfoo" in capsys.readouterr().err
+    assert "a case has its arguments: leave out either" in capsys.readouterr().err
 
 
 def test_several_turns(render):

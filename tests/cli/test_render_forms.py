@@ -15,7 +15,7 @@ from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.exports import FORMS
 from promptkit.loader.loader import load
-from tests.terminal import COMMAND, Person, command, environment, on_terminal
+from tests.terminal import COMMAND, Person, environment
 
 RECIPE = '''
 import time
@@ -130,18 +130,18 @@ class TestMarkdown:
 
         assert out == "## user\n\nThe key is <secret>.\n"
 
-    def test_on_a_terminal(self, recipes, project):
+    def test_on_a_terminal(self, recipes, project, run_on_terminal):
         """Control characters in the content are escaped on a terminal."""
         recipes(evil="from promptkit import prompt\nprompt(name='evil')(lambda: 'a\\x1b[31mb')\n")
 
-        output = on_terminal("render", "evil", "--format", "markdown", cwd=project)
+        output = run_on_terminal("render", "evil", "--format", "markdown")
 
-        assert output == "## user\n\na\\x1b[31mb\n"
+        assert output == (0, "## user\n\na\\x1b[31mb\n")
 
-    def test_json_is_a_format(self, project):
+    def test_json_is_a_format(self, project, capsys):
         """`--json` is short for `--format json`."""
         with_json, with_format = (
-            command("render", "mixed", *argv, cwd=project) for argv in (["--json"], ["--format", "json"])
+            run(capsys, "render", "mixed", *argv) for argv in (["--json"], ["--format", "json"])
         )
 
         assert with_json == with_format
@@ -340,24 +340,24 @@ class TestWatch:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["gret"], b"promptkit: unknown prompt 'gret'; did you mean 'greet'?\n"),
-            (["greet", "x"], b"promptkit: 'x' is not an argument: write KEY=VALUE, or KEY=@FILE\n"),
+            (["gret"], "promptkit: unknown prompt 'gret'; did you mean 'greet'?\n"),
+            (["greet", "x"], "promptkit: 'x' is not an argument: write KEY=VALUE, or KEY=@FILE\n"),
         ],
         ids=str,
     )
-    def test_usage_errors(self, words, message, recipes, tmp_path):
+    def test_usage_errors(self, words, message, recipes, capsys):
         """Wrong usage is reported without watching, because no change of a file can fix it."""
-        recipes(greet="from promptkit import prompt\nprompt(name='greet')(lambda: 'Hello.')\n")
+        folder = recipes(greet="from promptkit import prompt\nprompt(name='greet')(lambda: 'Hello.')\n")
 
-        assert command("render", "recipes", *words, "--watch", cwd=tmp_path) == (2, b"", message)
+        assert run(capsys, "render", str(folder), *words, "--watch") == (2, "", message)
 
-    def test_missing_target(self, tmp_path):
+    def test_missing_target(self, tmp_path, capsys):
         """A missing target is a usage error with `--watch` too."""
-        code, out, err = command("render", "nowhere", "greet", "--watch", cwd=tmp_path)
+        code, out, err = run(capsys, "render", str(tmp_path / "nowhere"), "greet", "--watch")
 
-        assert (code, out) == (2, b"")
-        assert err.startswith(b"promptkit: cannot load 'nowhere'")
-        assert err.endswith(b" (the first of two words is TARGET; arguments are written KEY=VALUE)\n")
+        assert (code, out) == (2, "")
+        assert err.startswith("promptkit: cannot load ")
+        assert err.endswith(" (the first of two words is TARGET; arguments are written KEY=VALUE)\n")
 
 
 class TestVendors:

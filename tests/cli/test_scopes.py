@@ -1,7 +1,6 @@
 """Scopes on the command line: the lists of a stdio server, and the output for authors."""
 
 import json
-import os
 import subprocess
 import sys
 from http.client import HTTPConnection
@@ -25,14 +24,10 @@ HIDDEN = (
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project with recipes, whose servers keep a start cache."""
-    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
-        monkeypatch.delenv(name, raising=False)
+    """A project with recipes."""
     (tmp_path / "recipes").mkdir()
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "recipes" / "some.py").write_text(RECIPES)
-    for file in (tmp_path / "recipes").iterdir():
-        os.utime(file, ns=(0, 0))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -54,19 +49,14 @@ def serve(project, *options):
 
 class TestServing:
     def test_scopes_of_the_process(self, project):
-        """
-        Prompts that need other scopes are hidden and reported, and the start cache distinguishes sets of
-        scopes.
-        """
-        for _ in range(2):
-            names, reply, stderr = serve(project)
-            assert (names, stderr.strip()) == (["greet"], HIDDEN)
-            assert reply["error"]["message"] == "unknown prompt 'rotate'"
-            names, reply, stderr = serve(project, "--scopes", "team admin")
-            assert (names, stderr) == (ALL, "")
-            assert reply["result"]["messages"][0]["content"]["text"] == "Rotate ."
+        """Prompts that need other scopes are hidden and reported."""
+        names, reply, stderr = serve(project)
+        assert (names, stderr.strip()) == (["greet"], HIDDEN)
+        assert reply["error"]["message"] == "unknown prompt 'rotate'"
+        names, reply, stderr = serve(project, "--scopes", "team admin")
+        assert (names, stderr) == (ALL, "")
+        assert reply["result"]["messages"][0]["content"]["text"] == "Rotate ."
         assert serve(project, "--scopes", "team")[::2] == (["greet"], "")
-        assert serve(project, "--scopes", "")[::2] == (["greet"], "")
 
     def test_configured_scopes(self, project):
         """Scopes can be configured like every option of `serve`."""

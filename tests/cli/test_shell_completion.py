@@ -3,16 +3,16 @@
 import os
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from argcomplete.finders import CompletionFinder
 
+from promptkit.cli import main
 from tests.terminal import environment
 
-pytestmark = [
-    pytest.mark.sampled,
-    pytest.mark.skipif(os.name == "nt", reason="the shells that are asked are not there"),
-]
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the shells that are asked are not there")
 
 PROGRAM = Path(sys.executable).with_name("promptkit")
 
@@ -60,38 +60,59 @@ WORD_BREAKS = " \t\n\"'><=;|&(:"
 
 
 @pytest.fixture
-def project(recipes, tmp_path):
-    """A folder that contains a folder of recipes."""
+def project(recipes, tmp_path, monkeypatch):
+    """A folder that contains a folder of recipes, as the current folder."""
     recipes(shelf=RECIPE)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def shared_project(tmp_path_factory):
-    """The same folder, for tests that do not change it."""
-    folder = tmp_path_factory.mktemp("shared")
-    (folder / "recipes").mkdir()
-    (folder / "recipes" / "shelf.py").write_text(RECIPE, encoding="utf-8")
-    return folder
+@pytest.fixture
+def complete(monkeypatch, capfd):
+    """A function that returns the words that the shell gets when TAB is pressed after a text."""
+    call = CompletionFinder.__call__
+    monkeypatch.setattr(CompletionFinder, "_init_debug_stream", lambda _: None)  # descriptor 9 is not ours
+
+    def press_tab(typed):
+        answer = StringIO()
+        streams = {"exit_method": sys.exit, "output_stream": answer}
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                CompletionFinder, "__call__", lambda *args, **options: call(*args, **streams, **options)
+            )
+            for name, value in variables(typed).items():
+                patched.setenv(name, value)
+            with pytest.raises(SystemExit):
+                main()
+        assert capfd.readouterr().out == ""
+        return split_words(answer.getvalue())
+
+    return press_tab
 
 
-def complete(typed, folder, **env):
-    """Return the words that the shell gets when TAB is pressed after *typed*."""
-    answer = folder / "answer.txt"
-    answer.unlink(missing_ok=True)
-    variables = {
+def variables(typed):
+    """Return the variables that the shell sets."""
+    return {
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_IFS": "\n",
         "_ARGCOMPLETE_COMP_WORDBREAKS": WORD_BREAKS,
-        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
         "COMP_LINE": typed,
         "COMP_POINT": str(len(typed.encode())),
     }
-    env = environment(**variables, **env)
+
+
+def split_words(answer):
+    """Return the words for the shell."""
+    return [word.rstrip() for word in answer.split("\n") if word]
+
+
+def complete_in_process(typed, folder, **env):
+    """Press TAB after *typed* in a process with these variables; return the words."""
+    answer = folder / "answer.txt"
+    env = environment(**variables(typed), _ARGCOMPLETE_STDOUT_FILENAME=str(answer), **env)
     result = subprocess.run([PROGRAM], cwd=folder, env=env, capture_output=True, check=False)
     assert result.stdout == b""
-    words = answer.read_text().split("\n") if answer.exists() else []
-    return [word.rstrip() for word in words if word]
+    return split_words(answer.read_text() if answer.exists() else "")
 
 
 @pytest.mark.parametrize(
@@ -151,43 +172,44 @@ def complete(typed, folder, **env):
         ("promptkit new re", ["recipes/"]),
     ],
 )
-def test_completion(typed, words, shared_project):
+def test_completion(typed, words, project, complete):
     """Commands, options, prompts, arguments and values are completed anywhere in the line."""
-    assert complete(typed, shared_project) == words
+    assert complete(typed) == words
 
 
-def test_configured_target(project):
+def test_configured_target(project, complete, monkeypatch):
     """Without a typed target, the prompts are those of the configured target."""
     (project / "pyproject.toml").write_text('[tool.promptkit]\ntarget = "recipes"\n')
     below = project / "below"
     below.mkdir()
+    monkeypatch.chdir(below)
 
-    assert complete("promptkit render rev", below) == ["review"]
+    assert complete("promptkit render rev") == ["review"]
 
 
-def test_broken_configuration(project):
+def test_broken_configuration(project, complete):
     """With a broken configuration nothing is offered and nothing is printed."""
     (project / "pyproject.toml").write_text("[tool.promptkit]\ntarge = 1\n")
 
-    assert complete("promptkit render rev", project) == []
+    assert complete("promptkit render rev") == []
 
 
-def test_recipes_are_imported_lazily(project):
+def test_recipes_are_imported_lazily(project, complete):
     """Recipes are imported only where a prompt, a resource or an argument can follow."""
     marker = project / "recipes" / "imported"
 
-    assert complete("promptkit check --fo", project) == ["--format"]
+    assert complete("promptkit check --fo") == ["--format"]
     assert not marker.exists()
-    assert complete("promptkit render rev", project) == ["review"]
+    assert complete("promptkit render rev") == ["review"]
     assert marker.exists()
 
 
-@pytest.mark.parametrize("source", ["print('noise')\n", "1 / 0\n", "raise SystemExit(3)\n"])
-def test_recipes_that_print_or_fail(project, source):
+def test_recipes_that_print_or_fail(project):
     """The other recipes are offered, and nothing is printed."""
-    (project / "recipes" / "noise.py").write_text(source)
+    for number, source in enumerate(["print('noise')\n", "1 / 0\n", "raise SystemExit(3)\n"]):
+        (project / "recipes" / f"noise_{number}.py").write_text(source)
 
-    assert complete("promptkit render rev", project) == ["review"]
+    assert complete_in_process("promptkit render rev", project) == ["review"]
 
 
 def test_missing_library(project):
@@ -195,7 +217,7 @@ def test_missing_library(project):
     (project / "lacking").mkdir()
     (project / "lacking" / "argcomplete.py").write_text("raise ModuleNotFoundError('argcomplete')\n")
 
-    assert complete("promptkit render rev", project, PYTHONPATH=str(project / "lacking")) == []
+    assert complete_in_process("promptkit render rev", project, PYTHONPATH=str(project / "lacking")) == []
 
 
 def test_bash(project):

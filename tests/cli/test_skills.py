@@ -127,18 +127,17 @@ class TestCheck:
 
     @pytest.mark.parametrize(
         "expression",
-        ["' '.join({'a', 'b', 'c', 'd', 'e'})", "str(datetime.date.today())", "str(time.time() // 3600)"],
+        ["' '.join({'a', 'b', 'c', 'd', 'e'})", "str(datetime.date.today())"],
     )
     def test_unstable_skill(self, recipes, capsys, expression):
-        """A skill that differs between starts is an error, which shows the differing part."""
+        """A skill that differs between starts is an error."""
         source = f"@skill(description='x')\ndef a():\n    return 'First.\\n' + {expression}\n"
-        folder = recipes(a=f"import datetime, time\nfrom promptkit import skill\n{source}")
+        folder = recipes(a=f"import datetime\nfrom promptkit import skill\n{source}")
 
         assert main(["check", str(folder)]) == 1
 
-        output = capsys.readouterr().out
-        assert "PK605: skill 'a': 'SKILL.md' changes from one start to the next:" in output
-        assert "First." not in output
+        expected = "PK605: skill 'a': 'SKILL.md' changes from one start to the next\n"
+        assert expected in capsys.readouterr().out
 
     def test_lints(self, recipes, capsys):
         """Broken references, unused files, long texts and names that differ only in prefix are reported."""
@@ -171,7 +170,10 @@ class TestCheck:
             ["error PK606", "skill 'one': it refers to 'scripts/no.py', which it does not have"],
             ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 758 tokens"],
             ["warning PK608", "skill 'one': nothing in it refers to 'unused.md', so that no model reads it"],
-            ["warning PK609", "skill 'two': 'skill://two/SKILL.md' has the name of 'skill://a/two/SKILL.md'"],
+            [
+                "warning PK609",
+                "skill 'two': 'skill://two/SKILL.md' has the same name as 'skill://a/two/SKILL.md'",
+            ],
         ]
 
 

@@ -115,7 +115,13 @@ FOLLOWED = {"rows.csv", "pyproject.toml", "recipes/extra.py", "recipes/cases_rev
 
 KINDS = ["file", "nothing", "folder", "pipe", "device", "folder in place"]
 
-CASES = [(name, path, kind) for name, (_, places) in COMMANDS.items() for path in places for kind in KINDS]
+#: Each path is replaced by a link to a file, and by one of the other kinds, which take turns.
+PLACES = [(name, path) for name, (_, places) in COMMANDS.items() for path in places]
+CASES = [
+    (name, path, kind)
+    for number, (name, path) in enumerate(PLACES)
+    for kind in ("file", KINDS[1 + number % (len(KINDS) - 1)])
+]
 
 
 @pytest.fixture

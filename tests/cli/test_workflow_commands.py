@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit.cli.diagnostics import print_annotation, print_diagnostics, print_error, print_text
-from promptkit.cli.output import Output
-from promptkit.cli.workflow_commands import escape_commands
+from promptkit.cli.output import Output, escape_commands
 from promptkit.errors.diagnostics import Diagnostic, Location
 from promptkit.errors.rules import Rule
 from tests.terminal import command

@@ -923,7 +923,7 @@ class TestTruncate:
         [
             (0, "head", "truncate(limit) is 0: say how many characters to keep, 1 or more"),
             (-1, "head", "truncate(limit) is -1"),
-            (9, "middle", "truncate(keep) is 'middle': choose one of 'head', 'tail', 'both'"),
+            (9, "middle", "truncate() got keep='middle': choose one of 'head', 'tail', 'both'"),
         ],
     )
     def test_what_it_cannot_do_is_refused(self, limit, keep, message):

@@ -382,11 +382,11 @@ class TestWorkflow:
     @pytest.mark.parametrize(
         ("items", "says"),
         [
-            (["a"], "Workflow takes messages, and item 0 is a str ('a'): make it with user(...)"),
-            ([Message("user", "a"), LINK], "Workflow takes messages, and item 1 is a ResourceLink"),
-            ([user("a")], "Workflow takes messages, and item 0 is a Workflow"),
-            (Message("user", "a"), "Workflow takes messages"),
-            (None, "Workflow takes messages"),
+            (["a"], "item 0 of a Workflow is a str ('a'), not a message: make it with user(...)"),
+            ([Message("user", "a"), LINK], "item 1 of a Workflow is a ResourceLink"),
+            ([user("a")], "item 0 of a Workflow is a Workflow"),
+            (Message("user", "a"), "Workflow() takes a list of messages"),
+            (None, "Workflow() takes a list of messages"),
         ],
         ids=["str", "content", "workflow", "message alone", "None"],
     )

@@ -9,7 +9,7 @@ from promptkit import Context, PromptError, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.diagnostics import Location
 from promptkit.preview.rendering import LimitedCalls, call, render
-from promptkit.server.user_code import CallTimeoutError
+from promptkit.server.direct_calls import CallTimeoutError
 
 STILL_RUN = (
     "does not return: 4 calls of it still run, and plain functions cannot be stopped. "
@@ -142,23 +142,6 @@ class TestCall:
 
         asyncio.run(scenario())
         assert seen == ["cleaned up"]
-
-    def test_a_thread_that_cannot_start_takes_no_place(self, monkeypatch):
-        """A thread that fails to start raises an error and does not use up a slot."""
-
-        def start(_thread):
-            raise RuntimeError("can't start new thread")
-
-        async def scenario():
-            calls = LimitedCalls()
-            with monkeypatch.context() as patched:
-                patched.setattr(threading.Thread, "start", start)
-                for _ in range(5):
-                    with pytest.raises(RuntimeError, match="can't start new thread"):
-                        await calls.call("a", bool, 5)
-            return await calls.call("a", lambda: "returned", 5)
-
-        assert asyncio.run(scenario()) == "returned"
 
 
 class TestRendering:

@@ -5,7 +5,7 @@ import pytest
 from promptkit import PromptError, prompt
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, ResultError
-from promptkit.server.user_code import AuthorCall, CallTimeoutError, explanation, rendering_of
+from promptkit.server.direct_calls import AuthorCall, CallTimeoutError, explanation, rendering_of
 
 
 async def fails():

@@ -4,7 +4,6 @@ import os
 import shlex
 import subprocess
 import sys
-from threading import Event, Thread
 
 import pytest
 
@@ -182,32 +181,6 @@ class TestReloading:
         assert (secret.current(), secret.stale_for, capfd.readouterr().err) == ("fixed", 0, expected)
         self.now += 1
         assert (secret.current(), capfd.readouterr().err) == ("fixed", "")
-
-    def test_only_one_thread_reloads(self, file):
-        """Other threads use the cached secret in the meantime."""
-        reading, released = Event(), Event()
-
-        def read(text):
-            reading.set()
-            released.wait(10)
-            return text
-
-        released.set()
-        self.now = 0.0
-        secret = SecretFile(str(file), "keys", read, "the old ones hold", lambda: self.now)
-        reading.clear()
-        released.clear()
-        file.write_text("other")
-        self.now += 1
-        thread = Thread(target=secret.current)
-        thread.start()
-        assert reading.wait(10)
-        self.now += 1
-
-        assert secret.current() == "secret"
-        released.set()
-        thread.join()
-        assert secret.current() == "other"
 
 
 def parse_word(text):

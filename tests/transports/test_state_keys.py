@@ -83,9 +83,7 @@ class TestInvalidKeys:
 
         assert {error_of(text) for text in ("", "\n", " , ,", "# later\n")} == {expected}
 
-    @pytest.mark.parametrize(
-        "word", ["hello world", "ä" * 43, "z" * 45, "a" * 65, "A" * 43 + "===", "=", "\0"]
-    )
+    @pytest.mark.parametrize("word", ["hello world", "ä" * 43, "z" * 45, "a" * 65, "a=b", "\0"])
     def test_unknown_encoding_is_rejected(self, word):
         """The error names the line."""
         assert error_of(f"# keys\n{FIRST.hex()}\n{word}\n") == (

@@ -11,7 +11,6 @@ from hashlib import sha256
 from inspect import isawaitable
 from math import inf
 from pathlib import Path
-from threading import Lock
 from typing import Final
 
 from msgspec import UNSET
@@ -23,7 +22,7 @@ from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnav
 from promptkit.server.server import SharedServer
 from promptkit.standard_error import say
 from promptkit.transports.auth.bearer_header import UNAVAILABLE, BearerScheme
-from promptkit.transports.auth.token_file import TokenFile
+from promptkit.transports.secret_files import TokenFile
 
 #: Maximum time, in seconds, for which a verified token is cached, even if it expires later.
 CACHE_S: Final = 300.0
@@ -55,7 +54,6 @@ class Authorizer:
         self._clock = clock
         # Keyed by digest, so that no token stays in memory.
         self._cached: dict[bytes, tuple[float, Principal]] = {}
-        self._lock = Lock()
 
     async def check(self, head: Head, query: bytes) -> Principal | HttpResponse:
         """
@@ -146,10 +144,9 @@ class Authorizer:
         return admitted
 
     def _store(self, digest: bytes, principal: Principal, expires: float) -> None:
-        with self._lock:  # several event loops can run this
-            while len(self._cached) >= _MAX_CACHED:
-                self._cached.pop(next(iter(self._cached)), None)
-            self._cached[digest] = min(expires, self._clock() + CACHE_S), principal
+        while len(self._cached) >= _MAX_CACHED:
+            self._cached.pop(next(iter(self._cached)), None)
+        self._cached[digest] = min(expires, self._clock() + CACHE_S), principal
 
 
 def protect(
@@ -192,14 +189,13 @@ def protect(
     if verifier is None and token_file is not None:
         verifier = TokenFile(str(token_file))
     if verifier is None and issuer is not None and resource is not None:
-        from promptkit.transports.auth.issuer import Issuer  # needs the extra
-        from promptkit.transports.auth.jwt_verifier import JwtVerifier
+        from promptkit.transports.auth.issuer import Issuer, JwtVerifier  # needs the extra
 
         verifier = JwtVerifier(Issuer(issuer), resource)
     if verifier is not None:
         return Authorizer(scheme, verifier)
     if scopes:
-        msg = "scopes are those of tokens: name an issuer, a file of tokens or a verifier, too"
+        msg = "scopes need tokens: add an issuer, a token file or a verifier"
         raise ValueError(msg)
     return None
 

@@ -1,8 +1,10 @@
 """
-The public keys of an issuer, fetched on a thread on demand, and again when a token names an unknown key.
+Tokens of an issuer: JSON Web Tokens, verified with the public keys that it lists.
 
-Documents are fetched only from the configured issuer, with a timeout and a maximum size. See
-https://www.rfc-editor.org/rfc/rfc8414, https://www.rfc-editor.org/rfc/rfc7517 and
+The keys are fetched on a thread on demand, and again when a token names an unknown key. Documents are fetched
+only from the configured issuer, with a timeout and a maximum size. See
+https://www.rfc-editor.org/rfc/rfc8414, https://www.rfc-editor.org/rfc/rfc7517,
+https://www.rfc-editor.org/rfc/rfc8725, https://www.rfc-editor.org/rfc/rfc9068 and
 https://openid.net/specs/openid-connect-discovery-1_0.html.
 """
 
@@ -21,11 +23,12 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 import msgspec
-from joserfc.errors import JoseError
+from joserfc import errors, jwt
 from joserfc.jwa import JWSAlgModel
-from joserfc.jwk import Key, RSAKey, import_key
+from joserfc.jwk import Key, KeySet, OctKey, RSAKey, import_key
+from joserfc.jws import JWSRegistry
 
-from promptkit.protocol.principals import VerifierUnavailableError
+from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.standard_error import say
 from promptkit.transports.auth.bearer_header import secure_url
 from promptkit.version import VERSION
@@ -50,6 +53,18 @@ _WHOLE_S: Final = 8.0
 
 _MAX_BYTES: Final = 1024 * 1024
 
+#: Allowed signature algorithms. All are asymmetric: with a shared key, the verifier could sign tokens as
+#: well. The algorithm that a token names must be the one that it uses.
+ALGORITHMS: Final = frozenset(
+    ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
+)
+
+#: Allowed difference between clocks, in seconds.
+LEEWAY_S: Final = 30
+
+#: The types of access tokens. Other types, such as logout tokens, are rejected.
+_TYPES: Final = frozenset((None, "jwt", "at+jwt", "application/at+jwt"))
+
 
 class DocumentUnavailableError(Exception):
     """A document could not be fetched or is not usable; the text gives the reason."""
@@ -63,16 +78,14 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class _DeadlineHandler(HTTPSHandler, HTTPHandler):
-    """Opens connections and closes them at a deadline, because a socket's timeout restarts with each byte."""
+    """Opens a connection that a timer shuts down, because a socket's timeout restarts with each byte."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self.is_expired = False
-        self._seconds = seconds
         self._socket: socket.socket | None = None
-        self._timer = Timer(seconds, self._disconnect)
+        self._timer = Timer(seconds, self._shut_down)
         self._timer.daemon = True
-        self._timer.start()
 
     def do_open(self, http_class: Any, req: Request, **arguments: Any) -> HTTPResponse:
         def create_connection(*args: Any, **kwargs: Any) -> HTTPConnection:
@@ -81,12 +94,6 @@ class _DeadlineHandler(HTTPSHandler, HTTPHandler):
             return connection
 
         return super().do_open(create_connection, req, **arguments)
-
-    def check(self) -> None:
-        """Raise TimeoutError if the deadline has passed."""
-        if self.is_expired:
-            msg = f"it did not arrive within {self._seconds:g} s"
-            raise TimeoutError(msg)
 
     def end(self) -> None:
         """Cancel the timer and release the connection."""
@@ -97,11 +104,10 @@ class _DeadlineHandler(HTTPSHandler, HTTPHandler):
     def _connect(self, *address: Any) -> socket.socket:
         connected = socket.create_connection(*address)
         self._socket = connected.dup()  # TLS detaches the original
-        if self.is_expired:
-            self._disconnect()
+        self._timer.start()
         return connected
 
-    def _disconnect(self) -> None:
+    def _shut_down(self) -> None:
         self.is_expired = True
         if self._socket is not None:
             with suppress(OSError):  # the peer has closed it already
@@ -122,40 +128,48 @@ def fetch_document(url: str, seconds: float = _WHOLE_S) -> dict[str, Any]:
     Raises:
         DocumentUnavailableError: If it cannot be fetched in time, is too large, or is not a JSON object.
     """
+    handler = _DeadlineHandler(seconds)
     try:
-        document = msgspec.json.decode(_read(secure_url(url), seconds), type=dict[str, Any])
+        document = msgspec.json.decode(_read(secure_url(url), handler), type=dict[str, Any])
     except (OSError, HTTPException, ValueError, RecursionError) as error:
         if isinstance(error, HTTPError):  # it holds an open response
             error.close()
-        msg = f"{url}: {error}"
+        reason = f"it did not arrive within {seconds:g} s" if handler.is_expired else error
+        msg = f"{url}: {reason}"
         raise DocumentUnavailableError(msg) from None
+    finally:
+        handler.end()
     return document
 
 
-def _read(url: str, seconds: float) -> bytes:
+def _read(url: str, handler: _DeadlineHandler) -> bytes:
     request = Request(url, headers={"accept": "application/json", "user-agent": f"promptkit/{VERSION}"})  # noqa: S310 (the URL is checked)
-    handler = _DeadlineHandler(seconds)
     proxies = [ProxyHandler({})] if urlsplit(url).scheme == "http" else []  # no proxy on this machine
-    try:
-        with build_opener(_NoRedirects, handler, *proxies).open(request, timeout=_PART_S) as response:
-            data: bytes = response.read(_MAX_BYTES + 1)
-    except HTTPError:
-        raise
-    except (OSError, HTTPException):
-        handler.check()
-        raise
-    finally:
-        handler.end()
-    handler.check()  # a connection that was shut down can look like the end of the document
+    with build_opener(_NoRedirects, handler, *proxies).open(request, timeout=_PART_S) as response:
+        data: bytes = response.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         msg = f"it has more than {_MAX_BYTES:,} bytes"
         raise ValueError(msg)
     return data
 
 
+class _Registry(JWSRegistry):
+    """The library's algorithms, restricted to `ALGORITHMS`. Unknown header fields are ignored."""
+
+    max_header_length = 8192
+
+    def get_alg(self, name: str) -> JWSAlgModel:
+        if name not in ALGORITHMS:
+            raise errors.UnsupportedAlgorithmError
+        return self.algorithms[name]  # without the library's warning of EdDSA, which issuers still use
+
+
+_REGISTRY: Final = _Registry(strict_check_header=False)
+
+
 class Issuer:
     """
-    The cached public keys of an issuer.
+    An issuer of tokens, and its cached public keys.
 
     Args:
         url:
@@ -180,60 +194,57 @@ class Issuer:
         self.url = secure_url(url)
         self._fetch = fetch
         self._clock = clock
-        self._keys: list[Key] = []
+        self._keys = KeySet([])
         self._fetched_at = self._last_attempt = -inf
         self._has_failed = False
         self._pending: Future[None] | None = None
         self._lock = Lock()
 
-    async def find(self, kid: str | None, algorithm: JWSAlgModel) -> Key | None:
+    async def decode(self, token: str) -> jwt.Token:
         """
-        Return the key that a token names; None if the issuer has no such key for the algorithm.
+        Return the content of a token that this issuer has signed. It is not validated otherwise.
 
         Args:
-            kid:
-                The key's id. None means the only key for the algorithm.
-
-            algorithm:
-                The algorithm of the token's signature.
+            token:
+                Any text. A token without a key id is of the issuer's only key.
 
         Raises:
             VerifierUnavailableError: If the keys cannot be fetched.
+
+            Exception: An error of `joserfc`, or any other, if the issuer has not signed the token.
         """
-        key = self._cached_key(kid, algorithm)
-        if key is None or self._age() > FRESH_S:
-            await self._wait_for_refresh()
-            key = self._cached_key(kid, algorithm)
-        if self._age() > TRUSTED_S or (key is None and self._has_failed):
+        if self._age() > FRESH_S:
+            await self._refresh()
+        if self._age() > TRUSTED_S:
             raise VerifierUnavailableError
-        return key
+        try:
+            return jwt.decode(token, self._keys, registry=_REGISTRY)
+        except errors.InvalidKeyIdError:
+            await self._refresh()
+        if self._has_failed:
+            raise VerifierUnavailableError
+        return jwt.decode(token, self._keys, registry=_REGISTRY)
 
     def _age(self) -> float:
         return self._clock() - self._fetched_at
 
-    def _cached_key(self, kid: str | None, algorithm: JWSAlgModel) -> Key | None:
-        matching = [key for key in self._keys if kid in (None, key.get("kid")) and _fits(key, algorithm)]
-        return matching[0] if len(matching) == 1 else None
+    async def _refresh(self) -> None:
+        """
+        Wait until the keys are fetched, unless they were fetched a moment ago.
 
-    async def _wait_for_refresh(self) -> None:
-        """Wait until the keys are fetched, unless they were fetched a moment ago."""
-        pending = self._start_refresh()
-        if pending is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.wrap_future(pending), _WAIT_S)
-
-    def _start_refresh(self) -> "Future[None] | None":
-        """Return the pending fetch, and start one if there is none. Requests on all event loops share it."""
+        Requests on all event loops share one fetch.
+        """
         with self._lock:
-            if self._pending is None:
-                if self._clock() - self._last_attempt < COOL_DOWN_S:
-                    return None
+            if self._pending is None and self._clock() - self._last_attempt >= COOL_DOWN_S:
                 self._last_attempt = self._clock()
                 pending: Future[None] = Future()
                 pending.set_running_or_notify_cancel()  # a client that disconnects must not cancel it
                 Thread(target=self._load, args=[pending], name="promptkit-issuer", daemon=True).start()
                 self._pending = pending
-            return self._pending
+            current = self._pending
+        if current is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.wrap_future(current), _WAIT_S)
 
     def _load(self, pending: "Future[None]") -> None:
         try:
@@ -247,14 +258,14 @@ class Issuer:
                 self._pending = None
             pending.set_result(None)
 
-    def _fetch_keys(self) -> list[Key]:
+    def _fetch_keys(self) -> KeySet:
         url = self._discover_keys_url()
         jwks = self._fetch(url).get("keys")
         keys = [key for entry in (jwks if isinstance(jwks, list) else []) if (key := _public_key(entry))]
         if not keys:
             msg = f"{url}: there is no key that can be used"
             raise DocumentUnavailableError(msg)
-        return keys
+        return KeySet(keys)
 
     def _discover_keys_url(self) -> str:
         """Return the URL of the issuer's keys, from the first metadata document that exists."""
@@ -287,20 +298,92 @@ def _metadata_urls(issuer: str) -> list[str]:
     return [*urls, f"{host}{path}/.well-known/openid-configuration"] if path else urls
 
 
-def _public_key(entry: object) -> Key | None:
+def _public_key(entry: Any) -> Key | None:
     """Return the key of a JWK; None if it cannot verify an issuer's signatures."""
-    if not isinstance(entry, dict) or entry.get("kty") not in ("RSA", "EC", "OKP"):
-        return None
     try:
         key = import_key(entry)
     except Exception:  # noqa: BLE001 (the library may not know its type yet)
         return None
-    return None if isinstance(key, RSAKey) and key.public_key.key_size < _RSA_BITS else key
+    is_weak = isinstance(key, RSAKey) and key.public_key.key_size < _RSA_BITS
+    return None if is_weak or isinstance(key, OctKey) else key
 
 
-def _fits(key: Key, algorithm: JWSAlgModel) -> bool:
+class JwtVerifier:
+    """
+    Verifies tokens from one issuer for one audience.
+
+    Args:
+        issuer:
+            The issuer of the tokens.
+
+        audience:
+            Their audience: the URL under which clients reach this server.
+
+        clock:
+            Returns the time, in seconds since 1970.
+    """
+
+    def __init__(self, issuer: Issuer, audience: str, clock: Callable[[], float] = time.time) -> None:
+        self._issuer = issuer
+        self._claims = jwt.JWTClaimsRegistry(
+            now=lambda: int(clock()),
+            leeway=LEEWAY_S,
+            iss={"essential": True, "value": issuer.url},
+            aud={"essential": True, "value": audience},
+            exp={"essential": True},
+        )
+        self._logged: set[str] = set()
+
+    async def verify(self, token: str) -> Principal | None:
+        """
+        Return the principal of a token; None if the token is not valid. Each reason is logged once.
+
+        Args:
+            token:
+                Any text.
+
+        Raises:
+            VerifierUnavailableError: If the issuer's keys cannot be fetched.
+        """
+        try:
+            decoded = await self._issuer.decode(token)
+            kind = decoded.header.get("typ")
+            if (kind and str(kind).lower()) not in _TYPES or "crit" in decoded.header:
+                raise errors.UnsupportedHeaderError  # noqa: TRY301 (handled like the library's own)
+            self._claims.validate(decoded.claims)
+            return _to_principal(decoded.claims)
+        except VerifierUnavailableError:
+            raise
+        except Exception as error:  # noqa: BLE001 (a token can contain any JSON)
+            self._log_once(_describe_error(error))
+            return None
+
+    def _log_once(self, reason: str) -> None:
+        """Log why a token is rejected, once per reason: clients send invalid tokens repeatedly."""
+        if reason not in self._logged:
+            self._logged.add(reason)
+            say(f"a token was refused: {reason}. This is reported once")
+
+
+def _to_principal(claims: dict[str, Any]) -> Principal:
+    user = claims.get("sub")
+    subject = user or claims.get("client_id") or claims.get("azp")
+    if not isinstance(subject, str):
+        raise errors.MissingClaimError("sub")  # noqa: EM101 (the name of the claim)
+    scopes = claims.get("scope", claims.get("scp", ""))
+    if isinstance(scopes, list):
+        scopes = [scope for scope in scopes if isinstance(scope, str)]
+    elif not isinstance(scopes, str):
+        scopes = ""
     try:
-        algorithm.check_key(key)
-    except JoseError:
-        return False
-    return True
+        return Principal(subject, scopes, min(claims["exp"], 2**53) + LEEWAY_S, program=not user)
+    except ValueError:
+        raise errors.InvalidClaimError("sub") from None  # noqa: EM101 (the name of the claim)
+
+
+def _describe_error(error: Exception) -> str:
+    """Return why a token is rejected, without its content."""
+    if not isinstance(error, errors.JoseError):
+        return "it is not a JSON Web Token"
+    claim = f" ({error.claim})" if isinstance(error, errors.ClaimError) else ""
+    return error.error.replace("_", " ") + claim

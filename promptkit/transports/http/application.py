@@ -5,34 +5,37 @@ See https://asgi.readthedocs.io/en/latest/specs/www.html.
 """
 
 import asyncio
+import json
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from http import HTTPStatus
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.errors.exceptions import shortened
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint, response_to
 from promptkit.protocol.http.head_checks import ENDPOINT, Guard, check_framing
-from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpResponse, read_head
+from promptkit.protocol.http.messages import CLOSE, JSON_BODY, RETRY, Head, HttpResponse, read_head
 from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.jsonrpc import CANCELLED, Reply, encode
+from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests, encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.principals import Principal
 from promptkit.server.audit import Audit
-from promptkit.server.observers import Observer
-from promptkit.server.server import SharedServer
+from promptkit.server.server import Observer, SharedServer
+from promptkit.standard_error import say
 from promptkit.transports.http.channel import (
     HttpChannel,
     Inbox,
     Outgoing,
-    PendingRequests,
+    RequestMemory,
     StreamEvent,
     discard,
-    drop_body,
 )
-from promptkit.transports.http.settings import Receive, Scope, Send, Settings
+from promptkit.transports.http.settings import Event, Receive, Scope, Send, Settings
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -111,7 +114,7 @@ class Application:
         self._endpoint = Endpoint(self._identity, Sessions(self._ring), settings.limits)
         self._inbox = Inbox(self._endpoint)
         self._server: SharedServer | None = None
-        self._open: PendingRequests | None = None
+        self._memory: RequestMemory | None = None
         self._lock = Lock()
 
     def replace(self, catalog: Catalog) -> None:
@@ -178,26 +181,24 @@ class Application:
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
         checked = await self._check(head, scope)
+        channel = HttpChannel(head, receive, self._request_memory(), self._drop)
         if isinstance(checked, HttpResponse):
             # A client that expects 100 (Continue) sends no body after an error, but some servers then parse
             # its next request as the body.
-            is_read = b"expect" not in head.fields and await drop_body(receive, self.body_timeout)
+            is_read = b"expect" not in head.fields and await channel.drop_body(self.body_timeout)
             await self._refuse(head, checked, send, () if is_read or CLOSE in checked.headers else (CLOSE,))
             return
-        pending = self._pending_requests()
-        channel = HttpChannel(head, receive, pending)
         channel.client = scope.get("client")
         private: Iterable[Field] = ()
         if checked is not None:
             channel.principal, private = checked, (_PRIVATE,)
-        pending.begin(channel)
         try:
-            body = await channel.read_body(self._settings.body_limit)
+            body = await channel.read_body(self._settings.body_limit, self.body_timeout)
             reply: Outgoing | None
             if isinstance(body, bytes):
                 channel.body = body
                 self._inbox.put(channel)
-                reply = await channel.next()
+                reply = await channel.first()
             else:
                 reply = body
             if isinstance(reply, Reply):
@@ -207,7 +208,7 @@ class Application:
             elif reply is not None:
                 await self._stream(channel, reply, send)
         finally:
-            pending.end(channel)
+            channel.close()
             if not channel.is_answered:
                 self._drop(channel)
 
@@ -254,22 +255,18 @@ class Application:
 
     async def _stream(self, channel: HttpChannel, reply: Outgoing | None, send: Send) -> None:
         """Send a stream of events that ends with the reply."""
-        channel.is_streamed = True
+        channel.watch()
         headers = [*_EVENTS, *self._guard.cors(channel.head)]
-        try:
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            while isinstance(reply, StreamEvent):
-                if not reply.line and await self._has_ended(channel):
-                    reply = CANCELLED
-                    break
-                body = _events(reply.line) or b":\n\n"
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-                reply = await channel.next()
-            if isinstance(reply, Reply):
-                await send({"type": "http.response.body", "body": _events(reply.line)})
-        except asyncio.CancelledError:
-            if not channel.was_aborted():  # a client that does not read may block `send` indefinitely
-                raise
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while isinstance(reply, StreamEvent):
+            if not reply.line and await self._has_ended(channel):
+                reply = CANCELLED
+                break
+            body = _events(reply.line) or b":\n\n"
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+            reply = await channel.next_event(self.comment_interval)
+        if isinstance(reply, Reply):
+            await send({"type": "http.response.body", "body": _events(reply.line)})
 
     async def _has_ended(self, channel: HttpChannel) -> bool:
         """
@@ -319,19 +316,47 @@ class Application:
         text = await asyncio.to_thread(metrics.text, self._settings.faulty())
         return HttpResponse(200, text, (_PLAIN, _PRIVATE))
 
-    def _pending_requests(self) -> PendingRequests:
-        """Return the pending requests on the running event loop."""
+    def _request_memory(self) -> RequestMemory:
+        """Return the memory of the requests on the running event loop."""
         loop = asyncio.get_running_loop()
-        pending = self._open
-        if pending is None or pending.loop is not loop:
+        memory = self._memory
+        if memory is None or memory.loop is not loop:
             self.start()
-            pending = self._open = PendingRequests(
-                loop,
-                max_bytes=self._settings.limits.held,
-                body_timeout=self.body_timeout,
-                comment_interval=self.comment_interval,
+            memory = self._memory = RequestMemory(loop, self._settings.limits.held)
+        return memory
+
+
+class LoggedApplication(Application):
+    """
+    Serves a catalog over HTTP and logs each request in the ``logfmt`` format.
+
+    A line contains neither the body, nor the query of the URL, nor header fields, and so neither arguments
+    nor tokens. The status is 499 if the client disconnected before the response. A request over a limit has
+    status 200 and the code of its error.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one ASGI request and log it."""
+        started, status, size, code = time.perf_counter(), 499, 0, ""
+
+        async def send_and_count(event: Event) -> None:
+            nonlocal status, size, code
+            if event.get("status") == HTTPStatus.OK and any(name == RETRY[0] for name, _ in event["headers"]):
+                code = f" code={TooManyRequests.code}"
+            status = event.get("status", status)
+            size += len(event.get("body", b""))
+            await send(event)
+
+        try:
+            await super().__call__(scope, receive, send_and_count)
+        finally:
+            address = scope["client"][0] if scope.get("client") else "-"
+            path = json.dumps(shortened(scope["path"]))  # ASCII only: no line end, no control sequence
+            elapsed = (time.perf_counter() - started) * 1000
+            say(
+                f"access address={address} method={scope['method']} path={path} "
+                f"status={status}{code} bytes={size} ms={elapsed:.1f}"
             )
-        return pending
 
 
 def _observers(settings: Settings) -> list[Observer]:

@@ -1,7 +1,6 @@
 """Channels between event loops, which read posted messages, and the server's threads, which answer them."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -14,7 +13,7 @@ from promptkit.protocol.events import Event, MemoryBudget, Request, Send
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.head_checks import accepts
 from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
-from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, RequestId, TooManyRequests
+from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, TooManyRequests
 from promptkit.protocol.principals import Principal
 from promptkit.standard_error import say
 from promptkit.transports.http.settings import Receive
@@ -26,9 +25,6 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 #: How much of an oversized or rejected body is read and dropped. If the server closed the connection right
 #: away, most clients would see a broken connection instead of the response.
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
-
-#: Interval of the sweep over pending requests, in seconds, which replaces a timer for each.
-_SWEEP_EVERY_S: Final = 0.1
 
 #: Time after which a pending request is watched for a disconnect, in seconds.
 _WATCH_AFTER_S: Final = 0.05
@@ -60,8 +56,11 @@ class HttpChannel:
         receive:
             Returns the next ASGI event from the client.
 
-        pending:
-            The pending requests on the event loop that serves the client.
+        memory:
+            The memory of the requests on the event loop that serves the client.
+
+        drop:
+            Cancels the requests in a message.
 
     Attributes:
         client:
@@ -86,23 +85,8 @@ class HttpChannel:
         is_answered:
             Whether the final reply has been sent.
 
-        is_read:
-            Whether the body is no longer being read.
-
-        is_streamed:
-            Whether the reply is a stream of events.
-
-        task:
-            The task that reads the body and sends the reply.
-
-        watch:
-            The task that waits for a disconnect.
-
         reserved:
             Number of bytes reserved for the body.
-
-        since:
-            The start of the current wait, in the time of the event loop.
     """
 
     # Defaults on the class, because most requests never change them.
@@ -111,19 +95,22 @@ class HttpChannel:
     principal: Principal | None = None
     requests: Sequence[Request] = ()
     reserved = 0
-    modern = gone = is_answered = is_read = is_streamed = False
-    task: asyncio.Task[object] | None = None
-    watch: asyncio.Task[None] | None = None
-    since = 0.0
-    _queue: deque[Outgoing] | None = None
+    modern = gone = is_answered = False
+    _watching: asyncio.Task[None] | None = None
     _queued_bytes = 0
-    _is_aborted = False
-    _waiter: "asyncio.Future[Outgoing | None] | None" = None
 
-    def __init__(self, head: Head, receive: Receive, pending: "PendingRequests") -> None:
+    def __init__(
+        self,
+        head: Head,
+        receive: Receive,
+        memory: "RequestMemory",
+        drop: "Callable[[HttpChannel], object]",
+    ) -> None:
         self.head = head
-        self.receive = receive
-        self._pending = pending
+        self._receive = receive
+        self._memory = memory
+        self._drop = drop
+        self._queue: asyncio.Queue[Outgoing | None] = asyncio.Queue()
 
     # Called on the server's threads.
 
@@ -138,10 +125,6 @@ class HttpChannel:
         The key under which requests are counted: the principal, or the address if there is no principal.
         """
         return (self.address or "") if self.principal is None else self.principal.identity
-
-    def fit_reply(self, _request_id: RequestId, reply: Reply) -> Reply:
-        """Return *reply*: no other limit than its own applies."""
-        return reply
 
     def add(self, reply: Reply) -> bytes:
         """Send the final reply."""
@@ -159,41 +142,51 @@ class HttpChannel:
     def respond(self, reply: Reply | HttpResponse) -> None:
         """Send the final reply or response."""
         self.is_answered = True
-        self._pending.put(self, reply)
+        self._deliver(reply)
 
     def _send_event(self, line: bytes) -> None:
-        self._pending.put(self, StreamEvent(line))
+        self._deliver(StreamEvent(line))
+
+    def _deliver(self, message: Outgoing) -> None:
+        with suppress(RuntimeError):  # the event loop is closed, and its clients are gone
+            self._memory.loop.call_soon_threadsafe(self.take, message)
 
     # Called on the event loop.
 
-    async def read_body(self, limit: int) -> bytes | HttpResponse | None:
-        """Return the body, or the response that rejects it; None if the client has disconnected."""
+    async def read_body(self, limit: int, seconds: float) -> bytes | HttpResponse | None:
+        """
+        Return the body, or the response that rejects it; None if the client has disconnected.
+
+        Args:
+            limit:
+                Maximum size of the body, in bytes.
+
+            seconds:
+                Maximum time for the body to arrive.
+        """
         pieces: list[bytes] = []
         size, more, fits = 0, True, True
         try:
-            while more and size <= limit + _READ_ON_BYTES:
-                event = await self.receive()
-                if event["type"] != "http.request":
-                    return None
-                piece: bytes = event.get("body", b"")
-                more = event.get("more_body", False)
-                size += len(piece)
-                fits = fits and size <= limit and self._pending.budget.reserve(len(piece), self.reserved)
-                if fits:
-                    self.reserved += len(piece)
-                    pieces.append(piece)
-                else:
-                    pieces.clear()
-                    self.release()
-        except asyncio.CancelledError:
-            if not self.was_aborted():
-                raise
+            async with asyncio.timeout(seconds):
+                while more and size <= limit + _READ_ON_BYTES:
+                    event = await self._receive()
+                    if event["type"] != "http.request":
+                        return None
+                    piece: bytes = event.get("body", b"")
+                    more = event.get("more_body", False)
+                    size += len(piece)
+                    fits = fits and size <= limit and self._memory.budget.reserve(len(piece), self.reserved)
+                    if fits:
+                        self.reserved += len(piece)
+                        pieces.append(piece)
+                    else:
+                        pieces.clear()
+                        self.release()
+        except TimeoutError:
             msg = "the body of the request did not arrive in time"
             return refuse(408, InvalidRequest(msg), headers=(CLOSE,))
         except Exception:  # noqa: BLE001 (ASGI servers raise errors of any type)
             return refuse(400, InvalidRequest("the body of the request cannot be read"), headers=(CLOSE,))
-        finally:
-            self.is_read = True
         if size > limit:
             msg = f"the body of a request has at most {limit:,} bytes"
             return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
@@ -202,83 +195,93 @@ class HttpChannel:
             return refuse(503, TooManyRequests(msg), headers=(RETRY,))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    async def drop_body(self, seconds: float) -> bool:
+        """Read and discard the body, for at most *seconds*; return whether all of it has arrived."""
+        result = await self.read_body(0, seconds)
+        return isinstance(result, bytes) or (result is not None and CLOSE not in result.headers)
+
     def release(self) -> None:
         """Release the memory reserved for the body."""
-        self._pending.budget.release(self.reserved)
+        self._memory.budget.release(self.reserved)
         self.reserved = 0
 
-    def next(self) -> "asyncio.Future[Outgoing | None]":
+    async def first(self) -> Outgoing | None:
+        """Wait for the first message to the client; None if it has disconnected."""
+        try:
+            async with asyncio.timeout(_WATCH_AFTER_S):
+                return await self._next()
+        except TimeoutError:
+            self.watch()
+            return await self._next()
+
+    async def next_event(self, seconds: float) -> Outgoing | None:
         """
-        Return a future for the next message to the client, which is None once the client has disconnected.
+        Wait for the next message on a stream; None if the client has disconnected.
+
+        Args:
+            seconds:
+                Time after which a keep-alive comment is returned.
         """
-        waiter = self._waiter = self._pending.loop.create_future()
-        if self.gone:
-            self._wake(None)
-        elif self._queue:
-            reply = self._queue.popleft()
-            if isinstance(reply, StreamEvent):
-                self._queued_bytes -= len(reply.line)
-            self._wake(reply)
-        return waiter
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._next()
+        except TimeoutError:
+            return StreamEvent(b"")
+
+    async def _next(self) -> Outgoing | None:
+        message = await self._queue.get()
+        if isinstance(message, StreamEvent):
+            self._queued_bytes -= len(message.line)
+        return None if self.gone else message
+
+    def watch(self) -> None:
+        """From now on, notice if the client disconnects."""
+        if self._watching is None:
+            self._watching = self._memory.loop.create_task(self._wait_for_disconnect())
+
+    async def _wait_for_disconnect(self) -> None:
+        with suppress(Exception):  # the connection is broken
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+        self.disconnect()
+
+    def close(self) -> None:
+        """Release the memory of the request, and stop watching its client."""
+        self.release()
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None  # its result refers back to the request
 
     def take(self, reply: Outgoing) -> None:
-        """Queue a message to the client. A client that does not read its stream is disconnected."""
+        """Queue a message to the client. A client that does not read its stream counts as disconnected."""
         if isinstance(reply, Reply) and len(reply.line) >= _LARGE_REPLY:
-            self._pending.trim_later()
-        if self._wake(reply):
-            return
-        if self._queue is None:
-            self._queue = deque()
+            self._memory.trim_later()
         if isinstance(reply, StreamEvent):
             self._queued_bytes += len(reply.line)
-            if len(self._queue) >= _MAX_LINES or self._queued_bytes > _MAX_BYTES:
-                if not self.gone and self.is_streamed:
-                    self.abort()
+            if self._queue.qsize() >= _MAX_LINES or self._queued_bytes > _MAX_BYTES:
                 self.disconnect()
                 return
-        self._queue.append(reply)
+        self._queue.put_nowait(reply)
 
     def disconnect(self) -> None:
-        """Mark the client as disconnected. `next` returns None from now on."""
+        """Cancel the work for the client, and drop its messages."""
         self.gone = True
-        self._queue = None
-        self._wake(None)
-
-    def abort(self) -> None:
-        """Cancel the task, which may wait for the client indefinitely."""
-        if self.task is not None and not self._is_aborted:
-            self._is_aborted = True
-            self.task.cancel()
-
-    def was_aborted(self) -> bool:
-        """Return whether only `abort` has cancelled the task, which can then continue."""
-        return self._is_aborted and self.task is not None and self.task.uncancel() == 0
-
-    def _wake(self, reply: Outgoing | None) -> bool:
-        """Hand a message to the waiter, if any, without queueing it; return whether there was one."""
-        waiter, self._waiter = self._waiter, None
-        if waiter is None or waiter.done():
-            return False
-        waiter.set_result(reply)
-        return True
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        self._queue.put_nowait(None)
+        self._drop(self)
 
 
-class PendingRequests:
+class RequestMemory:
     """
-    The requests on one event loop that are not answered yet.
+    The memory of the requests on one event loop.
 
     Args:
         loop:
             The event loop.
 
-        max_bytes:
-            Maximum size of all their bodies, in bytes.
-
-        body_timeout:
-            Maximum time for a body to arrive, in seconds.
-
-        comment_interval:
-            Keep-alive interval of streams in seconds, so that proxies do not close idle streams.
+        limit:
+            Maximum size of all bodies that have not been decoded, in bytes.
 
     Attributes:
         loop:
@@ -288,110 +291,16 @@ class PendingRequests:
             The memory for bodies.
     """
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, *, max_bytes: int, body_timeout: float, comment_interval: float
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit: int) -> None:
         self.loop = loop
-        self.budget = MemoryBudget(max_bytes)
-        self._body_timeout = body_timeout
-        self._comment_interval = comment_interval
-        self._open: dict[HttpChannel, None] = {}
-        self._is_sweeping = False
-        self._replies: deque[tuple[HttpChannel, Outgoing]] = deque()
-        self._is_scheduled = self._is_trim_scheduled = False
-
-    def put(self, channel: HttpChannel, reply: Outgoing) -> None:
-        """Have the event loop deliver a message to a client. Can be called on any thread."""
-        self._replies.append((channel, reply))
-        if not self._is_scheduled:  # otherwise, the scheduled call will deliver it
-            self._is_scheduled = True
-            try:
-                self.loop.call_soon_threadsafe(self._deliver)
-            except RuntimeError:  # the loop is closed, and its clients are gone
-                self._replies.clear()
-
-    def _deliver(self) -> None:
-        self._is_scheduled = False
-        while self._replies:
-            channel, reply = self._replies.popleft()
-            channel.take(reply)
-
-    def begin(self, channel: HttpChannel) -> None:
-        """Register a request whose body is not read yet. Called in the task that answers it."""
-        channel.task = asyncio.current_task(self.loop)
-        channel.since = self.loop.time()
-        self._open[channel] = None
-        if not self._is_sweeping:
-            self._is_sweeping = True
-            self.loop.call_later(_SWEEP_EVERY_S, self._sweep)
-
-    def end(self, channel: HttpChannel) -> None:
-        """Unregister a request."""
-        del self._open[channel]
-        channel.release()
-        channel.task = None
-        if channel.watch is not None:
-            channel.watch.cancel()
-            channel.watch = None  # its result refers back to the request
+        self.budget = MemoryBudget(limit)
+        self._trimming: asyncio.TimerHandle | None = None
 
     def trim_later(self) -> None:
         """Return free memory to the system once a large reply has been sent."""
-        if not self._is_trim_scheduled:
-            self._is_trim_scheduled = True
-            self.loop.call_later(_TRIM_AFTER_S, self._trim)
-
-    def _trim(self) -> None:
-        self._is_trim_scheduled = False
-        return_free_memory()
-
-    def _sweep(self) -> None:
-        """Abort slow bodies, watch for disconnects, and keep streams alive."""
-        now = self.loop.time()
-        self._is_sweeping = bool(self._open)
-        if self._is_sweeping:
-            self.loop.call_later(_SWEEP_EVERY_S, self._sweep)
-        for channel in list(self._open):
-            seconds = now - channel.since
-            if not channel.is_read:
-                if seconds > self._body_timeout:
-                    channel.abort()
-                continue
-            if channel.watch is None and seconds > _WATCH_AFTER_S:
-                channel.watch = self.loop.create_task(_watch(channel))
-            if channel.is_streamed and seconds > self._comment_interval:
-                channel.since = now
-                channel.take(StreamEvent(b""))
-
-
-async def _watch(channel: HttpChannel) -> None:
-    """Wait until the client disconnects."""
-    with suppress(Exception):  # the connection is broken
-        while (await channel.receive())["type"] != "http.disconnect":
-            pass
-    channel.disconnect()
-
-
-async def drop_body(receive: Receive, seconds: float) -> bool:
-    """
-    Read and discard a body; return whether all of it has arrived.
-
-    Args:
-        receive:
-            Returns the next ASGI event from the client.
-
-        seconds:
-            Maximum time for the body to arrive.
-    """
-    size, more = 0, True
-    try:
-        async with asyncio.timeout(seconds):
-            while more and size <= _READ_ON_BYTES:
-                event = await receive()
-                size += len(event.get("body", b""))
-                more = event.get("more_body", False)
-    except Exception:  # noqa: BLE001 (the response is sent in any case)
-        return False
-    return not more
+        if self._trimming is not None:
+            self._trimming.cancel()
+        self._trimming = self.loop.call_later(_TRIM_AFTER_S, return_free_memory)
 
 
 def discard(_line: bytes) -> None:

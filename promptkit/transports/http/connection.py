@@ -1,23 +1,44 @@
-"""An HTTP/1.1 connection, with limits on the size and the slowness of requests."""
+"""HTTP/1.1 connections and their requests, with limits on the size and the slowness of requests."""
 
 import asyncio
-from collections import deque
+from collections.abc import Iterable
+from functools import lru_cache
+from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import unquote
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from httptools import (
+    HttpParserError,
+    HttpParserInvalidURLError,
+    HttpParserUpgrade,
+    HttpRequestParser,
+    parse_url,
+)
 
+from promptkit.errors.tracebacks import format_exception
+from promptkit.protocol.http.messages import CLOSE
+from promptkit.standard_error import say
 from promptkit.transports.http.connection_limits import Connections, Phase, error_response
-from promptkit.transports.http.request_cycle import CONTINUE, RequestCycle, base_scope, parse_target
-from promptkit.transports.http.settings import ASGIApplication
-from promptkit.transports.http.sockets import CAN_SEE_RESET, has_input, is_reset
+from promptkit.transports.http.settings import ASGIApplication, Event, Scope
 
 #: Header fields that delimit the body.
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
 
+_CHUNKED: Final = b"transfer-encoding: chunked\r\n"
+
+#: Statuses of responses without a body.
+_EMPTY: Final = (204, 304)
+
+_FAILED: Final = b"Internal Server Error"
+
 
 class HttpConnection(asyncio.Protocol):
     """
-    One connection of a client. Its requests are answered in order, each by a call of an application.
+    One connection of a client. Each of its requests is answered by a call of an application.
+
+    A client that sends a request before it has read the reply to the last one (pipelining) gets only that
+    reply, and the connection is closed. A client that ends its sending side counts as disconnected: it looks
+    like a client that is gone.
 
     A sweep over all connections each second enforces their deadlines, without a timer for each request.
     """
@@ -30,20 +51,16 @@ class HttpConnection(asyncio.Protocol):
         self.loop = loop
         self.drained: asyncio.Event | None = None  # set once the client has read; None if nothing is unread
         self._application = application
-        self._connections = connections
+        self.connections = connections
         self._limits = connections.limits
         self._parser = self._new_parser()
         self._phase = Phase.FIRST
         self._since = connections.now  # start of the current wait
         self._target, self._fields = b"", list[tuple[bytes, bytes]]()
-        self._awaits_continue = False
-        self._last_cycle: RequestCycle | None = None  # of the request that the parser has read last
-        self._current: RequestCycle | None = None
-        self._pipeline: deque[RequestCycle] = deque()
-        self._pipeline_bytes = 0  # their total size
+        self._cycle: RequestCycle | None = None  # of the last request
         self._is_reading = True
         # `_is_replaying_head`: a new parser is reading a head that was handled already.
-        self._upgrades = self._is_replaying_head = self._has_eof = False
+        self._upgrades = self._is_replaying_head = False
         # Bytes since the last progress of the parser, and whether the current data makes progress.
         self._idle_bytes, self._has_progressed = 0, False
 
@@ -54,51 +71,37 @@ class HttpConnection(asyncio.Protocol):
         return parser
 
     @property
-    def date(self) -> bytes:
-        """The ``date`` header line."""
-        return self._connections.date
-
-    @property
     def is_busy(self) -> bool:
         """Whether a request is not answered yet."""
-        cycle = self._last_cycle
+        cycle = self._cycle
         return cycle is not None and not (cycle.is_complete or cycle.is_disconnected)
-
-    @property
-    def is_on_last_request(self) -> bool:
-        """Whether exactly one request is not answered yet."""
-        return self.is_busy and not self._pipeline
 
     # Called by the transport.
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first request, unless there are too many connections."""
         self.transport = transport
-        # A reply stays in memory until all of it is written.
-        transport.set_write_buffer_limits(self._limits.unread_body, 0)
-        self._scope = base_scope(transport)
-        self._connections.add(self)
-        if self._connections.are_too_many:
-            self._refuse(503)
-            if not self._connections.linger(self):  # other connections need its descriptor
-                transport.close()
+        # Report all unread bytes, until the last one: a reply stays in memory until all of it is written.
+        transport.set_write_buffer_limits(0)
+        self._scope = _base_scope(transport)
+        self.connections.add(self)
+        if self.connections.are_too_many:
+            transport.write(error_response(503, self.connections.date))
+            transport.close()  # other connections need its descriptor
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio passes it)
         """Cancel the work of the connection and release it."""
-        for cycle in (self._current, self._last_cycle):
-            if cycle is not None:
-                cycle.disconnect()
-        self._pipeline.clear()
+        if self._cycle is not None:
+            self._cycle.disconnect()
         self.resume_writing()
         # Break reference cycles, so that the connection is freed without the garbage collector.
-        self._current = self._last_cycle = None
+        self._cycle = None
         del self._parser
-        self._connections.remove(self)
+        self.connections.remove(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse data, unless no more is expected."""
         if self._phase is Phase.NOTHING:
-            self._since = min(self._connections.now, self._discard_until)
             return
         if self._has_progressed:
             self._idle_bytes, self._has_progressed = 0, False
@@ -112,45 +115,30 @@ class HttpConnection(asyncio.Protocol):
             if self._idle_bytes > self._limits.head and not self._has_progressed:
                 self._refuse(431 if self._phase is Phase.HEAD else 400)
 
-    def eof_received(self) -> bool:
-        """
-        Return whether to keep the connection open after the client's end of data, to answer its last request.
-        """
-        self._drop_incomplete()
-        current = self._current
-        last = self._pipeline[-1] if self._pipeline else current
-        if last is None or not last.is_received or not CAN_SEE_RESET:
-            return False
-        if current is not None:
-            if current.is_started or current.scope["http_version"] == "1.0":
-                return False  # no write can show whether it still reads
-            self.transport.write(CONTINUE)  # a client that is gone resets the connection
-        self._has_eof = True
-        self._discard_input()
-        last.keep_alive = False
-        return True
+    def eof_received(self) -> None:
+        """Cancel the request of a client that sends no more. The transport then closes the connection."""
+        if self._cycle is not None:
+            self._cycle.disconnect()
 
     def pause_writing(self) -> None:
-        """Make cycles wait, because the client does not read."""
+        """Make the request wait, because the client does not read."""
         self.drained = asyncio.Event()
-        self._connections.backlogs.hold(self.transport, self._connections.now)
+        self.connections.backlogs.hold(self.transport, self.connections.now)
 
     def resume_writing(self) -> None:
-        """Continue cycles and start the next request, because the client has read."""
-        self._connections.backlogs.release(self.transport)
+        """Continue the request, because the client has read."""
+        self.connections.backlogs.release(self.transport)
         if self.drained is not None:
             self.drained.set()
             self.drained = None
-            self._start_next()
 
     # Called by the parser.
 
     def on_message_begin(self) -> None:
         """Start a new head."""
         self._target, self._fields = b"", []
-        self._awaits_continue = False
         self._phase = Phase.HEAD
-        self._since = self._connections.now
+        self._since = self.connections.now
 
     def on_url(self, piece: bytes) -> None:
         """Add a part of the target."""
@@ -159,14 +147,12 @@ class HttpConnection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header field. Trailers arrive after the scope was created and are ignored."""
         name = name.lower()
-        if name == b"expect":
-            self._awaits_continue = value.lower() == b"100-continue"
-        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+        if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
             raise HttpParserError  # the body would be passed on encoded
         self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Start or queue the request, unless its head is too large or too many requests are queued."""
+        """Start the request, unless its head is too large or the client has not read the last reply."""
         self._phase, self._has_progressed = Phase.BODY, True
         if self._is_replaying_head:
             self._is_replaying_head = False
@@ -181,31 +167,20 @@ class HttpConnection(asyncio.Protocol):
         ):
             self._refuse(431)
             raise HttpParserError
-        if self._pipeline and (
-            len(self._pipeline) >= limits.pipelined or self._pipeline_bytes > limits.pipelined_bytes
-        ):
+        if self.is_busy or self.drained is not None:
             self._refuse(503)
             raise HttpParserError
         self._upgrades = parser.should_upgrade()
-        cycle = self._last_cycle = self._new_cycle(version)
-        if self._current is None and self.drained is None:
-            self._start(cycle)
-        else:
-            self._pipeline.append(cycle)
-            self._pipeline_bytes += cycle.size
+        self._cycle = cycle = self._new_cycle(version)
+        self._task = self.loop.create_task(cycle.run(self._application))
 
     def on_body(self, body: bytes) -> None:
         """Add a part of the body."""
         self._has_progressed = True
-        cycle = self._last_cycle
+        cycle = self._cycle
         if cycle is not None and not cycle.is_complete:
             cycle.feed(body)
-            if cycle is not self._current:
-                self._pipeline_bytes += len(body)
-                if self._pipeline_bytes > self._limits.pipelined_bytes:
-                    self._refuse(503)
-                    raise HttpParserError
-            elif len(cycle.body) > self._limits.unread_body and self._is_reading:
+            if len(cycle.body) > self._limits.unread_body and self._is_reading:
                 self._is_reading = False
                 self.transport.pause_reading()
 
@@ -215,8 +190,8 @@ class HttpConnection(asyncio.Protocol):
         if self._upgrades:  # the parser treats the body as the other protocol
             return
         self._phase = Phase.NEXT
-        if self._last_cycle is not None:
-            self._last_cycle.end_body()
+        if self._cycle is not None:
+            self._cycle.end_body()
 
     # Called by request cycles.
 
@@ -226,49 +201,38 @@ class HttpConnection(asyncio.Protocol):
             self._is_reading = True
             self.transport.resume_reading()
 
-    def end_cycle(self, cycle: RequestCycle) -> None:
-        """Start the next request, or wait for it, after a response has been sent."""
-        self._current = None
+    def end_cycle(self, *, keep_alive: bool) -> None:
+        """Wait for the next request, or for the client to close, after a response has been sent."""
         if self.transport.is_closing():
             return
-        if not cycle.keep_alive:
-            self._end(cycle)
-            return
-        if self._pipeline:
-            self._start_next()
-            return
         self.resume_reading()
-        if self._phase is not Phase.HEAD:
-            self._since = self._connections.now
+        if not keep_alive:
+            self._discard_input()
+            self.transport.write_eof()
+        elif self._phase is not Phase.HEAD:
+            self._since = self.connections.now
 
     # Called by `Connections`.
 
     def check(self, now: float) -> None:
-        """End the connection if it has timed out at the time *now*, or its client is gone."""
-        if self._has_eof and is_reset(self.transport):
-            self.transport.abort()
+        """End the connection if it has timed out at the time *now*."""
+        if self.drained is not None or self.transport.is_closing():
             return
-        if self._connections.backlogs.check(self.transport, now) or self.transport.is_closing():
-            return
-        if now - self._since <= self._connections.timeouts[self._phase]:
+        if now - self._since <= self.connections.timeouts[self._phase]:
             return
         if self._phase is Phase.HEAD:
-            if self._is_reading:
-                self._refuse(408)
-        elif self._phase is not Phase.NOTHING:
+            self._refuse(408)
+        else:
             self.end_if_idle()
-        elif not self.is_busy:
-            self.transport.close()
 
     def end_after_reply(self) -> None:
         """Announce in the next reply that it is the last one, if its head was not sent yet."""
-        cycle = self._last_cycle
-        if cycle is not None and not cycle.is_started and not self._pipeline:
-            cycle.keep_alive = False
+        if self._cycle is not None and not self._cycle.is_started:
+            self._cycle.keep_alive = False
 
     def end_if_idle(self) -> None:
-        """Close unless a request is being answered or has just arrived."""
-        if not self.is_busy and not self.transport.is_closing() and not has_input(self.transport):
+        """Close unless a request is being answered."""
+        if not self.is_busy and not self.transport.is_closing():
             self.transport.close()
 
     def _parse(self, data: bytes) -> bytes:
@@ -282,7 +246,7 @@ class HttpConnection(asyncio.Protocol):
         # Continue with HTTP/1.1, and a new parser that gets only the framing of this head.
         self._upgrades, self._is_replaying_head = False, True
         self._parser = self._new_parser()
-        fields = [] if self._last_cycle is None else self._last_cycle.scope["headers"]
+        fields = [] if self._cycle is None else self._cycle.scope["headers"]
         framing = b"".join(b"%b: %b\r\n" % field for field in fields if field[0] in _FRAMING)
         self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % framing)
         self._idle_bytes, self._has_progressed = len(remaining), False
@@ -292,62 +256,241 @@ class HttpConnection(asyncio.Protocol):
         """Return the approximate size of the head in bytes."""
         return len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._fields)
 
-    def _new_cycle(self, version: str) -> RequestCycle:
+    def _new_cycle(self, version: str) -> "RequestCycle":
         """Return the cycle of a request whose head has arrived."""
-        scope = {**self._scope, **parse_target(self._target)}
+        scope = {**self._scope, **_parse_target(self._target)}
         scope["http_version"], scope["method"] = version, self._parser.get_method().decode("ascii")
         scope["headers"], self._fields = self._fields, []
         is_current = version == "1.1"
-        keep_alive = is_current and not self._connections.draining and self._parser.should_keep_alive()
-        return RequestCycle(
-            self, scope, keep_alive=keep_alive, awaits_continue=self._awaits_continue and is_current
-        )
-
-    def _start(self, cycle: RequestCycle) -> None:
-        self._current = cycle
-        self._task = self.loop.create_task(cycle.run(self._application))
-
-    def _start_next(self) -> None:
-        """Start the next queued request, unless its reply would have to be held for the client as well."""
-        if self._pipeline and self._current is None and self.drained is None:
-            cycle = self._pipeline.popleft()
-            self._pipeline_bytes -= cycle.size
-            self._start(cycle)
+        keep_alive = is_current and not self.connections.draining and self._parser.should_keep_alive()
+        awaits_continue = is_current and (b"expect", b"100-continue") in scope["headers"]
+        return RequestCycle(self, scope, keep_alive=keep_alive, awaits_continue=awaits_continue)
 
     def _refuse(self, status: int) -> None:
         """Stop reading and send an error response, unless an earlier request is not answered yet."""
         if self._phase is Phase.NOTHING:
             return
         self._discard_input()
-        self._drop_incomplete()
-        cycle = self._last_cycle
+        cycle = self._cycle
         if cycle is not None and self.is_busy:
-            if self._pipeline or cycle.is_started or cycle.is_received:
+            if cycle.is_started or cycle.is_received:
                 cycle.keep_alive = False
                 return
             cycle.disconnect()  # the rejected request is incomplete
-        self.transport.write(error_response(status, self.date))
-        self.transport.write_eof()
-
-    def _drop_incomplete(self) -> None:
-        """Drop a queued request that is incomplete."""
-        if self._pipeline and not self._pipeline[-1].is_received:
-            self._pipeline_bytes -= self._pipeline.pop().size
-            self._last_cycle = self._pipeline[-1] if self._pipeline else self._current
-
-    def _end(self, cycle: RequestCycle) -> None:
-        """Close after the last reply, or only the sending side while the client still sends."""
-        self._pipeline.clear()  # unanswered requests must not keep the connection open
-        self._last_cycle = cycle
-        if self._has_eof or (cycle.is_received and not has_input(self.transport)):
-            self.transport.close()
-            return
-        self._discard_input()
-        self.resume_reading()
+        self.transport.write(error_response(status, self.connections.date))
         self.transport.write_eof()
 
     def _discard_input(self) -> None:
-        """From now on, discard all input."""
+        """From now on, discard all input: closing while the client sends would lose the reply."""
         self._phase = Phase.NOTHING
-        self._since = self._connections.now
-        self._discard_until = self._since + self._limits.read_on_at_most_s
+        self._since = self.connections.now
+
+
+class RequestCycle:
+    """
+    One request on a connection, and its response.
+
+    Args:
+        connection:
+            The connection.
+
+        scope:
+            The ASGI scope of the request.
+
+        keep_alive:
+            Whether the connection stays open after the response.
+
+        awaits_continue:
+            Whether the client waits for 100 (Continue) before it sends the body.
+
+    Attributes:
+        body:
+            The part of the body that has arrived and was not read yet.
+
+        is_received:
+            Whether all of the body has arrived.
+
+        is_started:
+            Whether the head of the response has been sent, or is about to be.
+
+        is_complete:
+            Whether the response has been sent.
+
+        is_disconnected:
+            Whether the client has disconnected.
+    """
+
+    # Defaults on the class, because most requests never change them.
+    is_received = is_started = is_complete = is_disconnected = False
+    _is_read = _is_chunked = False
+    _pending_head = b""
+
+    def __init__(
+        self, connection: HttpConnection, scope: Scope, *, keep_alive: bool, awaits_continue: bool
+    ) -> None:
+        self.scope = scope
+        self.keep_alive = keep_alive
+        self.body = bytearray()
+        self._changed = asyncio.Event()
+        self._connection = connection
+        self._awaits_continue = awaits_continue
+
+    async def run(self, application: ASGIApplication) -> None:
+        """Run an application that answers the request."""
+        try:
+            await application(self.scope, self.receive, self.send)
+        except BaseException as error:  # noqa: BLE001 (other requests must not fail)
+            say(f"a request was not answered:\n{format_exception(error).rstrip()}")
+        if self.is_complete or self.is_disconnected:
+            return
+        if self.is_started:
+            self._connection.transport.close()
+        else:
+            length = (b"content-length", b"%d" % len(_FAILED))
+            self._start_response(500, ((b"content-type", b"text/plain; charset=utf-8"), length, CLOSE))
+            self._write(_FAILED, more=False)
+
+    # Called by the connection.
+
+    def feed(self, piece: bytes) -> None:
+        """Add a piece of the body."""
+        self.body += piece
+        self._changed.set()
+
+    def end_body(self) -> None:
+        """Mark the body as complete."""
+        self.is_received = True
+        self._changed.set()
+
+    def disconnect(self) -> None:
+        """Mark the client as disconnected."""
+        self.is_disconnected = True
+        self._changed.set()
+
+    # Called by the application.
+
+    async def receive(self) -> Event:
+        """
+        Return the next piece of the body, or a disconnect if the response is complete or the client is gone.
+        """
+        if self._awaits_continue and not self.is_disconnected:
+            self._awaits_continue = False
+            self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        while not (self._has_news or self.is_disconnected or self.is_complete):
+            self._connection.resume_reading()
+            self._changed.clear()
+            await self._changed.wait()
+        if self.is_disconnected or self.is_complete:
+            return {"type": "http.disconnect"}
+        self._is_read = self.is_received
+        body = bytes(self.body)
+        self.body.clear()
+        return {"type": "http.request", "body": body, "more_body": not self.is_received}
+
+    @property
+    def _has_news(self) -> bool:
+        """Whether a part of the body, or its end, was not read yet."""
+        return bool(self.body) or (self.is_received and not self._is_read)
+
+    async def send(self, message: Event) -> None:
+        """
+        Write a part of the response.
+
+        Header names must be in lower case. A content-length, if given, must match the body.
+
+        Raises:
+            RuntimeError: If a header contains a line break, or the response is already complete.
+        """
+        drained = self._connection.drained
+        if drained is not None:
+            await drained.wait()
+        if self.is_disconnected:
+            return
+        if not self.is_started:
+            self._start_response(message["status"], message["headers"])
+        elif self.is_complete:
+            msg = "the response is sent already"
+            raise RuntimeError(msg)
+        else:
+            self._write(message.get("body", b""), more=message.get("more_body", False))
+
+    def _start_response(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Store the head, which is sent with the first part of the body."""
+        has_close = CLOSE in headers
+        # The rest of an incomplete body must not be parsed as another request.
+        self.keep_alive = self.keep_alive and self.is_received and not has_close
+        if not (self.keep_alive or has_close):
+            headers = (*headers, CLOSE)
+        lines = [
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode(),
+            self._connection.connections.date,
+        ]
+        has_length = False
+        for name, value in headers:
+            if b"\n" in value or b"\r" in value:
+                msg = "a header has a line break"
+                raise RuntimeError(msg)
+            lines.append(b"%b: %b\r\n" % (name, value))
+            has_length = has_length or name == b"content-length"
+        if not has_length and status not in _EMPTY and self.scope["method"] != "HEAD":
+            # HTTP/1.0 has no chunks: the body ends with the connection.
+            self._is_chunked = self.scope["http_version"] == "1.1"
+            if self._is_chunked:
+                lines.append(_CHUNKED)
+        self._pending_head = b"".join(lines) + b"\r\n"
+        self.is_started, self._awaits_continue = True, False
+
+    def _write(self, body: bytes, *, more: bool) -> None:
+        """Write a part of the body, preceded by the head if that was not sent yet."""
+        if self._is_chunked:
+            body = _chunk(body) if more else _chunk(body) + b"0\r\n\r\n"
+        elif self.scope["method"] == "HEAD":
+            body = b""
+        head, self._pending_head = self._pending_head, b""
+        self._connection.transport.writelines([part for part in (head, body) if part])
+        if not more:
+            self.is_complete = True
+            self.body.clear()  # no longer needed, but the connection may stay open
+            self._changed.set()
+            self._connection.end_cycle(keep_alive=self.keep_alive)
+
+
+def _chunk(body: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+
+
+def _base_scope(transport: Any) -> Scope:
+    """Return the part of the ASGI scope that all requests on a connection share."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+        "client": _address(transport.get_extra_info("peername")),
+        "server": _address(transport.get_extra_info("sockname")),
+    }
+
+
+@lru_cache(maxsize=16)
+def _parse_target(url: bytes) -> Scope:
+    """
+    Return the path of a request, decoded and raw, and its query, as ASGI defines them.
+
+    Raises:
+        HttpParserInvalidURLError: If the target is not a path. An absolute URL, as sent to proxies, would
+            have to override the field ``host``.
+
+    See Also:
+        https://www.rfc-editor.org/rfc/rfc9112#section-3.2.2
+    """
+    if not url.startswith(b"/"):
+        raise HttpParserInvalidURLError
+    parts = parse_url(url)
+    path = unquote(parts.path.decode("ascii"))
+    return {"path": path, "raw_path": parts.path, "query_string": parts.query or b""}
+
+
+def _address(address: Any) -> tuple[str, int] | None:
+    """Return an address in ASGI's form; None for a Unix socket."""
+    return (str(address[0]), int(address[1])) if isinstance(address, tuple) and address else None

@@ -3,26 +3,18 @@ Limits on the connections to one process: their number, their timeouts, and the 
 """
 
 import time
-from collections.abc import Callable
 from email.utils import formatdate
 from enum import Enum
 from http import HTTPStatus
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.memory import return_free_memory
 from promptkit.protocol.limits import Limits
 
 #: Minimum rate at which a client must read data that does not fit into its window, in bytes per second.
 _MIN_RATE: Final = 4096
-
-#: Minimum time over which a client's rate is measured, in seconds.
-_MEASURE_S: Final = 2.0
-
-#: Once this many unread bytes have been held, free memory is returned to the system afterwards.
-_TRIM_AFTER: Final = 16 * 1024 * 1024
 
 
 class Phase(Enum):
@@ -30,7 +22,7 @@ class Phase(Enum):
     What the server expects from a client next.
 
     A request takes a connection from `FIRST` or `NEXT` to `HEAD`, `BODY` and `NEXT`. `NOTHING` can follow any
-    of them and is final: after an error response, the last reply, or the end of the client's data.
+    of them and is final: after an error response or the last reply.
     """
 
     FIRST = "the first request"
@@ -65,29 +57,15 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
         connections:
             Maximum number of connections per worker.
 
-        refused:
-            Number of further connections that stay open until their clients have read the error response.
-
         unread:
             Maximum number of unread bytes of all clients together.
 
         unread_body:
-            Maximum number of bytes of a request's body that the application has not read, and of a response
-            that the client has not read.
-
-        pipelined_bytes:
-            Maximum size of the requests that are queued while an earlier one is answered. Further data is
-            read and dropped, so that a disconnect is noticed.
-
-        pipelined:
-            Maximum number of queued requests. A single read can contain thousands.
+            Maximum number of bytes of a request's body that the application has not read.
 
         read_on_s:
-            Time without data after which a connection is closed when its last reply has been sent, in
-            seconds. Closing it while the client sends would lose the reply.
-
-        read_on_at_most_s:
-            Maximum time for which such data is read and dropped, in seconds.
+            Maximum time for which data is read and dropped once the last reply has been sent, in seconds.
+            Closing a connection while the client sends would lose the reply.
     """
 
     head: int = 32 * 1024
@@ -96,13 +74,9 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     keep_alive: float = 30.0
     stall_s: float = 10.0
     connections: int = 10_000
-    refused: int = 64
     unread: int = Limits().held
     unread_body: int = 64 * 1024
-    pipelined_bytes: int = 64 * 1024
-    pipelined: int = 64
-    read_on_s: float = 2.0
-    read_on_at_most_s: float = 30.0
+    read_on_s: float = 10.0
 
 
 class _Backlog(Struct, gc=False):
@@ -117,7 +91,7 @@ class _Backlog(Struct, gc=False):
 
 class Backlogs:
     """
-    The unread bytes of slow clients, by transport.
+    The unread bytes of clients, by transport.
 
     Args:
         limit:
@@ -130,16 +104,22 @@ class Backlogs:
     def __init__(self, limit: int, seconds: float) -> None:
         self._limit = limit
         self._seconds = seconds
-        self._by_transport: dict[Any, _Backlog] = {}
+        self._by_transport: dict[Any, _Backlog] = {}  # in the order in which the clients stopped reading
         self._size = 0  # bytes held: a reply is held until all of it is read
-        self._is_bloated = False
 
     def hold(self, transport: Any, now: float) -> None:
         """
-        Record that a client has unread bytes. Over the limit, the slowest other clients are disconnected.
+        Record that a client has unread bytes.
+
+        Over the limit, the clients that have had unread bytes for the longest time are disconnected.
         """
-        self._record(transport, now)
-        self.shed(now, excluded=transport)
+        size = transport.get_write_buffer_size()
+        self._by_transport[transport] = _Backlog(size, size, now)
+        self._size += size
+        while self._size > self._limit and len(self._by_transport) > 1:
+            slowest = next(iter(self._by_transport))
+            self.release(slowest)
+            slowest.abort()
 
     def release(self, transport: Any) -> None:
         """Record that a client has no more unread bytes, or has disconnected."""
@@ -147,83 +127,24 @@ class Backlogs:
         if backlog is not None:
             self._size -= backlog.size
 
-    def check(self, transport: Any, now: float) -> bool:
-        """
-        Disconnect a client that reads too slowly; return whether it has unread bytes.
-
-        Event loops do not report small amounts of unread bytes, so this method looks for them.
-        """
-        backlog, left = self._by_transport.get(transport), transport.get_write_buffer_size()
-        if not left:
-            self.release(transport)
-        elif backlog is None or left > backlog.left:
-            self._record(transport, now)
-        elif (rate := self._rate(transport, now, self._seconds)) < _MIN_RATE:
-            transport.abort()
-        elif rate < inf:
-            backlog.left, backlog.since = left, now
-        return bool(left)
-
-    def shed(self, now: float, excluded: Any = None) -> None:
-        """
-        Disconnect the slowest clients until the limit is met.
-
-        Among equally slow clients, and clients without a measured rate, the oldest are disconnected first.
-        """
-        if self._size <= self._limit:
-            return
-        candidates = (transport for transport in self._by_transport if transport is not excluded)
-        for slowest in sorted(candidates, key=lambda transport: self._rate(transport, now, _MEASURE_S)):
-            if self._size <= self._limit or len(self._by_transport) == 1:
-                return
-            self.release(slowest)
-            slowest.abort()
-
-    def trim(self) -> None:
-        """Return free memory to the system once there are no unread bytes, because glibc keeps most of it."""
-        if not self._is_bloated or self._by_transport:
-            return
-        self._is_bloated = False
-        return_free_memory()
-
-    def _record(self, transport: Any, now: float) -> None:
-        self.release(transport)
-        size = transport.get_write_buffer_size()
-        self._by_transport[transport] = _Backlog(size, size, now)
-        self._size += size
-        self._is_bloated = self._is_bloated or self._size > _TRIM_AFTER
-
-    def _rate(self, transport: Any, now: float, after: float) -> float:
-        """
-        Return a client's rate since its last measurement, in bytes per second; infinite if that was recent.
-        """
-        backlog = self._by_transport[transport]
-        seconds = now - backlog.since
-        return (backlog.left - transport.get_write_buffer_size()) / seconds if seconds > after else inf
-
-
-class _Connection(Protocol):
-    """The part of a connection that `Connections` uses."""
-
-    transport: Any
-
-    @property
-    def is_on_last_request(self) -> bool: ...
-    def check(self, now: float) -> None: ...
-    def end_if_idle(self) -> None: ...
-    def end_after_reply(self) -> None: ...
+    def sweep(self, now: float) -> None:
+        """Disconnect the clients that read too slowly."""
+        for transport, backlog in list(self._by_transport.items()):
+            seconds = now - backlog.since
+            if seconds > self._seconds:
+                left = transport.get_write_buffer_size()
+                if (backlog.left - left) / seconds < _MIN_RATE:
+                    transport.abort()
+                backlog.left, backlog.since = left, now
 
 
 class Connections:
     """
-    All connections to one process.
+    All connections to one process, which are of the class `HttpConnection`.
 
     Args:
         limits:
             Their limits.
-
-        ended:
-            Called when a connection has ended.
 
     Attributes:
         now:
@@ -242,7 +163,7 @@ class Connections:
             Maximum time in each phase, in seconds. For a body, the application decides.
     """
 
-    def __init__(self, limits: ConnectionLimits, ended: Callable[[], object]) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self.now = 0.0
         self.date = _date_line()
@@ -255,9 +176,7 @@ class Connections:
             Phase.NEXT: limits.keep_alive,
             Phase.NOTHING: limits.read_on_s,
         }
-        self._ended = ended
-        self._open: set[_Connection] = set()
-        self._refused: set[_Connection] = set()
+        self._open: set[Any] = set()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -265,22 +184,15 @@ class Connections:
     @property
     def are_too_many(self) -> bool:
         """Whether the newest connection must be rejected."""
-        return len(self._open) - len(self._refused) > self.limits.connections
+        return len(self._open) > self.limits.connections
 
-    def add(self, connection: _Connection) -> None:
+    def add(self, connection: Any) -> None:
         """Register a connection."""
         self._open.add(connection)
 
-    def linger(self, connection: _Connection) -> bool:
-        """Return whether a rejected connection can stay open until the client has read the error response."""
-        self._refused.add(connection)
-        return len(self._refused) <= self.limits.refused
-
-    def remove(self, connection: _Connection) -> None:
+    def remove(self, connection: Any) -> None:
         """Unregister a connection that has ended."""
         self._open.discard(connection)
-        self._refused.discard(connection)
-        self._ended()
 
     def sweep(self, now: float) -> None:
         """End connections that have timed out at the time *now*, by the clock of the event loop."""
@@ -289,13 +201,12 @@ class Connections:
         self.date = _date_line()
         for connection in list(self._open):
             connection.check(previous)
-        self.backlogs.shed(previous)
-        self.backlogs.trim()
+        self.backlogs.sweep(previous)
 
     @property
-    def are_on_last_request(self) -> bool:
-        """Whether each connection has exactly one unanswered request."""
-        return all(connection.is_on_last_request for connection in self._open)
+    def are_busy(self) -> bool:
+        """Whether each connection has an unanswered request."""
+        return all(connection.is_busy for connection in self._open)
 
     def end_idle(self) -> None:
         """End the connections that have no request."""

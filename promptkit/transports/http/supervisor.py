@@ -1,9 +1,7 @@
 """The supervisor: forks the workers, replaces workers that die, and ends all of them at shutdown."""
 
 import os
-import select
 import signal
-import socket
 import sys
 import threading
 import time
@@ -17,27 +15,21 @@ from msgspec import Struct
 from promptkit.standard_error import finish, say
 from promptkit.transports.http.worker import die_of
 
-#: A worker that exits within this many seconds counts as a failed start.
-_SHORT_LIFE_S: Final = 1.0
-
-#: Delays before such a worker is replaced, in seconds: the first delay, which doubles each time, and the
-#: maximum.
-_FIRST_PAUSE_S: Final = 0.25
-_LONGEST_PAUSE_S: Final = 10.0
+#: Minimum time between two starts of a worker, in seconds; and after a failed fork.
+_START_EVERY_S: Final = 1.0
+_FORK_AGAIN_S: Final = 10.0
 
 #: Time after the grace period before workers are killed, in seconds.
 _KILL_AFTER_S: Final = 3.0
 
-#: Interval of checks that killed workers have ended, in seconds.
-_REAP_EVERY_S: Final = 0.01
+#: Interval of checks for signals and ended workers, in seconds.
+_POLL_EVERY_S: Final = 0.05
 
 
 class _Slot(Struct):
-    """The slot of a worker: its process, its start, its failed starts in a row, and the next start."""
+    """The slot of a worker: its process, and the time from which another can be started."""
 
     pid: int = 0
-    since: float = 0.0
-    failures: int = 0
     due: float = 0.0
 
 
@@ -53,7 +45,7 @@ class Supervisor:
             Called in each new process with the number of the worker, from 0, and with a descriptor that
             becomes readable when the parent process has ended. It must not return before its work is done.
 
-        stop_connecting:
+        stop_listening:
             Called at shutdown before the workers are ended.
 
         grace:
@@ -65,12 +57,12 @@ class Supervisor:
         count: int,
         work: Callable[[int, int], object],
         *,
-        stop_connecting: Callable[[], object],
+        stop_listening: Callable[[], object],
         grace: float,
     ) -> None:
         self._slots = [_Slot() for _ in range(count)]
         self._work = work
-        self._stop_connecting = stop_connecting
+        self._stop_listening = stop_listening
         self._grace = grace
         self._signals: list[int] = []
 
@@ -87,18 +79,12 @@ class Supervisor:
             if threading.active_count() > 1:
                 say("recipes have started threads at import: these do not run in the workers")
             self._lifeline = os.pipe()
-            # A signal wakes `select` through this socket; its handler alone would not.
-            self._waking, wake = socket.socketpair()
-            for end in (self._waking, wake):
-                end.settimeout(0)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, self._on_signal)
-            signal.signal(signal.SIGCHLD, lambda *_: None)
-            signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
             ready()
             while not self._signals:
                 self._replace()
-                self._wait_until(min((slot.due for slot in self._slots if not slot.pid), default=None))
+                time.sleep(_POLL_EVERY_S)
                 self._reap()
             self._end()
 
@@ -112,10 +98,10 @@ class Supervisor:
                 if slot.pid or slot.due > now:
                     continue
                 try:
-                    slot.pid, slot.since = self._fork(number), now
+                    slot.pid, slot.due = self._fork(number), now + _START_EVERY_S
                 except OSError as error:  # too many processes, or too little memory
-                    slot.due = now + _LONGEST_PAUSE_S
-                    again = f"is tried again in {_LONGEST_PAUSE_S:g} s"
+                    slot.due = now + _FORK_AGAIN_S
+                    again = f"is tried again in {_FORK_AGAIN_S:g} s"
                     say(f"worker {number + 1} cannot be started, and {again}: {error.strerror}")
 
         def _fork(self, number: int) -> int:
@@ -133,8 +119,6 @@ class Supervisor:
         def _begin_work(self, number: int) -> NoReturn:
             code = 1
             try:
-                signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 os.close(self._lifeline[1])
                 self._work(number, self._lifeline[0])
                 code = 0
@@ -144,48 +128,27 @@ class Supervisor:
                 finish()
                 os._exit(code)
 
-        def _wait_until(self, due: float | None) -> None:
-            """Wait for a signal, at most until *due*."""
-            seconds = None if due is None else max(0.0, due - time.monotonic())
-            if select.select([self._waking], [], [], seconds)[0]:
-                self._waking.recv(4096)
-
         def _reap(self) -> None:
-            """Free the slots of workers that have ended."""
+            """Report workers that have ended, and free their slots."""
             for number, slot in enumerate(self._slots):
-                if slot.pid and (code := self._exit_code(slot.pid)) is not None:
-                    if not self._signals:
-                        self._plan(number, slot, code)
+                ended, status = os.waitpid(slot.pid, os.WNOHANG) if slot.pid else (0, 0)
+                if ended:
                     slot.pid = 0
-
-        def _exit_code(self, pid: int) -> int | None:
-            """Return the exit code of a process that has ended; None if it is running."""
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            return os.waitstatus_to_exitcode(status) if ended else None
-
-        def _plan(self, number: int, slot: _Slot, code: int) -> None:
-            """Report how a worker ended, and schedule its replacement."""
-            now = time.monotonic()
-            slot.failures = slot.failures + 1 if now - slot.since < _SHORT_LIFE_S else 0
-            pause, next_step = 0.0, ": another takes its place"
-            if slot.failures > 1:
-                doublings = min(slot.failures - 2, 16)  # larger powers overflow a float
-                pause = min(_FIRST_PAUSE_S * 2**doublings, _LONGEST_PAUSE_S)
-                next_step = f" at once, {slot.failures} times in a row: the next one starts in {pause:g} s"
-            slot.due = now + pause
-            say(f"worker {number + 1} (process {slot.pid}) {_describe_exit(code)}{next_step}")
+                    if not self._signals:
+                        how = _describe_exit(os.waitstatus_to_exitcode(status))
+                        say(f"worker {number + 1} (process {ended}) {how}: another takes its place")
 
         def _end(self) -> None:
             """End all workers with SIGTERM, and kill them after a timeout or a second signal."""
-            self._stop_connecting()
+            self._stop_listening()
             self._kill(signal.SIGTERM)
             until = time.monotonic() + self._grace + _KILL_AFTER_S
             while self._are_running() and len(self._signals) == 1 and time.monotonic() < until:
-                self._wait_until(until)
+                time.sleep(_POLL_EVERY_S)
                 self._reap()
             self._kill(signal.SIGKILL)
             while self._are_running():
-                time.sleep(_REAP_EVERY_S)
+                time.sleep(_POLL_EVERY_S)
                 self._reap()
             if len(self._signals) > 1:
                 die_of(self._signals[-1])

@@ -15,7 +15,7 @@ from promptkit.standard_error import finish, say
 from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
 from promptkit.transports.http.settings import Receive, Scope, Send
-from promptkit.transports.http.sockets import Balance, fit_descriptor_limit, limit_unsent
+from promptkit.transports.http.sockets import fit_descriptor_limit, limit_unsent
 from promptkit.transports.stdio import exit_after
 from promptkit.workspace.execution import end_all
 
@@ -25,11 +25,8 @@ _SWEEP_EVERY_S: Final = 1.0
 #: Time for which a process can fail to accept connections before it ends and is replaced, in seconds.
 _ACCEPT_TIMEOUT_S: Final = 5.0
 
-#: Time for connections that are being opened to reach the queue, in seconds.
-_QUEUE_S: Final = 0.05
-
-#: Time at shutdown for clients with an open connection to send another request, and for queued requests to
-#: start, in seconds. Closing right away would lose them.
+#: Time at shutdown for clients with an open connection to send another request, in seconds. Closing right
+#: away would lose it.
 _LINGER_S: Final = 1.0
 
 #: Interval of checks that connections have ended, in seconds.
@@ -74,7 +71,7 @@ class HttpWorker:
             The application that answers the requests.
 
         sockets:
-            The listening sockets. They are not closed.
+            The listening sockets. They are closed at shutdown, once their queues are empty.
 
         limits:
             Limits on connections.
@@ -82,17 +79,8 @@ class HttpWorker:
         grace:
             Time for running requests to end at shutdown, in seconds.
 
-        stop_connecting:
-            Called at shutdown, before the sockets are read for the last time.
-
         lifeline:
             A descriptor that becomes readable when the parent process has ended.
-
-        balance:
-            State shared with the other workers; None if this is the only worker.
-
-        number:
-            The number of this worker.
 
     Attributes:
         cannot_accept:
@@ -102,32 +90,24 @@ class HttpWorker:
             The first signal that asked the process to end.
     """
 
-    def __init__(  # noqa: PLR0913 (all of a process's settings)
+    def __init__(
         self,
         application: ServedApplication,
         sockets: Sequence[socket.socket],
         *,
         limits: ConnectionLimits,
         grace: float,
-        stop_connecting: Callable[[], object] = bool,
         lifeline: int | None = None,
-        balance: Balance | None = None,
-        number: int = 0,
     ) -> None:
         self._application = application
         self._sockets = sockets
         self._grace = grace
-        self._stop_connecting = stop_connecting
         self._lifeline = lifeline
-        self._balance = balance or Balance(1)
-        self._number = number
-        self._connections = Connections(fit_descriptor_limit(limits), self._connection_ended)
+        self._connections = Connections(fit_descriptor_limit(limits))
         self._opening: set[asyncio.Task[None]] = set()
-        self._count = 0  # connections that were accepted and have not ended
         self._is_ending = self.cannot_accept = False
         self.signal: int | None = None
         self._failing_since: float | None = None
-        self._publish_count()
 
     def run(self, ready: Callable[[], object] = bool) -> None:
         """
@@ -176,8 +156,7 @@ class HttpWorker:
     async def _serve(self) -> None:
         for listening in self._sockets:
             listening.settimeout(0)
-            self._read_from(listening, self._accept, listening)
-        self._read_from(self._balance.channel(self._number), self._take_handed_over)
+            self._accept_from(listening)
         if self._lifeline is not None:
             self._loop.add_reader(self._lifeline, self.end)
         while not self._is_ending:
@@ -186,25 +165,37 @@ class HttpWorker:
                 await asyncio.wait_for(self._end_event.wait(), _SWEEP_EVERY_S)
         await self._drain()
 
-    def _accept(self, listening: socket.socket) -> None:
-        """Accept all new connections, and hand some over to workers that have fewer."""
-        while True:
-            try:
-                accepted, _ = listening.accept()
-            except BlockingIOError:
-                self._failing_since = None
-                return
-            except ConnectionError:  # the client is gone already
-                continue
-            except OSError as error:
-                self._try_later(error, listening, self._accept, listening)
-                return
-            if self._is_ending or not self._balance.hand_over(self._number, accepted):
-                self._open(accepted)
+    def _accept_from(self, listening: socket.socket) -> None:
+        """Accept connections from now on."""
+        if not self._is_ending:
+            self._loop.add_reader(listening, self._accept, listening)
+            self._accept(listening)  # notices that accepting works again even if no client connects
 
-    def _try_later(
-        self, error: OSError, source: socket.socket, callback: Callable[..., None], *args: object
-    ) -> None:
+    def _accept(self, listening: socket.socket) -> bool:
+        """
+        Accept one connection; return whether there can be more.
+
+        Workers can share a socket. If one accepted all connections in its queue, the others would get none.
+        """
+        try:
+            accepted, _ = listening.accept()
+        except BlockingIOError:
+            self._failing_since = None
+            return False
+        except ConnectionError:  # the client is gone already
+            return True
+        except OSError as error:
+            self._accept_later(error, listening)
+            return False
+        self._failing_since = None
+        accepted.settimeout(0)
+        limit_unsent(accepted)
+        task = self._loop.create_task(self._connect(accepted))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+        return True
+
+    def _accept_later(self, error: OSError, listening: socket.socket) -> None:
         """Pause accepting connections, or end the process if it has been failing for too long."""
         if self._is_ending:
             return
@@ -212,54 +203,17 @@ class HttpWorker:
         if self._failing_since is None:
             self._failing_since = now
             say(f"connections wait because they cannot be accepted: {why}")
-        elif self._count >= self._connections.limits.connections:  # at the limit, which is not a failure
-            self._failing_since = now
         elif now - self._failing_since > _ACCEPT_TIMEOUT_S:
             say(f"this process exits because it can no longer accept connections: {why}")
             self.cannot_accept = True
             self.end()
-        self._balance.end(self._number)
-        self._loop.remove_reader(source)
-        self._loop.call_later(_SWEEP_EVERY_S, self._read_from, source, callback, *args)
-
-    def _read_from(self, source: socket.socket, callback: Callable[..., None], *args: object) -> None:
-        if not self._is_ending:
-            self._loop.add_reader(source, callback, *args)
-            callback(*args)  # connections may wait that no event will report
-
-    def _take_handed_over(self) -> None:
-        """Take the connections that other workers hand over."""
-        try:
-            for accepted in self._balance.take(self._number):
-                self._open(accepted)
-        except OSError as error:
-            self._try_later(error, self._balance.channel(self._number), self._take_handed_over)
-        else:
-            self._failing_since = None
-
-    def _open(self, accepted: socket.socket) -> None:
-        accepted.settimeout(0)
-        limit_unsent(accepted)
-        task = self._loop.create_task(self._connect(accepted))
-        self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
-        self._count += 1
-        self._publish_count()
+        self._loop.remove_reader(listening)
+        self._loop.call_later(_SWEEP_EVERY_S, self._accept_from, listening)
 
     async def _connect(self, accepted: socket.socket) -> None:
         connection = partial(HttpConnection, self._application, self._connections, self._loop)
-        try:
+        with suppress(OSError):  # the client is gone
             await self._loop.connect_accepted_socket(connection, accepted)
-        except OSError:  # the client is gone
-            self._connection_ended()
-
-    def _connection_ended(self) -> None:
-        self._count -= 1
-        self._publish_count()
-
-    def _publish_count(self) -> None:
-        if not self._is_ending:
-            self._balance.note(self._number, self._count)
 
     async def _drain(self) -> None:
         """Answer the requests on all open and queued connections, then end the connections."""
@@ -268,18 +222,15 @@ class HttpWorker:
             self._loop.remove_reader(self._lifeline)
         self._application.draining = True
         self._connections.drain()
-        self._stop_connecting()
-        self._balance.end(self._number)
-        await asyncio.sleep(_QUEUE_S)
         for listening in self._sockets:
             self._loop.remove_reader(listening)
-            self._accept(listening)
-        self._loop.remove_reader(self._balance.channel(self._number))
-        self._take_handed_over()
+            while self._accept(listening):
+                pass
+            listening.close()
         await asyncio.gather(*self._opening, return_exceptions=True)
-        # Each connection can send one more request, and queued requests start.
+        # Each connection can send one more request.
         linger = min(until - self._loop.time(), _LINGER_S)
-        await self._wait_until(lambda: self._connections.are_on_last_request, linger)
+        await self._wait_until(lambda: self._connections.are_busy, linger)
         self._connections.end_idle()
         await self._close_application(until)
         self._connections.end_idle()

@@ -160,7 +160,7 @@ def test_note(out):
         ),
         (["claude-commands", "recipes/out"], 2, "'recipes/out' is in the recipes: name another folder"),
         (["claude-commands", "out", "--remove", "--live"], 2, "--remove takes no --live"),
-        (["opencode", "out"], 2, "'opencode' is not one of claude-commands, gemini-commands, codex, skills"),
+        (["opencode", "out"], 2, "argument FORMAT: invalid choice: 'opencode'"),
     ],
 )
 def test_usage_errors(out, capsys, words, code, message):

@@ -3,19 +3,18 @@
 import pytest
 
 from promptkit.cli import main
-from tests.terminal import command
 
 MARKER = "end-of-it"
 
 
 @pytest.fixture
-def typed(project):
+def typed(project, run):
     """A function that renders a prompt for a typed text and returns the exit code and the output."""
 
     def render(name, text, *options, end=f"\n{MARKER}\n"):
         stdin = f".{text}{end}".encode()
-        code, out, err = command("render", name, "--typed", MARKER, *options, cwd=project.parent, input=stdin)
-        return code, (err if code else out).decode()
+        code, out, err = run("render", name, "--typed", MARKER, *options, cwd=project.parent, stdin=stdin)
+        return code, err if code else out
 
     return render
 
@@ -86,9 +85,8 @@ def test_assistant_turn_is_rejected(typed):
     assert typed("debug", "x", "--lossy") == (0, "[user]\nI see x.\n\n[assistant]\nWhat have you tried?\n")
 
 
-@pytest.mark.parametrize("words", [["topic=x"], ["--json"], ["--cases"], ["--out", "x"]])
-def test_other_options_are_rejected(project, capsys, words):
-    """`--typed` cannot be combined with arguments or formats."""
+def test_arguments_are_rejected(project, capsys):
+    """`--typed` cannot be combined with arguments."""
     with pytest.raises(SystemExit):
-        main(["render", "explain", "--typed", MARKER, *words])
-    assert "--typed takes no other options but --lossy, and no arguments" in capsys.readouterr().err
+        main(["render", "explain", "--typed", MARKER, "topic=x"])
+    assert "--typed reads the arguments from standard input" in capsys.readouterr().err

@@ -165,7 +165,7 @@ class TestSkills:
         ]
         assert [path for path in home.rglob("*") if path.is_file()] == [mine]
         assert promptkit("uninstall", "--all", "--skills")[1] == (
-            "no skills of promptkit's were found: nothing to change\n"
+            "there are no skills from promptkit: nothing to change\n"
         )
 
 

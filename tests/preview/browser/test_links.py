@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from promptkit.cli.preview_server import redirect_file
+from promptkit.cli.dev import redirect_file
 
 expect = pytest.importorskip("playwright.sync_api").expect
 

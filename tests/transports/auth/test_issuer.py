@@ -21,7 +21,6 @@ RESPONSES = {
     "interim responses": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
     "body": (OK + b"content-length: 9999\r\n\r\n{", b" "),
     "body without a length": (OK + b"\r\n{", b" "),
-    "complete document without a length": (OK + b"\r\n{}", b" "),
     "chunks": (OK + b"transfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
     "line of a chunk": (OK + b"transfer-encoding: chunked\r\n\r\n1;", b"x"),
     "body of an error": (b"HTTP/1.1 500 No\r\n\r\n", b"x"),

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth.authorizer import Authorizer
 from promptkit.transports.auth.bearer_header import BearerScheme
-from promptkit.transports.auth.token_file import VALID_S, TokenFile, read_tokens
-from promptkit.transports.secret_files import InvalidSecretsError
+from promptkit.transports.secret_files import VALID_S, InvalidSecretsError, TokenFile, read_tokens
 from tests.posting import head
 
 ADA, BOB = "ada-" * 10, "bob-" * 10
@@ -86,7 +85,10 @@ class TestParsing:
 
     def test_principal_with_several_tokens(self):
         """A token can be rotated while the old one is in use."""
-        assert [principal.subject for _, principal in read_tokens(f"ada {ADA}\nada {BOB}")] == ["ada", "ada"]
+        assert [principal.subject for principal in read_tokens(f"ada {ADA}\nada {BOB}").values()] == [
+            "ada",
+            "ada",
+        ]
 
     def test_names_are_not_normalized(self, file):
         """A name is compared by its code points. Comments can have any encoding."""

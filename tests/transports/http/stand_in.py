@@ -120,7 +120,7 @@ class StandIn:
     async def write_on(self, send):
         """Write until cancelled."""
         while True:
-            await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
+            await send({"type": "http.response.body", "body": b"x" * 1_000_000, "more_body": True})
 
     def replace(self, catalog):
         """Serve another catalog."""

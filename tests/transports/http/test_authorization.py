@@ -415,7 +415,7 @@ class TestConfiguration:
             ),
             ({"verifier": Verifier(), "scopes": ["a b"]}, "'a b' is not a scope"),
             ({"verifier": Verifier(), "scopes": ['a"']}, "is not a scope"),
-            ({"scopes": ["a"]}, "scopes are those of tokens: name an issuer, a file of tokens or a verifier"),
+            ({"scopes": ["a"]}, "scopes need tokens: add an issuer, a token file or a verifier"),
             ({"token_file": "a", "verifier": Verifier()}, "tokens come from a file or from an issuer"),
         ],
     )

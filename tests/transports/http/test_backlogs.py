@@ -30,7 +30,7 @@ def large():
 
 
 class Transport:
-    """A transport with *waits* pending bytes, until it is aborted."""
+    """A transport with pending bytes, until it is aborted."""
 
     def __init__(self, pending):
         self.pending = pending
@@ -54,27 +54,12 @@ def hold(backlogs, *sizes, now=0.0):
 
 
 class TestLimit:
-    def test_slowest_reader_is_dropped(self):
-        """Beyond the limit, only the client that has read least is dropped."""
+    def test_oldest_backlog_is_dropped(self):
+        """Beyond the limit, the client that has had unread bytes for the longest time is dropped."""
         backlogs = Backlogs(300_000, 10.0)
-        fast, slow, slower = hold(backlogs, 100_000, 100_000, 100_000)
-        fast.pending, slow.pending, slower.pending = 10_000, 90_000, 95_000
-        (newest,) = hold(backlogs, 100_000, now=3.0)
+        transports = hold(backlogs, 100_000, 100_000, 100_000, 100_000)
 
-        assert [transport.is_aborted for transport in (fast, slow, slower, newest)] == [
-            False,
-            False,
-            True,
-            False,
-        ]
-
-    def test_oldest_of_equal_readers_is_dropped(self):
-        """A recent client has had no time to read."""
-        backlogs = Backlogs(300_000, 10.0)
-        early = hold(backlogs, 100_000, 100_000)
-        late = hold(backlogs, 100_000, 100_000, now=3.0)
-
-        assert [transport.is_aborted for transport in (*early, *late)] == [True, False, False, False]
+        assert [transport.is_aborted for transport in transports] == [True, False, False, False]
 
     def test_partly_read_reply_counts_fully(self):
         """A reply is kept in memory as long as a part of it is pending."""
@@ -83,7 +68,7 @@ class TestLimit:
         first.pending = second.pending = 20_000
         hold(backlogs, 100_000)
 
-        assert first.is_aborted != second.is_aborted
+        assert (first.is_aborted, second.is_aborted) == (True, False)
 
     def test_single_reply_can_exceed_the_limit(self):
         """One reply can exceed the limit, and makes room when it was read or dropped."""
@@ -96,79 +81,19 @@ class TestLimit:
 
         assert [transport.is_aborted for transport in (first, second, third)] == [False, True, False]
 
-    def test_cost_of_a_reply_does_not_depend_on_the_number(self):
-        """Adding and releasing a reply take the same number of calls with one and with a thousand others."""
-
-        def count_calls(number):
-            backlogs = Backlogs(300 * MIB, 10.0)
-            hold(backlogs, *[70_000] * number)
-            transport, calls, before = Transport(70_000), [], sys.getprofile()
-            sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
-            backlogs.hold(transport, 0.0)
-            backlogs.release(transport)
-            sys.setprofile(before)
-            return len(calls)
-
-        assert count_calls(1000) == count_calls(1)
-
-
-class TestSmallBacklogs:
-    """Backlogs below the 64 KiB high-water mark of event loops, which are measured once a second."""
-
-    @staticmethod
-    def swept(backlogs, now, *transports):
-        """Check the transports like connections do, and return which are aborted."""
-        for transport in transports:
-            assert backlogs.check(transport, now) is (transport.pending > 0)
-        backlogs.shed(now)
-        return [transport.is_aborted for transport in transports]
-
-    def test_small_backlogs_add_up(self):
-        """Many small unread replies are limited like large ones."""
-        transports = [Transport(60_000) for _ in range(8)]
-
-        assert self.swept(Backlogs(300_000, 10.0), 0.0, *transports) == [True] * 3 + [False] * 5
-
-    def test_read_replies_make_room(self):
-        """Read replies are removed even without a notification of the event loop."""
-        backlogs = Backlogs(300_000, 10.0)
-        first, second = [Transport(60_000) for _ in range(4)], [Transport(60_000) for _ in range(4)]
-        self.swept(backlogs, 0.0, *first)
-        for transport in first:
-            transport.pending = 0
-
-        assert self.swept(backlogs, 1.0, *first, *second) == [False] * 8
-
-    def test_growing_backlog_counts(self):
-        """Further replies add to a backlog."""
-        backlogs = Backlogs(300_000, 10.0)
-        transports = [Transport(10) for _ in range(8)]
-        assert self.swept(backlogs, 0.0, *transports) == [False] * 8
-        for transport in transports:
-            transport.pending = 60_000
-
-        assert self.swept(backlogs, 1.0, *transports) == [True] * 3 + [False] * 5
-
-    def test_client_that_does_not_read_is_dropped(self):
-        """A client that reads nothing is dropped after ten seconds."""
-        backlogs = Backlogs(300 * MIB, 10.0)
-        transport = Transport(60_000)
-        aborted = [self.swept(backlogs, float(second), transport) for second in range(12)]
-
-        assert aborted == [[False]] * 11 + [[True]]
-
 
 class TestReadingRate:
     @pytest.mark.parametrize(
-        ("read", "is_aborted"), [(0, True), (680, True), (4_000, True), (4_200, False), (100_000, False)]
+        ("read", "is_aborted"), [(0, True), (4_000, True), (4_200, False), (100_000, False)]
     )
     def test_slow_client_is_dropped(self, read, is_aborted):
-        """A client that reads less than 4 KiB a second is dropped."""
+        """A client that reads less than 4 KiB a second over ten seconds is dropped."""
         backlogs = Backlogs(300 * MIB, 10.0)
         (transport,) = hold(backlogs, 10_000_000)
         for second in range(1, 40):
             transport.pending -= read
-            backlogs.check(transport, float(second))
+            backlogs.sweep(float(second))
+            assert second > 10 or not transport.is_aborted
 
         assert transport.is_aborted is is_aborted
 
@@ -178,10 +103,10 @@ class TestReadingRate:
         (transport,) = hold(backlogs, 10_000_000)
         for second in range(1, 50):
             transport.pending -= 400_000 if second % 9 == 0 else 0
-            backlogs.check(transport, float(second))
+            backlogs.sweep(float(second))
         assert not transport.is_aborted
         for second in range(50, 71):
-            backlogs.check(transport, float(second))
+            backlogs.sweep(float(second))
         assert transport.is_aborted
 
 

@@ -1,14 +1,13 @@
 """Connections: limits on the size, number and speed of requests."""
 
 import asyncio
-import inspect
 import json
 import socket
 import struct
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from email.utils import parsedate_to_datetime
 from functools import partial
 from types import SimpleNamespace
@@ -67,7 +66,8 @@ def transport(events):
     return Transport(
         get_extra_info={"socket": SimpleNamespace(fileno=lambda: IDLE_DESCRIPTORS[0])}.get,
         write=lambda data: events.append(data.split()[1]),
-        write_eof=bool,
+        writelines=lambda parts: events.append(parts[0].split()[1]),
+        write_eof=lambda: events.append(b"eof"),
         is_closing=lambda: b"close" in events,
         close=lambda: events.append(b"close"),
         pause_reading=lambda: events.append(b"pause"),
@@ -214,7 +214,7 @@ class TestHeads:
         answered.
         """
         events, tasks = [], []
-        connections = Connections(ConnectionLimits(), bool)
+        connections = Connections(ConnectionLimits())
         connection = HttpConnection(application, connections, SimpleNamespace(create_task=tasks.append))
         connection.connection_made(transport(events))
         connection.data_received(HEAD + b"\r\n")
@@ -276,34 +276,18 @@ class TestHeads:
     def test_upgrade_requests_are_ignored(self, default_server, framing, body, pieces):
         """Requests to upgrade the protocol, as Java's client sends them, are served without the upgrade."""
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQC\r\n"
-        data = (HEAD + upgrade + framing + b"\r\n" + body) * 2 + HEAD + b"content-length: 3\r\n\r\nabc"
-        size = -(-len(data) // pieces)
+        upgrading = HEAD + upgrade + framing + b"\r\n" + body
+        replies = []
         with default_server.connect() as connection:
-            for start in range(0, len(data), size):
-                connection.send(data[start : start + size])
-                time.sleep(0.02 if pieces > 1 else 0)
-            replies = [connection.reply() for _ in range(3)]
+            for data in (upgrading, upgrading, HEAD + b"content-length: 3\r\n\r\nabc"):
+                size = -(-len(data) // pieces)
+                for start in range(0, len(data), size):
+                    connection.send(data[start : start + size])
+                    time.sleep(0.02 if pieces > 1 else 0)
+                replies.append(connection.reply())
 
         assert [reply.status for reply in replies] == [200] * 3
         assert [reply.json["length"] for reply in replies] == [2 if body else 0, 2 if body else 0, 3]
-
-    def test_pipelined_upgrade_requests_do_not_recurse(self):
-        """Many upgrade requests in one read do not deepen the call stack."""
-        upgrade = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
-        events, tasks = [], []
-        loop = SimpleNamespace(create_task=tasks.append)
-        connection = HttpConnection(application, Connections(ConnectionLimits(), bool), loop)
-        connection.connection_made(transport(events))
-        recursion_limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(len(inspect.stack(0)) + 40)
-        try:
-            connection.data_received(upgrade * 50)
-        finally:
-            sys.setrecursionlimit(recursion_limit)
-        while tasks:
-            assert [*tasks.pop().__await__()] == []
-
-        assert events.count(b"200") == 50
 
 
 class TestBodies:
@@ -333,15 +317,6 @@ class TestBodies:
         with default_server.connect() as connection:
             assert connection.ask(body=b"x" * 3_000_000).json["length"] == 3_000_000
 
-    def test_pipelined_requests_are_answered_in_order(self, default_server):
-        """Requests that are sent before the first reply are answered in order."""
-        with default_server.connect() as connection:
-            for number in range(50):
-                connection.request(f"/{number}")
-            paths = [connection.reply().json["path"] for _ in range(50)]
-
-        assert paths == [f"/{number}" for number in range(50)]
-
     def test_invalid_data_after_a_request(self, default_server):
         """The first request is answered completely, and the connection is closed."""
         with default_server.connect() as connection:
@@ -350,10 +325,6 @@ class TestBodies:
             assert connection.reply().status == 200
             assert connection.wait_for_close() < PATIENCE
             assert connection.rest == b""
-
-
-#: A request with a body of 20 KB.
-LARGE = HEAD + b"content-length: 20000\r\n\r\n" + b"y" * 20_000
 
 
 async def sweep_often(connections):
@@ -365,119 +336,44 @@ async def sweep_often(connections):
 
 
 class TestPipelining:
-    @staticmethod
-    async def slow(events):
-        """A connection whose first request waits until the client disconnects."""
-
-        async def slowly(_scope, receive, _send):
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            events.append(b"disconnect")
-
-        connections = Connections(ConnectionLimits(), bool)
-        connection = HttpConnection(slowly, connections, asyncio.get_running_loop())
-        connection.connection_made(transport(events))
-        connection.data_received(HEAD + b"\r\n")
-        await asyncio.sleep(0)
-        return connection
-
     @pytest.mark.parametrize(
-        "request_",
-        [
-            HEAD + b"x: " + b"y" * 20_000 + b"\r\n\r\n",
-            HEAD + b"content-length: 20000\r\n\r\n" + b"y" * 20_000,
-            b"GET /?" + b"y" * 20_000 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n",
-        ],
-        ids=["heads", "bodies", "targets"],
+        "following",
+        [HEAD + b"\r\n", (HEAD + b"\r\n") * 2_000, HEAD + b"content-length: 20000\r\n\r\n" + b"y" * 20_000],
+        ids=["another", "thousands", "a body"],
     )
-    def test_size_of_pipelined_requests_is_limited(self, request_):
-        """
-        After 64 KiB of pending requests, further data is read and dropped, so that a disconnect is noticed.
-        """
-
-        async def pending_size():
-            events = []
-            connection = await self.slow(events)
-            for _ in range(1000):
-                connection.data_received(request_)
-            return [*events], sum(cycle.size for cycle in connection._pipeline)
-
-        events, size = asyncio.run(pending_size())
-        assert events == []
-        assert 60_000 <= size <= 90_000
-
-    def test_number_of_pipelined_requests_is_limited(self):
-        """Of thousands of requests in one read, 64 are queued; the last reply closes the connection."""
+    def test_request_before_the_reply_is_dropped(self, following):
+        """A request that arrives before the reply to the last one is dropped, and the reply says so."""
         events, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = HttpConnection(application, Connections(ConnectionLimits(), bool), loop)
+        connection = HttpConnection(application, Connections(ConnectionLimits()), loop)
         connection.connection_made(transport(events))
-        connection.data_received((HEAD + b"\r\n") * 2_000)
-        while tasks:
-            assert [*tasks.pop().__await__()] == []
+        connection.data_received(HEAD + b"\r\n" + following)
+        connection.data_received(following)
+        (task,) = tasks
+        assert [*task.__await__()] == []
+        connection.data_received(following)
 
-        assert events == [b"200"] * 65 + [b"close"]
+        assert events == [b"200", b"eof"]
+        assert not connection._cycle.keep_alive
 
-    def test_cost_of_a_piece_does_not_depend_on_the_queue(self):
-        """The work for a piece of a body is the same with one and with sixty pending requests."""
-
-        async def calls_of_a_piece(waiting):
-            connection = await self.slow([])
-            connection.data_received((HEAD + b"a:\r\n" * 97 + b"\r\n") * waiting)
-            connection.data_received(HEAD + b"transfer-encoding: chunked\r\n\r\n")
-            calls, before = [], sys.getprofile()
-            sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
-            connection.data_received(b"1\r\na\r\n")
-            sys.setprofile(before)
-            assert len(connection._pipeline) == waiting + 1
-            return len(calls)
-
-        assert asyncio.run(calls_of_a_piece(60)) == asyncio.run(calls_of_a_piece(1))
-
-    def test_answered_requests_make_room(self):
-        """The limit applies to pending requests only; answered and discarded ones do not count."""
+    def test_running_requests_delay_draining(self):
+        """A connection is at its last request while one is pending."""
         tasks = []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = HttpConnection(application, Connections(ConnectionLimits(), bool), loop)
-        connection.connection_made(transport([]))
-        for _ in range(5):
-            connection.data_received(LARGE * 3)
-            while tasks:
-                assert [*tasks.pop().__await__()] == []
-
-        assert connection._pipeline_bytes == 0
-        connection.data_received(HEAD + b"\r\n" + LARGE[:-1])
-        connection.eof_received()
-        assert connection._pipeline_bytes == 0
-        tasks.pop().close()
-
-    def test_pipelined_requests_delay_draining(self):
-        """A connection is at its last request only if no other request is pending."""
-        tasks = []
-        loop = SimpleNamespace(create_task=tasks.append)
-        connections = Connections(ConnectionLimits(), bool)
+        connections = Connections(ConnectionLimits())
         connection = HttpConnection(application, connections, loop)
         connection.connection_made(transport([]))
-        connection.data_received((HEAD + b"\r\n") * 3)
-        states = []
-        while tasks:
-            states.append(connections.are_on_last_request)
-            assert [*tasks.pop().__await__()] == []
+        states = [connections.are_busy]
+        connection.data_received(HEAD + b"\r\n")
+        states.append(connections.are_busy)
+        assert [*tasks.pop().__await__()] == []
 
-        assert [*states, connections.are_on_last_request] == [False, False, True, False]
+        assert [*states, connections.are_busy] == [False, True, False]
 
-    @pytest.mark.parametrize(
-        ("version", "pipelined"),
-        [
-            (b"1.1", (HEAD + b"\r\n") * 3),
-            (b"1.1", LARGE * 20),
-            (b"1.1", LARGE[:-1] * 20),
-            (b"1.0", b""),
-        ],
-        ids=["heads", "bodies", "halves", "nothing"],
-    )
-    @pytest.mark.parametrize("action", ["end", "reset"])
-    def test_disconnect_is_noticed_despite_pipelined_requests(self, version, pipelined, action):
+    @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+    @pytest.mark.parametrize("following", [b"", (HEAD + b"\r\n") * 3], ids=["nothing", "requests"])
+    @pytest.mark.parametrize("action", ["end", "half-close", "reset"])
+    def test_disconnect_is_noticed(self, version, following, action):
         """The application is notified of the disconnect, whatever data follows the running request."""
 
         async def run():
@@ -490,24 +386,25 @@ class TestPipelining:
                 notified.set()
 
             loop = asyncio.get_running_loop()
-            connections = Connections(ConnectionLimits(), bool)
+            connections = Connections(ConnectionLimits())
             server = await loop.create_server(
                 lambda: HttpConnection(wait_for_disconnect, connections, loop), "127.0.0.1", 0
             )
             _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writer.write(HEAD.replace(b"1.1", version) + b"\r\n")
             await started.wait()
-            await asyncio.sleep(0.05)
-            writer.write(pipelined)
+            writer.write(following)
             await writer.drain()
-            if action == "reset":
-                linger = struct.pack("ii", 1, 0)
-                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            writer.close()
-            sweeping = asyncio.create_task(sweep_often(connections))
+            if action == "half-close":
+                writer.write_eof()
+            else:
+                if action == "reset":
+                    linger = struct.pack("ii", 1, 0)
+                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                writer.close()
             async with asyncio.timeout(PATIENCE):
                 await notified.wait()
-            sweeping.cancel()
+            writer.close()
             server.close()
 
         asyncio.run(run())
@@ -551,67 +448,49 @@ class TestReaders:
 
     def test_total_unread_data_is_limited(self, serve):
         """Clients beyond the limit are dropped; others are served."""
-        server = serve("--http", "0", limits={"unread": 1_000_000})
+        server = serve("--http", "0", limits={"unread": 3_000_000})
         with ExitStack() as stack:
-            for _ in range(30):
-                stack.enter_context(server.connect()).request("/flood")
+            for _ in range(10):
+                connection = stack.enter_context(server.connect())
+                connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.request("/flood")
                 assert server.get()["flooding"] > 0
-            wait_until(lambda: 0 < server.get()["flooding"] < 20)
+            wait_until(lambda: server.get()["flooding"] == 3)
 
-    def test_reply_counts_until_its_last_byte(self):
-        """Event loops keep a reply until it is sent completely, so it counts until then."""
+    def test_every_unread_byte_counts(self):
+        """A reply is in memory until all of it is sent, so it counts until its last byte is read."""
         limits = []
         transport_ = transport([])
-        transport_.set_write_buffer_limits = lambda high, low: limits.append((high > 0, low))
-        HttpConnection(application, Connections(ConnectionLimits(), bool), SimpleNamespace()).connection_made(
+        transport_.set_write_buffer_limits = limits.append
+        HttpConnection(application, Connections(ConnectionLimits()), SimpleNamespace()).connection_made(
             transport_
         )
 
-        assert limits == [(True, 0)]
+        assert limits == [0]
 
-    def test_small_unread_replies_count(self):
-        """Unread data is measured once a second, even below the high-water mark of the event loop."""
-        events = []
-        connections = Connections(ConnectionLimits(unread=300_000), bool)
-        for number in range(8):
-            transport_ = transport([])
-            transport_.get_write_buffer_size = lambda: 60_000
-            transport_.abort = partial(events.append, number)
-            HttpConnection(application, connections, SimpleNamespace()).connection_made(transport_)
-        connections.sweep(1.0)
-
-        assert len(events) == 3
-
-    def test_unread_reply_delays_the_next_request(self):
-        """The next request is not started while the client does not read."""
+    def test_request_before_the_last_reply_is_read(self):
+        """The client must read a reply before it sends the next request."""
         events, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = HttpConnection(application, Connections(ConnectionLimits(), bool), loop)
+        connection = HttpConnection(application, Connections(ConnectionLimits()), loop)
         transport_ = transport(events)
-        transport_.write = lambda _: connection.pause_writing()
+        transport_.writelines = lambda _: connection.pause_writing()
         connection.connection_made(transport_)
-        connection.data_received((HEAD + b"\r\n") * 2)
-        assert [*tasks[0].__await__()] == []
-        connection.data_received(HEAD + b"\r\n")
-        started = [len(tasks)]
-        connection.resume_writing()
-        started.append(len(tasks))
-        assert [*tasks[1].__await__()] == []
-        connection.resume_writing()
+        for expected in ([], [b"503", b"eof"]):
+            connection.data_received(HEAD + b"\r\n")
+            assert events == expected
+            if tasks:
+                assert [*tasks.pop().__await__()] == []
 
-        assert [*started, len(tasks)] == [1, 2, 3]
-        tasks[2].close()
+        assert tasks == []
 
     def test_connection_limit(self, serve):
-        """
-        A client beyond the limit gets the whole 503 response, whatever it has sent; the others are served.
-        """
+        """A client beyond the limit gets a 503 response, and the others are served."""
         server = serve("--http", "0", "--max-connections", "3")
         connections = [server.connect() for _ in range(3)]
         assert [connection.ask().status for connection in connections] == [200] * 3
-        for _ in range(60):
+        for _ in range(10):
             with server.connect() as excess:
-                excess.request(body=b"x" * 200_000)
                 reply = excess.reply()
                 assert (reply.status, reply.headers["retry-after"]) == (503, "1")
                 assert reply.body == b"Service Unavailable"
@@ -622,15 +501,13 @@ class TestReaders:
         for connection in connections:
             connection.socket.close()
 
-    def test_number_of_rejected_connections_is_limited(self):
-        """More rejected connections are closed immediately, because the next clients need the descriptors."""
+    def test_rejected_connection_is_closed(self):
+        """A rejected connection is closed immediately, because the next clients need its descriptor."""
         events = []
-        connections = Connections(ConnectionLimits(connections=0, refused=1), bool)
-        for _ in range(2):
-            connection = HttpConnection(application, connections, SimpleNamespace())
-            connection.connection_made(transport(events))
+        connections = Connections(ConnectionLimits(connections=0))
+        HttpConnection(application, connections, SimpleNamespace()).connection_made(transport(events))
 
-        assert events == [b"503", b"503", b"close"]
+        assert events == [b"503", b"close"]
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on open files")
     def test_rejected_clients_do_not_exhaust_descriptors(self, serve):
@@ -643,12 +520,8 @@ class TestReaders:
             first = stack.enter_context(server.connect())
             for _ in range(10):
                 stack.enter_context(server.connect())
-            rejected = [stack.enter_context(server.connect()) for _ in range(60)]
-            for _ in range(20):
-                time.sleep(0.1)
-                for client in rejected:
-                    with suppress(OSError):
-                        client.send(b"G")
+            for _ in range(60):
+                stack.enter_context(server.connect()).send(b"G")
             assert first.ask().status == 200
         wait_until(lambda: request_status(server) == 200)
 
@@ -672,8 +545,8 @@ class TestReaders:
         for connection in connections:
             connection.socket.close()
 
-        assert Counter(statuses) == {200: 12, 503: 12}
-        assert repeated == [200] * 12
+        assert Counter(statuses) == {200: 14, 503: 10}
+        assert repeated == [200] * 14
 
     def test_disconnect_cancels_the_request(self, default_server):
         """The application is notified when the connection is closed."""
@@ -685,16 +558,6 @@ class TestReaders:
         while default_server.get()["flooding"]:
             assert time.monotonic() < deadline
 
-    def test_disconnect_with_pipelined_requests_cancels_the_running_one(self, default_server):
-        """Nothing is written to the closed connection."""
-        with default_server.connect() as connection:
-            connection.send(FLOOD + FLOOD)
-            connection.read_until(b"\r\n\r\n")
-            wait_until(lambda: default_server.get()["flooding"] == 1)
-
-        wait_until(lambda: default_server.get()["flooding"] == 0)
-        assert "Traceback" not in default_server.stderr()
-
 
 class TestRejections:
     @pytest.mark.parametrize(
@@ -703,7 +566,7 @@ class TestRejections:
         ids=["a body", "a head"],
     )
     def test_rejected_client_is_disconnected(self, remainder):
-        """A rejected client has two seconds to read the response; then the connection is closed."""
+        """A rejected client has ten seconds to read the response; then the connection is closed."""
 
         async def wait_for_disconnect(_scope, receive, _send):
             while (await receive())["type"] != "http.disconnect":
@@ -711,21 +574,19 @@ class TestRejections:
 
         async def sweep():
             events = []
-            connections = Connections(ConnectionLimits(), bool)
+            connections = Connections(ConnectionLimits())
             connection = HttpConnection(wait_for_disconnect, connections, asyncio.get_running_loop())
             connection.connection_made(transport(events))
             connection.data_received(HEAD + remainder)
             await asyncio.sleep(0)
-            for now in (0.5, 1.5, 2.5):
+            for now in (0.5, 5.5, 10.5, 11.5):
                 connections.sweep(now)
                 yield [*events]
-            connections.sweep(3.5)
-            yield [*events]
 
         async def collect():
             return [recorded async for recorded in sweep()]
 
-        assert asyncio.run(collect()) == [[b"400"]] * 3 + [[b"400", b"close"]]
+        assert asyncio.run(collect()) == [[b"400", b"eof"]] * 3 + [[b"400", b"eof", b"close"]]
 
 
 class TestLastReply:
@@ -740,8 +601,8 @@ class TestLastReply:
             await send({"type": "http.response.body", "body": b"{}"})
 
         async def exchange():
-            loop, disconnected = asyncio.get_running_loop(), asyncio.Event()
-            connections = Connections(ConnectionLimits(), disconnected.set)
+            loop = asyncio.get_running_loop()
+            connections = Connections(ConnectionLimits())
             server = await loop.create_server(
                 lambda: HttpConnection(closing_application, connections, loop), "127.0.0.1", 0
             )
@@ -751,32 +612,10 @@ class TestLastReply:
                 received = await reader.read()
                 for now in (40.0, 80.0, 120.0):
                     connections.sweep(now)
-                await disconnected.wait()
+                while len(connections):  # noqa: ASYNC110 (connections set no event)
+                    await asyncio.sleep(0.001)
             writer.close()
             server.close()
             return received
 
         assert asyncio.run(exchange()).count(b"HTTP/1.1") == 1
-
-
-class TestCosts:
-    def test_calls_per_request_are_limited(self):
-        """
-        From the bytes of a request to those of its response, the server makes at most 26 calls, without those
-        of the application.
-        """
-        events, tasks, calls = [], [], []
-        loop = SimpleNamespace(create_task=tasks.append)
-        connection = HttpConnection(application, Connections(ConnectionLimits(), bool), loop)
-        connection.connection_made(transport(events))
-        before = sys.getprofile()
-        for _ in range(2):  # the first fills caches
-            calls.clear()
-            sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
-            connection.data_received(HEAD + b"content-length: 2\r\n\r\n{}")
-            awaited = [*tasks.pop().__await__()]
-            sys.setprofile(before)
-
-        assert (events, awaited) == ([b"200", b"200"], [])
-        own = [name for name in calls if name not in ("application", "<lambda>")]
-        assert len(own) <= 26, own

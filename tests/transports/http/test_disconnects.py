@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.transports.http.channel import HttpChannel
-from promptkit.transports.http.connection import HttpConnection
+from promptkit.transports.http.connection import HttpConnection, RequestCycle
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
-from promptkit.transports.http.request_cycle import RequestCycle
 from tests.posting import agreeing, application, body_of, post
 from tests.transports.http import recipes
 from tests.wire import modern, request
@@ -28,8 +27,7 @@ def remaining_state(app):
         "waiting": server._dispatcher.waiting,
         "streams": len(server._notifier._open),
         "memory": app._endpoint._budget._taken,
-        "bodies": app._open.budget._taken,
-        "looked after": len(app._open._open),
+        "bodies": app._memory.budget._taken,
     }
 
 
@@ -262,7 +260,7 @@ class TestGarbage:
         async def run():
             async with serving() as app:
                 loop = asyncio.get_running_loop()
-                connections = Connections(ConnectionLimits(), bool)
+                connections = Connections(ConnectionLimits())
                 server = await loop.create_server(
                     lambda: HttpConnection(app, connections, loop), "127.0.0.1", 0
                 )
@@ -321,7 +319,7 @@ class TestIncompleteBodies:
                     rejected = await caller.result()
                     assert (rejected.status, rejected.code, rejected.header("retry-after")) == (503, 429, "1")
                     assert caller.pieces == []  # the body was read, so that the client sees the reply
-                assert app._open.budget._taken == 1_000_000
+                assert app._memory.budget._taken == 1_000_000
                 for each in stuck:
                     each.task.cancel()
                 await asyncio.wait([each.task for each in stuck])

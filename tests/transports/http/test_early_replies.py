@@ -1,9 +1,7 @@
-"""Replies that precede the end of the body, and half-closed connections."""
+"""Replies that precede the end of the body."""
 
-import socket
 import sys
 import time
-from http.client import HTTPResponse
 
 import pytest
 
@@ -19,7 +17,7 @@ def head(method, path, *fields):
     return "\r\n".join([*lines, "", ""]).encode()
 
 
-def exchange(server, data, then=b"", *, half_closed=False):
+def exchange(server, data, then=b""):
     """
     Send *data*, and return everything that the server sends until it closes; *then* is sent after the first
     reply.
@@ -28,8 +26,6 @@ def exchange(server, data, then=b"", *, half_closed=False):
         sock = connection.socket
         sock.settimeout(PATIENCE)
         sock.sendall(data)
-        if half_closed:
-            sock.shutdown(socket.SHUT_WR)
         received = b""
         if then:
             received = sock.recv(65536)
@@ -80,7 +76,7 @@ def test_body_after_an_early_reply_is_not_a_request(server, request_):
 )
 def test_connection_is_reused_after_a_rejected_body(server, request_):
     """A rejected body is read and discarded, and the next request is answered."""
-    received = exchange(server, request_ + head("GET", "/readyz", "connection: close"))
+    received = exchange(server, request_, then=head("GET", "/readyz", "connection: close"))
 
     assert received.count(b"HTTP/1.1 4") == received.count(b"HTTP/1.1 200 ") == 1, received
     assert received.count(b"HTTP/1.1 ") == 2
@@ -102,25 +98,6 @@ def test_client_that_still_sends_can_read_the_rejection(server, path):
             received += piece
 
     assert received.startswith(b"HTTP/1.1 4")
-
-
-def test_half_closed_client_is_answered(server):
-    """A client that has closed its sending side gets all replies."""
-    received = exchange(server, head("GET", "/healthz") * 2, half_closed=True)
-
-    assert received.count(b" 200 OK") == 2
-
-
-def test_half_closed_client_gets_an_interim_response(server):
-    """The probe for a reader is an interim response, which every client skips."""
-    with server.connect() as connection:
-        connection.socket.settimeout(PATIENCE)
-        connection.send(head("GET", "/readyz"))
-        connection.socket.shutdown(socket.SHUT_WR)
-        response = HTTPResponse(connection.socket, method="GET")
-        response.begin()
-
-    assert response.status == 200
 
 
 @pytest.mark.parametrize(

@@ -137,19 +137,14 @@ class TestTcp:
 
         assert listener.is_local is local
 
-    @linux_only
-    def test_stop_connecting(self, listen):
-        """Connections in the queue are still accepted; later ones time out without a reset."""
-        (listener,) = listen("127.0.0.1", 0)
-        address = listener.of(0).getsockname()
-        with socket.create_connection(address, 5) as early:
-            listener.stop_connecting()
-            with pytest.raises(TimeoutError):
-                socket.create_connection(address, 0.3)
-            accepted, _ = listener.of(0).accept()
-            early.sendall(b"sent")
-            assert accepted.recv(4) == b"sent"
-            accepted.close()
+    @unix_only
+    def test_claimed_socket(self, listen):
+        """A worker closes the sockets of the others, so that each socket ends with its worker."""
+        (listener,) = listen("127.0.0.1", 0, 2)
+        claimed = listener.claim(1)
+
+        assert claimed is listener.of(1)
+        assert [listener.of(number).fileno() >= 0 for number in range(2)] == [False, True]
 
 
 @unix_only

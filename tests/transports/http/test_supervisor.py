@@ -62,24 +62,11 @@ def test_single_worker_is_the_main_process(serve):
 
 
 def test_workers_share_the_load(serve):
-    """The numbers of connections of two workers differ by less than 20 %."""
+    """The kernel distributes connections to all workers."""
     server = serve("--http", "0", "--workers", "2")
-    counts = Counter(server.get()["pid"] for _ in range(2000))
+    counts = Counter(server.get()["pid"] for _ in range(100))
 
     assert len(counts) == 2
-    assert min(counts.values()) > 0.8 * max(counts.values())
-
-
-def test_workers_share_few_connections(serve):
-    """The balance also holds for 32 connections, where chance alone would often give one worker a third."""
-    server = serve("--http", "0", "--workers", "2")
-    connections = [server.connect() for _ in range(32)]
-    counts = Counter(connection.ask().json["pid"] for connection in connections)
-    for connection in connections:
-        connection.socket.close()
-
-    assert len(counts) == 2
-    assert min(counts.values()) > 0.8 * max(counts.values())
 
 
 def test_killed_worker_is_replaced(serve):
@@ -174,27 +161,24 @@ def test_request_that_kills_its_worker(serve):
     assert len(workers_of(server, 2)) == 2
 
 
-def test_crashing_workers_are_restarted_with_a_backoff(serve):
-    """Standard error reports the failed starts and the next attempt."""
-    server = serve("--http", "0", "--workers", "2")
+def test_crashing_worker_is_started_once_a_second():
+    """The time between two starts is at least a second."""
+
+    class CrashingSupervisor(Supervisor):
+        starts = 0
+
+        def _fork(self, number):
+            self.starts += 1
+            return 0
+
+    supervisor = CrashingSupervisor(1, print, stop_listening=bool, grace=0)
     for _ in range(3):
-        with server.connect() as connection:
-            connection.request("/crash")
-            connection.wait_for_close()
+        supervisor._replace()
+    assert supervisor.starts == 1
+    supervisor._slots[0].due -= 1.0
+    supervisor._replace()
 
-    assert server.wait_for(r"at once, (\d) times in a row: the next one starts in 0.25 s")
-
-
-def test_restart_backoff_is_bounded(capsys):
-    """The longest pause stays the same after thousands of failed starts."""
-    supervisor = Supervisor(1, print, stop_connecting=bool, grace=0)
-    (slot,) = supervisor._slots
-    slot.failures, slot.since = 5000, time.monotonic()
-
-    supervisor._plan(0, slot, 1)
-
-    assert 9 < slot.due - time.monotonic() <= 10
-    assert "5001 times in a row: the next one starts in 10 s" in capsys.readouterr().err
+    assert supervisor.starts == 2
 
 
 def test_terminated_worker_is_replaced(serve):
@@ -242,7 +226,7 @@ def test_failed_fork_is_retried(capsys):
         def _fork(self, number):
             raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    supervisor = FailingSupervisor(2, print, stop_connecting=print, grace=0)
+    supervisor = FailingSupervisor(2, print, stop_listening=print, grace=0)
     supervisor._replace()
     supervisor._replace()
 

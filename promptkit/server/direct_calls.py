@@ -1,51 +1,19 @@
-"""Calls to authors' code, with the same errors for servers, tests and commands."""
+"""Calls to authors' code by commands and the preview, with a time limit and the errors of a server."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from threading import get_ident
-from typing import Any, Final, TypeVar, TypeVarTuple
+from typing import Any, Final
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import (
-    ArgumentsError,
-    PromptError,
-    ResultError,
-    UnknownPromptError,
-    UnknownResourceError,
-)
+from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError
 from promptkit.errors.tracebacks import authors_line
-from promptkit.language.cancellation import cancelled_by
+from promptkit.language.context import cancelled_by
 from promptkit.language.messages import Workflow
 from promptkit.protocol.limits import Limits
-
-Args = TypeVarTuple("Args")
-T = TypeVar("T")
-
-#: The errors raised by an author's function that calls another prompt or resource with invalid arguments.
-_NESTED_ERRORS: Final = (ArgumentsError, UnknownPromptError, UnknownResourceError)
-
-
-def call_author(function: Callable[[*Args], T], *args: *Args) -> T:
-    """
-    Call an author's *function*.
-
-    A prompt that calls another prompt with invalid arguments has a bug. The client's request is valid, so it
-    must not get the error about these arguments.
-
-    Raises:
-        RuntimeError: If the function calls another prompt or resource with invalid arguments.
-
-        Exception: Any other exception that the function raises.
-    """
-    try:
-        return function(*args)
-    except _NESTED_ERRORS as error:
-        msg = "a call in it was refused"
-        raise RuntimeError(msg) from error
-
 
 #: How long cancelled asynchronous code may take to clean up, in seconds.
 CANCEL_GRACE_S: Final = 1.0

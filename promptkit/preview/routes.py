@@ -1,10 +1,10 @@
-"""The application of the preview: all pages and their routes."""
+"""The routes of the preview, and the pages of everything but prompts."""
 
 import json
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterable
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,10 +21,9 @@ from promptkit.preview.changes import Comparison
 from promptkit.preview.conversation import Conversation
 from promptkit.preview.live import Live
 from promptkit.preview.media import MediaStore, number_in
-from promptkit.preview.page_base import Endpoints, unless_gone
-from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, PromptPages
-from promptkit.preview.rendering import body_of, read
-from promptkit.preview.templating import FOLDER, SHORT, environment, search_path, static_path
+from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, Endpoints, PromptPages
+from promptkit.preview.rendering import body_of, read, unless_gone
+from promptkit.preview.templating import FOLDER, SHORT, environment, search_path
 
 #: Maximum number of lines in the palette.
 _MAX_PALETTE_LINES: Final = 30
@@ -73,7 +72,7 @@ def application(  # noqa: PLR0913 (each is an option of dev)
             Route("/events", pages.send_events),
             Route("/resources", pages.show_resource),
             Route("/media/{digest}", pages.send_medium),
-            Mount(static_path(), _StaticFiles(directory=FOLDER / "static")),
+            Mount("/static", StaticFiles(directory=FOLDER / "static")),
             Route(f"{prompt}/render", prompts.render, methods=["POST"]),
             Route(f"{prompt}/complete/{{argument}}", prompts.complete, methods=["POST"]),
             Route(f"{prompt}/tabs/{{tab}}", prompts.show_tab, methods=["POST"]),
@@ -87,15 +86,6 @@ def application(  # noqa: PLR0913 (each is an option of dev)
 async def _ignore_disconnect(_request: Request, _error: Exception) -> Response:
     """Return a response that no client receives: the request was superseded."""
     return Response(status_code=499)
-
-
-class _StaticFiles(StaticFiles):
-    """Files whose URL depends on their content, so that browsers can cache them indefinitely."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["cache-control"] = "public, max-age=31536000, immutable"
-        return response
 
 
 class _CatalogPages(Endpoints):

@@ -1,0 +1,61 @@
+"""Commands that run in this process, with their output in memory or on an imitated terminal."""
+
+import os
+import sys
+from io import BytesIO, StringIO, TextIOWrapper
+
+import pytest
+
+from promptkit.cli import main
+from tests.terminal import environment
+
+
+class Terminal(StringIO):
+    """A stream that claims to be a terminal."""
+
+    def isatty(self):
+        """Return True."""
+        return True
+
+
+def exit_code_of(argv):
+    """Run a command and return its exit code."""
+    try:
+        return main(argv)
+    except SystemExit as end:
+        return end.code
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """
+    A function that runs a command, in a folder and with standard input if they are given; it returns the exit
+    code, standard output and standard error.
+    """
+
+    def call(*argv, cwd=None, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(stdin)))
+        if cwd is not None:
+            monkeypatch.chdir(cwd)
+        capsys.readouterr()
+        code = exit_code_of(argv)
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def run_on_terminal(monkeypatch):
+    """A function that runs a command with one stream on a terminal; it returns the exit code and the text."""
+
+    def call(*argv, stream="stdout", columns=80, **variables):
+        with monkeypatch.context() as patched:
+            for name in os.environ.keys() - environment().keys():
+                patched.delenv(name)
+            for name, value in {"TERM": "xterm-256color", "COLUMNS": str(columns), **variables}.items():
+                patched.setenv(name, value)
+            patched.setattr(sys, stream, terminal := Terminal())
+            code = exit_code_of(argv)
+        return code, terminal.getvalue()
+
+    return call
