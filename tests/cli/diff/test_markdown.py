@@ -5,8 +5,8 @@ import re
 import pytest
 from hypothesis import given, settings
 
+from promptkit.cli.diff import as_markdown, count_cases
 from promptkit.cli.diff_changes import Difference, TextChange
-from promptkit.cli.diff_markdown import as_markdown, count_cases
 from tests.cli.diff.github import ALPHABET, FOREIGN, assert_foreign_text_is_code
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from promptkit.cli.diff import count_cases
 from promptkit.cli.diff_changes import TextChange, changed_words, text_changes
-from promptkit.cli.diff_markdown import count_cases
 from promptkit.cli.diff_sides import Answer
 
 WORDS = st.lists(st.sampled_from(["lorem", "ipsum", "dolor", "sit", "\n", "a.", "x = 1", "é"]), min_size=1)
