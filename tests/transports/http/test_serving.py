@@ -65,7 +65,7 @@ def test_signal_right_after_the_start(serve_promptkit, tmp_path, workers):
     remains.
     """
     path = tmp_path / "socket"
-    for _ in range(10):
+    for _ in range(3):
         server = serve_promptkit("--uds", str(path), "--workers", workers, greet=GREET)
         code, _ = server.end()
         assert (code, path.exists()) == (0, False)
