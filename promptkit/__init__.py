@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from promptkit.declarations.resources import Resource, resource
     from promptkit.declarations.skills import Skill, skill
     from promptkit.errors import ArgumentsError, CompileError, PromptError, PromptkitError, UnknownPromptError
-    from promptkit.language.annotations import Arg
+    from promptkit.language.annotations import Arg, Tool
     from promptkit.language.content import Content
     from promptkit.language.context import Context
     from promptkit.language.documents import EmbeddedResource, ResourceLink
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from promptkit.language.media import Audio, Icon, Image
     from promptkit.language.messages import Message, Workflow
     from promptkit.language.text import Text
-    from promptkit.language.tools import Tool
     from promptkit.language.turns import assistant, cache_point, system, user
     from promptkit.types.scalars import register_type
 
@@ -67,8 +66,7 @@ _MODULES: Final = {
     "declarations.skills": ("Skill", "skill"),
     "types.scalars": ("register_type",),
     "errors": ("ArgumentsError", "CompileError", "PromptError", "PromptkitError", "UnknownPromptError"),
-    "language.annotations": ("Arg",),
-    "language.tools": ("Tool",),
+    "language.annotations": ("Arg", "Tool"),
     "language.content": ("Content",),
     "language.context": ("Context",),
     "language.documents": ("EmbeddedResource", "ResourceLink"),

@@ -66,7 +66,7 @@ class Board:
     cells: dict[str, list[Point]] = field(default_factory=dict)
 
 
-class Row(msgspec.Struct, array_like=True):
+class Row(NamedTuple):
     numbers: set[Decimal]
     name: str = ""
 

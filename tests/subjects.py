@@ -27,10 +27,6 @@ class Channel:
         self.subject = "" if principal is None else principal.subject
         self.said = []
 
-    def fit_reply(self, _request_id, reply):
-        """Return the reply unchanged."""
-        return reply
-
     def add(self, reply):
         """Record the reply."""
         self.said.append(reply.line)

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
+from uuid import uuid4
 
 import attrs
 import msgspec
 from msgspec.structs import replace
 
-from promptkit.batch.body_templates import Bodies, RenderedRow
 from promptkit.batch.dataframes import ColumnTypes, columns_of, known_table, rows_of, with_columns
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import Columns, RowError
@@ -19,8 +19,12 @@ from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import ExportError, UnsupportedAnswerError, openai_chat
 from promptkit.language.messages import Workflow, workflow_of
+from promptkit.language.turns import user
 
 T = TypeVar("T")
+
+#: A rendering of one row: a workflow, or a single user text, which most prompts return.
+RenderedRow: TypeAlias = Workflow | str
 
 #: The default form, which model engines accept: messages with a role and text.
 MESSAGES: Final = "messages"
@@ -200,10 +204,16 @@ class Renderer:
         text = "" if self.prompt.compiled.arguments.secret else f": {error}"
         return RowError.of(f"the row cannot be rendered: {type(error).__name__}{text}")
 
+    def _encode_body(self, workflow: Workflow) -> bytes:
+        return msgspec.json.encode(LINE_FORMATS[self.to].body(workflow, self.model, self.fields))
+
     @cached_property
-    def _bodies(self) -> Bodies:
-        make, answer = LINE_FORMATS[self.to].body, self.prompt.compiled.renderer.answer
-        return Bodies(lambda workflow: make(workflow, self.model, self.fields), answer)
+    def _text_body(self) -> tuple[bytes, bytes]:
+        """The body of a request for a single user text, before and after that text."""
+        mark = uuid4().hex
+        workflow = workflow_of(user(mark).messages, answer=self.prompt.compiled.renderer.answer)
+        head, _, tail = self._encode_body(workflow).partition(mark.encode())
+        return head, tail
 
     def body(self, rendering: RenderedRow) -> Any:
         """
@@ -216,7 +226,10 @@ class Renderer:
             UnsupportedAnswerError: If the vendor does not support the answer type that the prompt declares.
         """
         try:
-            return self._bodies.of(rendering)
+            if isinstance(rendering, str):
+                head, tail = self._text_body
+                return msgspec.Raw(head + msgspec.json.encode(rendering)[1:-1] + tail)
+            return msgspec.Raw(self._encode_body(rendering))
         except ExportError as error:
             raise RowError.of(error.reason) from None
         except UnsupportedAnswerError as error:

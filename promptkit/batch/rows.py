@@ -1,13 +1,12 @@
-"""Rows of a table, and the mapping of its columns to the parameters of a prompt."""
+"""The mapping of a table's columns to the parameters of a prompt, and errors in rows."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, time
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
 import attrs
 import msgspec
-from msgspec import Struct
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptkitError
@@ -17,7 +16,6 @@ from promptkit.types.unstructuring import json_of
 #: Types of values that are sent unchanged, and types that can contain values that JSON lacks.
 _SCALARS: Final = frozenset({str, int, float, bool})
 _CONTAINERS: Final = frozenset({list, dict})
-
 
 #: The maximum number of columns in an error message.
 _MAX_LISTED: Final = 20
@@ -225,134 +223,3 @@ def _as_json(value: Any, name: str) -> Any:
             return json_of(value.tolist() if hasattr(value, "tolist") else value)
     reason = f"is a {type(value).__name__}, which is not an argument: send text, or JSON"
     raise RowError((InvalidArgument(name, reason),))
-
-
-#: The values of one row by column.
-Row: TypeAlias = Mapping[str, Any]
-
-#: A row as read from a file: its bytes, its cells, or its values; or the error if it cannot be read.
-Raw: TypeAlias = "bytes | list[str] | Row | RowError"
-
-#: The maximum number of rows in a chunk, so that it fits into CPU caches, and the minimum.
-_MAX_ROWS: Final = 400
-_MIN_ROWS: Final = 16
-
-#: The divisor for the size of a chunk, relative to the rows before it, so that processes finish together.
-_FRACTION: Final = 32
-
-#: The size in bytes at which a chunk ends.
-_CHUNK_BYTES: Final = 1024 * 1024
-
-
-class RowsError(PromptkitError, ValueError):
-    """
-    A file of rows cannot be read.
-
-    Args:
-        message:
-            The reason, and how to fix it.
-    """
-
-
-class Chunk(Struct, frozen=True):
-    """
-    Consecutive rows.
-
-    Args:
-        first:
-            The number of the first row, from 1.
-
-        count:
-            How many row numbers the chunk spans, including blank lines.
-
-        rows:
-            The line number and raw data of each row, or a block of whole lines, which is split later.
-
-        end:
-            The number of bytes or rows of the file read so far.
-    """
-
-    first: int
-    count: int
-    rows: "list[tuple[int, Raw]] | bytes"
-    end: int
-
-    def numbered(self) -> Iterator[tuple[int, int, Raw]]:
-        """Yield the number of each row, its line, and its raw data."""
-        if isinstance(self.rows, bytes):
-            lines = enumerate(self.rows.split(b"\n"), self.first)
-            yield from ((line, line, data) for line, data in lines if data and not data.isspace())
-        else:
-            for number, (line, raw) in enumerate(self.rows, self.first):
-                yield number, line, raw
-
-
-class Table(Struct, frozen=True):
-    """
-    A file of rows.
-
-    Args:
-        columns:
-            The column names; None if each row has its own.
-
-        read:
-            Converts the raw data of a row to its values. It can be pickled.
-
-        chunks:
-            Yields the rows.
-
-        size:
-            The number of bytes or rows; None if unknown.
-    """
-
-    columns: list[str] | None
-    read: Callable[[Any], Row]
-    chunks: Iterator[Chunk]
-    size: int | None = None
-
-    def rows(self) -> Iterator[tuple[int, int, Raw]]:
-        """Yield the number of each row, its line, and its raw data."""
-        for chunk in self.chunks:
-            yield from chunk.numbered()
-
-
-def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
-    """
-    Return the values of a row.
-
-    Args:
-        raw:
-            The raw data of the row.
-
-        read:
-            The function of its table.
-
-    Raises:
-        RowError: If the row cannot be read.
-    """
-    if isinstance(raw, RowError):
-        raise raw
-    return read(raw)
-
-
-def rows_after(rows: int) -> int:
-    """Return the maximum number of rows in the next chunk, after *rows* rows."""
-    return min(_MAX_ROWS, max(_MIN_ROWS, rows // _FRACTION))
-
-
-def chunks_of(rows: Iterable[tuple[int, Raw, int]]) -> Iterator[Chunk]:
-    """
-    Group rows into chunks.
-
-    Args:
-        rows:
-            The line number of each row, its raw data, and how much of the file was read with it.
-    """
-    first, rows_of_chunk, start, end = 1, list[tuple[int, Raw]](), 0, 0
-    for line, raw, end in rows:
-        rows_of_chunk.append((line, raw))
-        if len(rows_of_chunk) == rows_after(first - 1) or end - start > _CHUNK_BYTES:
-            yield Chunk(first, len(rows_of_chunk), rows_of_chunk, end)
-            first, rows_of_chunk, start = first + len(rows_of_chunk), [], end
-    if rows_of_chunk:
-        yield Chunk(first, len(rows_of_chunk), rows_of_chunk, end)

@@ -2,123 +2,304 @@
 The files of a batch: requests, split at the vendor's limits, and rejected rows.
 
 While the batch is unfinished, a checkpoint next to them has the sizes of the files after the last row, so
-that a batch that was killed can be resumed.
+that a batch that was killed can be resumed. A folder can come with another author's repository, so a
+checkpoint is trusted only if it agrees with the names and sizes of the files.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from io import BufferedRandom
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from itertools import compress
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 
 import msgspec
+from msgspec import Meta, Struct
 
-from promptkit.batch.checkpoints import (
-    ANOTHER_FOLDER,
-    CHECKPOINT,
-    CHECKPOINT_SIZE,
-    OTHER_BATCH,
-    REJECTED,
-    Checkpoint,
-    UnfinishedBatchError,
-    batch_files,
-    checkpoint_of,
-    contradiction,
-    is_scratch,
-    is_whole,
-    shard_name,
-    shards_in,
-)
-from promptkit.batch.chunks import Rejected, RenderedChunk
 from promptkit.batch.request_lines import LineFormat
+from promptkit.batch.workers import Rejected, RenderedChunk
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, FolderLockedError
+from promptkit.files.reading import check_regular
 
-if TYPE_CHECKING:
-    from sqlite3 import Cursor
+#: The names of the checkpoint, and of the file of rejected rows.
+CHECKPOINT: Final = ".promptkit-batch.json"
+REJECTED: Final = "rejected.jsonl"
+
+#: The size of a checkpoint, in bytes.
+_CHECKPOINT_SIZE: Final = 512
+
+#: The end of every error message about a folder.
+_ANOTHER_FOLDER: Final = "name another folder with -o"
+
+#: The reason why a batch cannot be resumed.
+_OTHER_BATCH: Final = (
+    "the folder holds the batch of another command, of other rows, or of a prompt "
+    "that has changed since: repeat that command, or name another folder with -o"
+)
+
+_Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class Tally:
+class UnfinishedBatchError(PromptkitError):
     """
-    The totals of a batch. As a context manager, it closes the files of subclasses.
+    A folder has files of another batch, or of an unfinished batch that cannot be resumed.
 
     Args:
+        message:
+            The problem, and how to fix it.
+    """
+
+
+class Checkpoint(Struct, forbid_unknown_fields=True):
+    """
+    The progress of a batch.
+
+    Args:
+        command:
+            The command that the batch belongs to; another command cannot resume it.
+
+        rows:
+            The number of rows that are done.
+
+        shard:
+            The number of the file that is being written.
+
+        lines:
+            The number of lines in that file.
+
+        size:
+            The size of that file in bytes.
+
+        rejected_size:
+            The size of the file of rejected rows in bytes.
+
+        rejected:
+            The number of rejected rows.
+
+        requests:
+            The number of requests in all files.
+
+        bytes:
+            The size of all requests in bytes.
+
+        last:
+            The digest of the last chunk, which must be the same on resuming.
+    """
+
+    command: str
+    rows: _Count = 0
+    shard: Annotated[int, Meta(ge=1)] = 1
+    lines: _Count = 0
+    size: _Count = 0
+    rejected_size: _Count = 0
+    rejected: _Count = 0
+    requests: _Count = 0
+    bytes: _Count = 0
+    last: str = ""
+
+
+def batch_files(folder: Folder) -> dict[str, int]:
+    """
+    Return the size of each file in *folder* that is named like a file of a batch.
+
+    Raises:
+        UnfinishedBatchError: If the folder is a link or cannot be read, or one of the files is a link, a
+            pipe, a device or a folder.
+    """
+    path, sizes = folder.path.name, dict[str, int]()
+    try:
+        for name, status in folder.entries():
+            if name in (CHECKPOINT, REJECTED) or _has_requests(name):
+                path = f"{folder.path.name}/{name}"
+                check_regular(status, name)
+                sizes[name] = status.st_size
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        msg = f"{path!r} cannot be used: {error.strerror}; or {_ANOTHER_FOLDER}"
+        raise UnfinishedBatchError(msg) from None
+    return sizes
+
+
+def _has_requests(name: str) -> bool:
+    return name.startswith("requests-") and name.endswith(".jsonl")
+
+
+def _shard_name(number: int) -> str:
+    return f"requests-{number:05}.jsonl"
+
+
+class BatchWriter:
+    """
+    The writer of the files of a batch.
+
+    Args:
+        folder:
+            The folder of the files; None to count the requests without writing them.
+
         form:
             The vendor's format, with its limits.
 
         done:
             The checkpoint to start from.
 
+        stack:
+            Closes the files.
+
     Attributes:
         done:
             The current checkpoint.
     """
 
-    def __init__(self, form: LineFormat, done: Checkpoint) -> None:
+    def __init__(self, folder: Folder | None, form: LineFormat, done: Checkpoint, stack: ExitStack) -> None:
         self.done = done
-        self._form = form
+        self._folder, self._form, self._stack = folder, form, stack
+        self._is_same_batch = not done.rows
+        self._keys: sqlite3.Connection | None = None
+        self._checkpoint = self._open(CHECKPOINT, 0)
+        self._save()
+        self._rejected = self._open(REJECTED, done.rejected_size)
+        self._requests = self._open(_shard_name(done.shard), done.size)
 
-    def __enter__(self) -> Self:
-        return self
+    def _open(self, name: str, size: int) -> BinaryIO:
+        """Open a file to continue at *size*, and discard data written after the checkpoint."""
+        if self._folder is None:
+            return self._stack.enter_context(Path(os.devnull).open("wb"))
+        file = self._stack.enter_context(self._folder.open_for_update(name))
+        file.truncate(size)
+        file.seek(size)
+        return file
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
-
-    def add(self, data: bytes, count: int) -> None:
-        """Add requests, one per line; a new file starts when the last one is full."""
-        done, form = self.done, self._form
-        if done.lines + count <= form.most_lines and done.size + len(data) <= form.most_bytes:
-            self._take(data, count)
+    def _save(self) -> None:
+        """Write the checkpoint with a fixed size, so that a single write replaces the last one."""
+        if self._folder is None:
             return
-        for line in data.splitlines(keepends=True):
-            if done.lines == form.most_lines or done.size + len(line) > form.most_bytes:
-                done.shard, done.lines, done.size = done.shard + 1, 0, 0
-            self._take(line, 1)
+        self._checkpoint.seek(0)
+        self._checkpoint.write(msgspec.json.encode(self.done).ljust(_CHECKPOINT_SIZE))
+        self._checkpoint.flush()
 
-    def _take(self, data: bytes, count: int) -> None:
-        self._write(data)
-        done, size = self.done, len(data)
-        done.lines, done.size = done.lines + count, done.size + size
-        done.requests, done.bytes = done.requests + count, done.bytes + size
+    def require_unique_keys(self) -> None:
+        """
+        Reject rows whose identifier is that of an earlier row, also of one before the checkpoint.
 
-    def _write(self, data: bytes) -> None:
-        """Write to the current file."""
+        Raises:
+            UnfinishedBatchError: If an existing line is not a request.
 
-    def reject(self, rejected: Sequence[Rejected]) -> bytes:
-        """Add errors of rejected rows, and return them as lines."""
-        data = b"".join(msgspec.json.encode(rejection) + b"\n" for rejection in rejected)
-        self.done.rejected_size += len(data)
+            OSError: If a file cannot be read.
+        """
+        # A temporary file, so that memory does not grow with the keys.
+        self._keys = self._stack.enter_context(closing(sqlite3.connect("")))
+        self._keys.execute("CREATE TABLE keys (key TEXT PRIMARY KEY) WITHOUT ROWID")
+        for identifier in self._identifiers():
+            self._is_new(identifier)
+
+    def _is_new(self, key: str) -> bool:
+        """Add a key, and return whether it is new."""
+        assert self._keys is not None  # noqa: S101 (the callers check it)
+        return self._keys.execute("INSERT OR IGNORE INTO keys VALUES (?)", (key,)).rowcount == 1
+
+    def _identifiers(self) -> Iterator[str]:
+        """Yield the identifiers of the requests that exist already."""
+        if self._folder is None:
+            return
+        for number in range(1, self.done.shard + 1):
+            name = _shard_name(number)
+            with self._folder.open_for_reading(name) as file:
+                for line in file:
+                    try:
+                        request = msgspec.json.decode(line, type=dict[str, Any])
+                        yield msgspec.convert(request[self._form.identifier], str)
+                    except (ValueError, RecursionError, KeyError):
+                        path = f"{self._folder.path.name}/{name}"
+                        msg = f"{path!r} has a line that is not a request: {_ANOTHER_FOLDER}"
+                        raise UnfinishedBatchError(msg) from None
+
+    def write(self, chunk: RenderedChunk) -> None:
+        """
+        Write a chunk, and a checkpoint: a batch that is killed resumes after this chunk.
+
+        On resuming, the first chunk is the last one before the checkpoint, and is compared with it.
+
+        Raises:
+            UnfinishedBatchError: If the existing files do not belong to these rows.
+
+            OSError: If a file cannot be written.
+        """
+        if not self._is_same_batch:
+            if (chunk.last, chunk.digest) != (self.done.rows, self.done.last):
+                raise UnfinishedBatchError(_OTHER_BATCH)
+            self._is_same_batch = True
+            return
+        lines, count, rejected = chunk.lines, chunk.requests, list(chunk.rejected)
+        if self._keys is not None:
+            is_new = [self._is_new(identifier) for _, identifier in chunk.keys]
+            lines, count = b"".join(compress(lines.splitlines(keepends=True), is_new)), sum(is_new)
+            reason = "its key is that of an earlier row"
+            for (row, _), new in zip(chunk.keys, is_new, strict=True):
+                if not new:
+                    rejected.append(Rejected(row, None, reason))
+            rejected.sort(key=lambda rejection: rejection.line)
+        self._write_requests(lines, count)
+        for rejection in rejected:
+            self.done.rejected_size += self._rejected.write(msgspec.json.encode(rejection) + b"\n")
         self.done.rejected += len({rejection.line for rejection in rejected})
-        return data
+        self.done.rows, self.done.last = chunk.last, chunk.digest
+        self._requests.flush()
+        self._rejected.flush()
+        self._save()
 
-    def keep(self, chunk: RenderedChunk) -> None:
-        """Record that a chunk is done."""
-        self.done.rows += chunk.rows
-        self.done.last = chunk.digest
-
-    def check(self, chunk: RenderedChunk) -> None:
-        """Raise UnfinishedBatchError unless this is the last chunk before the checkpoint."""
-        if chunk.first + chunk.rows - 1 != self.done.rows or chunk.digest != self.done.last:
-            raise UnfinishedBatchError(OTHER_BATCH)
-
-    def identifiers(self) -> Iterator[str]:
-        """Return the identifiers of all existing requests."""
-        return iter(())
+    def _write_requests(self, lines: bytes, count: int) -> None:
+        """Write requests, one per line; a new file starts when the last one is full."""
+        done, form = self.done, self._form
+        if done.lines + count > form.most_lines or done.size + len(lines) > form.most_bytes:
+            if count > 1:
+                for line in lines.splitlines(keepends=True):
+                    self._write_requests(line, 1)
+                return
+            done.shard, done.lines, done.size = done.shard + 1, 0, 0
+            self._requests.close()
+            self._requests = self._open(_shard_name(done.shard), 0)
+        self._requests.write(lines)
+        done.lines, done.size = done.lines + count, done.size + len(lines)
+        done.requests, done.bytes = done.requests + count, done.bytes + len(lines)
 
     def finish(self) -> None:
-        """Finish the batch."""
+        """
+        Finish the batch: close the files, and remove the checkpoint and empty files.
+
+        Raises:
+            UnfinishedBatchError: If there are fewer rows than before.
+        """
+        done = self.done
+        if not self._is_same_batch:
+            msg = (
+                f"{done.rows:,} rows were done before, and now there are fewer: give the same rows, "
+                f"or {_ANOTHER_FOLDER}"
+            )
+            raise UnfinishedBatchError(msg)
+        if self._folder is None:
+            return
+        for file in (self._requests, self._rejected, self._checkpoint):
+            file.close()
+        if not done.rejected:
+            self._folder.remove(REJECTED)
+        if not done.requests:
+            self._folder.remove(_shard_name(done.shard))
+        self._folder.remove(CHECKPOINT)
 
 
-class Shards(Tally):
+@contextmanager
+def open_batch(
+    folder: Folder | None, form: LineFormat, command: str, *, resume: bool
+) -> Iterator[BatchWriter]:
     """
-    A writer of the files of a batch.
+    Open the files of a batch, and close them afterwards.
 
     Args:
         folder:
-            The folder of the files, which is created if it does not exist.
+            The folder of the files, which is created if it does not exist; None to write nothing.
 
         form:
             The vendor's format, with its limits.
@@ -135,224 +316,55 @@ class Shards(Tally):
 
         OSError: If a file cannot be written.
     """
-
-    def __init__(self, folder: Folder, form: LineFormat, command: str, *, resume: bool) -> None:
-        self._folder, self._name = folder, folder.path.name
-        batch_files(folder)  # rejects a link in place of the folder before creating anything
-        folder.create()
-        with ExitStack() as stack:
+    with ExitStack() as stack:
+        if folder is None:
+            done = Checkpoint(command)
+        else:
+            batch_files(folder)  # rejects a link in place of the folder before creating anything
+            folder.create()
             try:
                 stack.enter_context(folder.locked())
             except FolderLockedError:
-                msg = f"{self._name!r} has a batch that is being written: wait for its end"
+                msg = f"{folder.path.name!r} has a batch that is being written: wait for its end"
                 raise UnfinishedBatchError(msg) from None
-            files = batch_files(folder)
-            super().__init__(form, self._initial_checkpoint(files, form, command, resume=resume))
-            self._remove_later_files(files)
-            folder.write(CHECKPOINT, self._encode_checkpoint())
-            self._checkpoint = stack.enter_context(folder.open_for_update(CHECKPOINT)).raw
-            self._rejected = self._open(REJECTED, self.done.rejected_size)
-            stack.callback(self._rejected.raw.close)
-            self._requests = self._open(shard_name(self.done.shard), self.done.size)
-            self._stack = stack.pop_all()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for file in (self._requests, self._rejected):
-            file.raw.close() if kind else file.close()  # after an error, flushing would fail again
-        self._stack.close()
-
-    def _initial_checkpoint(
-        self, files: Mapping[str, int], form: LineFormat, command: str, *, resume: bool
-    ) -> Checkpoint:
-        if is_whole(files):
-            msg = f"{self._name!r} has a whole batch: {ANOTHER_FOLDER}"
-            raise UnfinishedBatchError(msg)
-        if not files:
-            return Checkpoint(command)
-        if not resume:
-            msg = f"{self._name!r} has an unfinished batch: continue it with --resume, or {ANOTHER_FOLDER}"
-            raise UnfinishedBatchError(msg)
-        return checkpoint_of(self._folder, files, form, command)
-
-    def _remove_later_files(self, files: Collection[str]) -> None:
-        """Remove files that were written after the checkpoint, the last first, so that no gap arises."""
-        for number in range(shards_in(files), self.done.shard, -1):
-            self._folder.remove(shard_name(number))
-        for name, status in self._folder.entries():
-            if is_scratch(name, status):
-                self._folder.remove(name)
-
-    def _open(self, name: str, size: int) -> BufferedRandom:
-        """Open a file to continue at *size*, and discard data written after the checkpoint."""
-        file = self._folder.open_for_update(name)
-        file.truncate(size)
-        file.seek(size)
-        return file
-
-    def _write(self, data: bytes) -> None:
-        if data and not self.done.lines:  # the previous file is full, or this is the first
-            self._requests.close()
-            self._requests = self._open(shard_name(self.done.shard), 0)
-        self._requests.write(data)
-
-    def reject(self, rejected: Sequence[Rejected]) -> bytes:
-        """Write errors of rejected rows."""
-        data = super().reject(rejected)
-        self._rejected.write(data)
-        return data
-
-    def keep(self, chunk: RenderedChunk) -> None:
-        """Flush the files and write a checkpoint: a batch that is killed resumes after this chunk."""
-        super().keep(chunk)
-        self._requests.flush()
-        self._rejected.flush()
-        self._checkpoint.seek(0)
-        self._checkpoint.write(self._encode_checkpoint())
-
-    def _encode_checkpoint(self) -> bytes:
-        """Encode the checkpoint with a fixed size, so that a single write replaces the last one."""
-        return msgspec.json.encode(self.done).ljust(CHECKPOINT_SIZE)
-
-    def identifiers(self) -> Iterator[str]:
-        """
-        Yield the identifiers of the requests that exist already.
-
-        Raises:
-            UnfinishedBatchError: If a line is not a request, or their number is not that of the checkpoint.
-
-            OSError: If a file cannot be read.
-        """
-        requests = 0
-        for number in range(1, self.done.shard + 1):
-            name = shard_name(number)
-            with self._folder.open_for_reading(name) as file:
-                for line in file:
-                    yield self._identifier(line, name)
-                    requests += 1
-        if requests != self.done.requests:
-            raise contradiction(self._folder)
-
-    def _identifier(self, line: bytes, name: str) -> str:
-        try:
-            identifier = msgspec.json.decode(line, type=dict[str, Any])[self._form.identifier]
-        except (ValueError, RecursionError, KeyError):
-            identifier = None
-        if not isinstance(identifier, str):
-            msg = f"'{self._name}/{name}' has a line that is not a request: {ANOTHER_FOLDER}"
-            raise UnfinishedBatchError(msg)
-        return identifier
-
-    def finish(self) -> None:
-        """Finish the batch: close the files, and remove the checkpoint and empty files."""
-        self._requests.close()
-        self._rejected.close()
-        if not self.done.rejected:
-            self._folder.remove(REJECTED)
-        if not self.done.lines:  # there are no requests
-            self._folder.remove(shard_name(self.done.shard))
-        self._checkpoint.close()
-        self._folder.remove(CHECKPOINT)
+            done = _checkpoint(folder, command, resume=resume)
+        yield BatchWriter(folder, form, done, stack)
 
 
-class KeysError(PromptkitError):
-    """
-    The keys of rows cannot be stored on disk.
-
-    Args:
-        message:
-            The reason.
-    """
-
-
-class Keys:
-    """Keys of rows with locations, stored on disk, so that memory does not grow with them."""
-
-    def __init__(self) -> None:
-        import sqlite3  # only needed if a column has keys
-
-        self._error = sqlite3.Error
-        self._database = sqlite3.connect("", isolation_level=None)  # a temporary file
-        self._execute("CREATE TABLE keys (key TEXT PRIMARY KEY, location INTEGER) WITHOUT ROWID")
-        self._execute("BEGIN")
-
-    def _execute(self, statement: str, *values: str | int) -> "Cursor":
-        try:
-            return self._database.execute(statement, values)
-        except self._error as error:
-            msg = f"keys cannot be stored: {error}"
-            raise KeysError(msg) from None
-
-    def add(self, key: str, location: int = 0) -> bool:
-        """Add a key; return whether it is new. Raises KeysError if the disk is full."""
-        return self._execute("INSERT OR IGNORE INTO keys VALUES (?, ?)", key, location).rowcount == 1
-
-    def replace(self, key: str, location: int) -> None:
-        """Replace the location of a key."""
-        self._execute("UPDATE keys SET location = ? WHERE key = ?", location, key)
-
-    def add_all(self, keys: Iterable[str]) -> None:
-        """Add many keys. Raises KeysError if the disk is full."""
-        for key in keys:
-            self.add(key)
-
-    def location(self, key: str) -> int | None:
-        """Return the location of a key; None if it is unknown."""
-        row = self._execute("SELECT location FROM keys WHERE key = ?", key).fetchone()
-        return None if row is None else int(row[0])
-
-    def close(self) -> None:
-        """Delete the keys."""
-        self._database.close()
-
-
-def write(
-    chunks: Iterable[RenderedChunk],
-    files: Tally,
-    keys: Keys | None,
-    report: Callable[[RenderedChunk], object],
-) -> None:
-    """
-    Write rendered chunks, and a checkpoint after each.
-
-    Args:
-        chunks:
-            The rendered chunks. When resuming, the first is the last chunk before the checkpoint.
-
-        files:
-            The files of the batch.
-
-        keys:
-            The existing keys, if identifiers are keys, which must be unique.
-
-        report:
-            Called with each written chunk.
-
-    Raises:
-        UnfinishedBatchError: If the existing files do not belong to these rows.
-
-        OSError: If a file cannot be written.
-    """
-    is_checked = not files.done.rows
-    for chunk in chunks:
-        if not is_checked:
-            files.check(chunk)
-            is_checked = True
-            continue
-        data, count, rejected = chunk.lines, chunk.requests, list(chunk.rejected)
-        if keys is not None:
-            is_new = [keys.add(identifier) for _, identifier in chunk.keys]
-            duplicates = (row for (row, _), new in zip(chunk.keys, is_new, strict=True) if not new)
-            rejected += (Rejected(row, None, "its key is that of an earlier row") for row in duplicates)
-            data, count = b"".join(compress(data.splitlines(keepends=True), is_new)), sum(is_new)
-        files.add(data, count)
-        files.reject(sorted(rejected, key=lambda rejection: rejection.line))
-        files.keep(chunk)
-        report(chunk)
-    if not is_checked:
-        msg = (
-            f"{files.done.rows:,} rows were done before, and now there are fewer: give the same rows, "
-            f"or {ANOTHER_FOLDER}"
-        )
+def _checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
+    """Return the checkpoint to start from, and remove the files of requests that come after it."""
+    files = batch_files(folder)
+    if not files:
+        return Checkpoint(command)
+    if CHECKPOINT not in files:
+        msg = f"{folder.path.name!r} has a whole batch: {_ANOTHER_FOLDER}"
         raise UnfinishedBatchError(msg)
+    if not resume:
+        msg = f"{folder.path.name!r} has an unfinished batch: continue it with --resume, or {_ANOTHER_FOLDER}"
+        raise UnfinishedBatchError(msg)
+    try:
+        checkpoint = msgspec.json.decode(folder.read(CHECKPOINT, _CHECKPOINT_SIZE), type=Checkpoint)
+    except (OSError, ValueError, RecursionError):
+        msg = f"'{folder.path.name}/{CHECKPOINT}' is not a checkpoint: {_ANOTHER_FOLDER}"
+        raise UnfinishedBatchError(msg) from None
+    if checkpoint.command != command:
+        raise UnfinishedBatchError(_OTHER_BATCH)
+    if not _agrees(checkpoint, files):
+        msg = f"'{folder.path.name}/{CHECKPOINT}' does not agree with the files next to it: {_ANOTHER_FOLDER}"
+        raise UnfinishedBatchError(msg)
+    # The last file first, so that no gap arises.
+    for number in range(sum(map(_has_requests, files)), checkpoint.shard, -1):
+        folder.remove(_shard_name(number))
+    return checkpoint
+
+
+def _agrees(checkpoint: Checkpoint, files: Mapping[str, int]) -> bool:
+    """Whether the files of a checkpoint exist, without others in between, and have at least its sizes."""
+    names = [_shard_name(number) for number in range(1, sum(map(_has_requests, files)) + 1)]
+    return (
+        all(name in files for name in names)
+        and checkpoint.shard <= max(len(names), 1)
+        and sum(files[name] for name in names[: checkpoint.shard - 1]) + checkpoint.size == checkpoint.bytes
+        and files.get(_shard_name(checkpoint.shard), 0) >= checkpoint.size
+        and files.get(REJECTED, 0) >= checkpoint.rejected_size
+    )

@@ -1,4 +1,4 @@
-"""Tables in files: CSV, JSON Lines, Parquet and Arrow, read in chunks."""
+"""Tables in files: CSV, JSON Lines, Parquet and Arrow, read in chunks of rows."""
 
 import codecs
 import csv
@@ -6,8 +6,8 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
@@ -16,28 +16,124 @@ from typing import Any, BinaryIO, Final, TypeAlias, cast
 import msgspec
 from msgspec import Struct, structs
 
-from promptkit.batch.dataframes import columns_of, rows_of
-from promptkit.batch.rows import Chunk, Raw, Row, RowError, RowsError, Table, chunks_of, listed, rows_after
+from promptkit.batch.dataframes import rows_of
+from promptkit.batch.rows import RowError, listed
 from promptkit.errors.distribution import install_command
+from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.suggestions import near_file
 from promptkit.files.reading import open_input, open_regular_file
+
+#: The formats by suffix.
+_TEXT: Final = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
+_ARROW: Final = {".parquet": "parquet", ".arrow": "ipc", ".feather": "feather", ".ipc": "ipc"}
 
 #: The number of typed rows to read at a time.
 _TYPED_ROWS: Final = 4_000
 
-#: The maximum size of a line or cell in bytes, so that a chunk fits into memory.
-_MAX_LINE: Final = 16 * 1024 * 1024
+#: The maximum size of a row of text in bytes, so that a chunk fits into memory.
+_MAX_ROW: Final = 16 * 1024 * 1024
 
-#: The number of bytes of JSON Lines to read first, and the maximum to read at a time.
-_FIRST_BYTES: Final = 4 * 1024
-_BLOCK_BYTES: Final = 256 * 1024
+#: The maximum and the minimum number of rows in a chunk.
+_MAX_ROWS: Final = 1_000
+_MIN_ROWS: Final = 16
 
-#: A marker for a line of CSV that is too long; valid lines cannot contain it.
-_TOO_LONG: Final = "\0too long\n"
+#: The divisor for the size of a chunk, relative to the rows before it, so that processes finish together.
+_FRACTION: Final = 32
+
+#: The size in bytes at which a chunk ends.
+_CHUNK_BYTES: Final = 1024 * 1024
+
+#: The values of one row by column.
+Row: TypeAlias = Mapping[str, Any]
+
+#: A row as read from a file: its bytes, its cells, or its values; or the error if it cannot be read.
+Raw: TypeAlias = "bytes | list[str] | Row | RowError"
+
+#: The line number of a row, its raw data, and how much of the file was read with it.
+_Position: TypeAlias = tuple[int, Raw, int]
 
 
-#: Returns the rows of a part of a table with the given columns.
-_Conversion: TypeAlias = Callable[[Any, Collection[str]], Sequence[Row]]
+class RowsError(PromptkitError, ValueError):
+    """
+    A file of rows cannot be read.
+
+    Args:
+        message:
+            The reason, and how to fix it.
+    """
+
+
+class Chunk(Struct, frozen=True):
+    """
+    Consecutive rows.
+
+    Args:
+        first:
+            The number of the first row, from 1.
+
+        rows:
+            The line number and raw data of each row.
+
+        end:
+            The number of bytes or rows of the file read so far.
+    """
+
+    first: int
+    rows: list[tuple[int, Raw]]
+    end: int
+
+    @property
+    def last(self) -> int:
+        """The number of the last row."""
+        return self.first + len(self.rows) - 1
+
+    def numbered(self) -> Iterator[tuple[int, int, Raw]]:
+        """Yield the number of each row, its line, and its raw data."""
+        for number, (line, raw) in enumerate(self.rows, self.first):
+            yield number, line, raw
+
+
+class Table(Struct, frozen=True):
+    """
+    A file of rows.
+
+    Args:
+        columns:
+            The column names; None if each row has its own.
+
+        read:
+            Converts the raw data of a row to its values. It can be pickled.
+
+        chunks:
+            Yields the rows.
+
+        size:
+            The number of bytes or rows; None if unknown.
+    """
+
+    columns: list[str] | None
+    read: Callable[[Any], Row]
+    chunks: Iterator[Chunk]
+    size: int | None = None
+
+
+def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
+    """
+    Return the values of a row.
+
+    Args:
+        raw:
+            The raw data of the row.
+
+        read:
+            The function of its table.
+
+    Raises:
+        RowError: If the row cannot be read.
+    """
+    if isinstance(raw, RowError):
+        raise raw
+    return read(raw)
 
 
 @contextmanager
@@ -53,7 +149,7 @@ def open_table(path: str) -> Iterator[Table]:
         RowsError: If the file cannot be read, has another format, or needs a library that is not installed.
     """
     suffix = Path(path).suffix.lower()
-    error_type = Exception if suffix in _ARROW else OSError  # the Arrow libraries raise their own exceptions
+    error_type = Exception if suffix in _ARROW else OSError  # pyarrow raises its own exceptions
     with ExitStack() as stack:
         with explain_read_errors(path, error_type):
             table = _arrow_table(Path(path)) if suffix in _ARROW else _text_table(path, suffix, stack)
@@ -79,6 +175,18 @@ def _read(chunks: Iterator[Chunk], path: str, error_type: type[Exception]) -> It
         yield from chunks
 
 
+def _chunks_of(rows: Iterable[_Position]) -> Iterator[Chunk]:
+    first, rows_of_chunk, start, end = 1, list[tuple[int, Raw]](), 0, 0
+    for line, raw, end in rows:
+        rows_of_chunk.append((line, raw))
+        most_rows = min(_MAX_ROWS, max(_MIN_ROWS, first // _FRACTION))
+        if len(rows_of_chunk) == most_rows or end - start > _CHUNK_BYTES:
+            yield Chunk(first, rows_of_chunk, end)
+            first, rows_of_chunk, start = first + len(rows_of_chunk), [], end
+    if rows_of_chunk:
+        yield Chunk(first, rows_of_chunk, end)
+
+
 def _text_table(path: str, suffix: str, stack: ExitStack) -> Table:
     if path != "-":
         stream = stack.enter_context(open_input(path))
@@ -92,8 +200,8 @@ def _text_table(path: str, suffix: str, stack: ExitStack) -> Table:
         beginning = stream.peek(1).removeprefix(codecs.BOM_UTF8).lstrip()
         suffix = ".jsonl" if beginning.startswith(b"{") else ".csv"
     if suffix in (".jsonl", ".ndjson"):
-        return Table(None, _from_json, _json_chunks(stream), size)
-    return _csv_table(_lines(stream), "\t" if suffix == ".tsv" else ",", size)
+        return Table(None, _from_json, _chunks_of(_json_rows(stream)), size)
+    return _csv_table(stream, "\t" if suffix == ".tsv" else ",", size)
 
 
 def _size_of(stream: BufferedReader) -> int | None:
@@ -102,53 +210,25 @@ def _size_of(stream: BufferedReader) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-class _TextLine(Struct, frozen=True):
-    number: int
-    data: bytes
-    end: int
-    is_too_long: bool = False
+def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
+    """Yield the number of each line, its data, and its end; of a line that is too long, only the start."""
+    number = end = 0
+    while data := stream.readline(_MAX_ROW + 1):
+        number, end, rest = number + 1, end + len(data), data
+        while not rest.endswith(b"\n") and (rest := stream.readline(_MAX_ROW)):
+            end += len(rest)
+        yield number, data.removeprefix(codecs.BOM_UTF8) if number == 1 else data, end
 
 
-def _lines(stream: BinaryIO) -> Iterator[_TextLine]:
-    """Yield the lines of a file; for a line that is too long, only its start."""
-    number, end = 0, 0
-    while data := stream.readline(_MAX_LINE + 1):
-        number, end = number + 1, end + len(data) + _rest_of_line(stream, data)
-        if number == 1:
-            data = data.removeprefix(codecs.BOM_UTF8)
-        yield _TextLine(number, data, end, is_too_long=len(data) > _MAX_LINE)
-
-
-def _rest_of_line(stream: BinaryIO, data: bytes) -> int:
-    """Read the rest of the line after *data*, and return its size."""
-    size = 0
-    while not data.endswith(b"\n") and (data := stream.readline(_MAX_LINE)):
-        size += len(data)
-    return size
-
-
-def _json_chunks(stream: BinaryIO) -> Iterator[Chunk]:
-    """
-    Yield chunks of whole lines.
-
-    A row's number is its line number, so counting newlines is enough; the lines are not split here.
-    """
-    rows, end, size = 0, 0, _FIRST_BYTES
-    while data := stream.read(size):
-        if not data.endswith(b"\n"):
-            data += stream.readline(_MAX_LINE + 1)
-        end += len(data) + _rest_of_line(stream, data)
-        if not rows:
-            data = data.removeprefix(codecs.BOM_UTF8)
-        count = data.count(b"\n") + (not data.endswith(b"\n"))
-        yield Chunk(rows + 1, count, data, end)
-        rows += count
-        size = min(_BLOCK_BYTES, rows_after(rows) * end // rows)
+def _json_rows(stream: BinaryIO) -> Iterator[_Position]:
+    for number, data, end in _lines(stream):
+        if len(data) > _MAX_ROW:
+            yield number, _too_long_error(), end
+        elif not data.isspace():
+            yield number, data, end
 
 
 def _from_json(raw: bytes) -> Row:
-    if len(raw) > _MAX_LINE:
-        raise _too_long_error()
     try:
         row = msgspec.json.decode(raw)
     except UnicodeDecodeError:
@@ -163,16 +243,16 @@ def _from_json(raw: bytes) -> Row:
     return row
 
 
-def _csv_table(lines: Iterable[_TextLine], delimiter: str, size: int | None) -> Table:
-    csv.field_size_limit(_MAX_LINE)
-    position = _Position(lines)
-    reader = csv.reader(position, delimiter=delimiter, strict=True)
+def _csv_table(stream: BinaryIO, delimiter: str, size: int | None) -> Table:
+    csv.field_size_limit(_MAX_ROW)
+    lines = _CsvLines(stream)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         header = next(filter(None, reader), [])
-    except csv.Error as error:
+    except (csv.Error, RowError) as error:
         msg = f"the header cannot be read: {error}"
         raise RowsError(msg) from None
-    if not header or _TOO_LONG.strip() in header:
+    if not header:
         msg = "there is no header: the first line names the columns"
         raise RowsError(msg)
     if not _is_utf8(header):
@@ -181,59 +261,44 @@ def _csv_table(lines: Iterable[_TextLine], delimiter: str, size: int | None) -> 
     if duplicates := sorted(name for name, count in Counter(header).items() if count > 1):
         msg = f"the header names {listed(duplicates)} twice: name each column once"
         raise RowsError(msg)
-    return Table(header, partial(_from_cells, header), chunks_of(_csv_rows(reader, position)), size)
+    return Table(header, partial(_from_cells, header), _chunks_of(_csv_rows(reader, lines)), size)
 
 
-class _Position:
-    """The lines of a CSV table as text, with the position of the last line read."""
+class _CsvLines:
+    """The lines of a CSV table as text, with the number and the end of the last line read."""
 
-    def __init__(self, lines: Iterable[_TextLine]) -> None:
-        self._lines = iter(lines)
-        self.number = self.end = 0
-        self._row_size = 0
+    def __init__(self, stream: BinaryIO) -> None:
+        self._lines = _lines(stream)
+        self.number = self.end = self.row_start = 0
 
-    def begin_row(self) -> None:
-        """Reset the size of the current row."""
-        self._row_size = 0
-
-    def __iter__(self) -> "_Position":
+    def __iter__(self) -> "_CsvLines":
         return self
 
     def __next__(self) -> str:
-        line = next(self._lines)
-        self.number, self.end = line.number, line.end
-        if line.is_too_long:
-            return _TOO_LONG
-        self._row_size += len(line.data)
-        if self._row_size > _MAX_LINE:  # a quoted row with many lines
-            msg = f"the row is longer than {_MAX_LINE:,} bytes"
-            raise csv.Error(msg)
-        return line.data.decode("utf-8", "surrogateescape")
+        self.number, data, self.end = next(self._lines)
+        if self.end - self.row_start > _MAX_ROW:  # a row in quotes can have many lines
+            raise _too_long_error()
+        return data.decode("utf-8", "surrogateescape")
 
 
-def _csv_rows(reader: Iterator[list[str]], position: _Position) -> Iterator[tuple[int, Raw, int]]:
+def _csv_rows(reader: Iterator[list[str]], lines: _CsvLines) -> Iterator[_Position]:
     while True:
-        line = position.number + 1
-        position.begin_row()
+        line, lines.row_start = lines.number + 1, lines.end
         raw: Raw
         try:
             raw = next(reader)
         except StopIteration:
             return
+        except RowError as error:
+            raw = error
         except csv.Error as error:
-            suffix = "" if position.number == line else f"; it continues to line {position.number}"
+            suffix = "" if lines.number == line else f"; it continues to line {lines.number}"
             raw = _line_error(f"is not CSV: {error}{suffix}")
         if raw:
-            yield line, raw, position.end
+            yield line, raw, lines.end
 
 
 def _from_cells(header: list[str], cells: list[str]) -> Row:
-    if any("\0" in cell for cell in cells):
-        raise (
-            _too_long_error()
-            if any(_TOO_LONG.strip() in cell for cell in cells)
-            else _line_error("holds a NUL")
-        )
     if len(cells) != len(header):
         msg = f"has {len(cells)} cells, and the header {len(header)}: quote what holds a comma"
         raise _line_error(msg)
@@ -256,93 +321,35 @@ def _line_error(reason: str) -> RowError:
 
 
 def _too_long_error() -> RowError:
-    return _line_error(f"is longer than {_MAX_LINE:,} bytes")
+    return _line_error(f"is longer than {_MAX_ROW:,} bytes")
 
 
 def _arrow_table(file: Path) -> Table:
-    """Open a file of typed columns with pyarrow or Polars, whichever is installed."""
-    open_regular_file(file).close()  # the libraries would also open a pipe
-    for reader in (_read_with_pyarrow, _read_with_polars):
-        with suppress(ModuleNotFoundError):
-            columns, count, rows = reader(file)
-            return Table(columns, dict, chunks_of((n, row, n) for n, row in enumerate(rows, 1)), count)
-
-    msg = f"to read {file.suffix[1:]}, run: {install_command('batch')}"
-    raise RowsError(msg)
-
-
-def _read_with_pyarrow(file: Path) -> tuple[list[str], int, Iterator[Raw]]:
-    import pyarrow.dataset  # type: ignore[import-untyped]
-
+    """Open a file of typed columns."""
+    open_regular_file(file).close()  # pyarrow would also open a pipe
+    try:
+        import pyarrow.dataset  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        msg = f"to read {file.suffix[1:]}, run: {install_command('batch')}"
+        raise RowsError(msg) from None
     table = pyarrow.dataset.dataset(file.absolute(), format=_ARROW[file.suffix.lower()])
-    batches = table.to_batches(batch_size=_TYPED_ROWS)
-    return (
-        table.schema.names,
-        table.count_rows(),
-        (row for batch in batches for row in _raw_rows(_validated(batch), rows_of)),
-    )
+    rows = (row for batch in table.to_batches(batch_size=_TYPED_ROWS) for row in _arrow_rows(batch))
+    chunks = _chunks_of((number, row, number) for number, row in enumerate(rows, 1))
+    return Table(table.schema.names, dict, chunks, table.count_rows())
 
 
-def _validated(batch: Any) -> Any:
-    """Validate a record batch. Invalid offsets in a broken file would crash the process on access."""
-    batch.validate(full=True)
-    return batch
-
-
-def _read_with_polars(file: Path) -> tuple[list[str], int, Iterator[Raw]]:
-    import polars as pl
-
-    scan = pl.scan_parquet if _ARROW[file.suffix.lower()] == "parquet" else pl.scan_ipc
-    table = scan(file.absolute())
-    with _convert_panics():
-        columns, count = table.collect_schema().names(), table.select(pl.len()).collect().item()
-    return columns, count, _polars_rows(table, count)
-
-
-def _polars_rows(table: Any, count: int) -> Iterator[Raw]:
-    for start in range(0, count, _TYPED_ROWS):
-        with _convert_panics():
-            slice_ = table.slice(start, _TYPED_ROWS).collect()
-        if slice_.is_empty():
-            msg = f"it has {start:,} rows, and its header {count:,}"
-            raise RowsError(msg)
-        yield from _raw_rows(slice_, _rows_of_polars)
-
-
-def _rows_of_polars(table: Any, columns: Collection[str]) -> Sequence[Row]:
-    with _convert_panics():
-        return rows_of(table, columns)
-
-
-@contextmanager
-def _convert_panics() -> Iterator[None]:
-    """Convert a panic of Polars, which a broken file can cause, to an ordinary exception."""
-    from polars.exceptions import PanicException
-
+def _arrow_rows(batch: Any) -> Sequence[Raw]:
+    """Return the rows of a record batch. If they cannot be converted at once, convert each separately."""
+    batch.validate(full=True)  # invalid offsets in a broken file would crash the process
+    columns = batch.schema.names
     try:
-        yield
-    except PanicException as error:
-        msg = f"Polars cannot read it: {error}"
-        raise ValueError(msg) from None
+        return rows_of(batch, columns)
+    except Exception:  # noqa: BLE001 (pyarrow raises many kinds of errors)
+        return [_arrow_row(batch.slice(index, 1), columns) for index in range(len(batch))]
 
 
-def _raw_rows(table: Any, convert: _Conversion) -> Sequence[Raw]:
-    """Convert the rows of a part of a table. If that fails, convert each row separately."""
-    columns = columns_of(table) or []
+def _arrow_row(row: Any, columns: list[str]) -> Raw:
     try:
-        return convert(table, columns)
-    except Exception:  # noqa: BLE001 (the libraries raise many kinds of errors)
-        parts = (table[index : index + 1] for index in range(len(table)))
-        return [_raw_row(part, columns, convert) for part in parts]
-
-
-def _raw_row(table: Any, columns: list[str], convert: _Conversion) -> Raw:
-    try:
-        return convert(table, columns)[0]
+        return rows_of(row, columns)[0]
     except Exception as error:  # noqa: BLE001 (see above)
         return RowError.of(f"the row cannot be read: {type(error).__name__}: {error}")
-
-
-#: The formats by suffix.
-_TEXT: Final = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
-_ARROW: Final = {".parquet": "parquet", ".arrow": "ipc", ".feather": "feather", ".ipc": "ipc"}

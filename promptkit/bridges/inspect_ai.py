@@ -8,7 +8,7 @@ from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowError
 from promptkit.declarations.prompts import Prompt
 from promptkit.exports.turns import ExportError, File, Part, Vendor, turns_of
-from promptkit.language.media_checks import IMAGE_TYPES
+from promptkit.language.media import IMAGE_TYPES
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import user
 

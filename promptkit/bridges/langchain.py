@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, Final
 
 from promptkit.exports.turns import File, Part, Vendor, turns_of
-from promptkit.language.media_checks import AUDIO_TYPES, IMAGE_TYPES
+from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES
 from promptkit.language.messages import Workflow
 
 __all__ = ["messages"]

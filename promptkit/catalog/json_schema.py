@@ -21,15 +21,15 @@ from promptkit.types.unstructuring import can_be_sent, json_of
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema_of(arguments: Iterable[Argument], *, places: bool = False) -> dict[str, Any]:
+def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
     """
     Return the JSON Schema of an object with *arguments* as its members.
 
     It does not set ``additionalProperties`` to false, although unknown arguments are rejected, because many
-    clients do not accept tools with it. With *places*, it describes the position of each item in an array.
+    clients do not accept tools with it.
     """
     arguments = list(arguments)
-    definitions = Definitions({}, places)
+    definitions = Definitions({})
     properties = {argument.name: _property(argument, definitions) for argument in arguments}
     schema: dict[str, Any] = {"$schema": DIALECT, "type": "object", "properties": properties}
     if required := [argument.name for argument in arguments if argument.required]:

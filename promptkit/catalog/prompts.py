@@ -11,12 +11,12 @@ from promptkit.catalog.cases import Case
 from promptkit.catalog.json_schema import schema_of
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPromptError, ResultError
+from promptkit.language.annotations import Tool
 from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError
 from promptkit.language.context import Context
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow, workflow_of
 from promptkit.language.results import FREE_MESSAGES, MessageBuilder
-from promptkit.language.tools import Tool
 from promptkit.language.validation import UnsendableError
 from promptkit.types.functions import is_asynchronous, run_async
 from promptkit.types.schemas import answer_schema

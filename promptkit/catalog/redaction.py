@@ -19,7 +19,7 @@ from urllib.parse import quote, quote_plus
 import attrs
 
 from promptkit import standard_error
-from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.arguments import Arguments
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.types.kinds import plain
 from promptkit.types.unstructuring import json_of
@@ -126,26 +126,30 @@ def _secrets(arguments: Arguments, values: Mapping[str, Any], limit: int, *, rea
     texts: set[str] = set()
     for name in arguments.secret:
         argument = arguments.by_name[name]
+        has_keys = not is_typeddict(plain(argument.annotation))  # field names are not secret
         default = None if argument.default is NO_DEFAULT else argument.default
-        texts |= _texts(argument, default, limit, read=True)
-        texts |= _texts(argument, argument.default_text, limit, read=False)
-        texts |= _texts(argument, values.get(name), limit, read=read)
+        for value, is_read in ((values.get(name), read), (default, True), (argument.default_text, False)):
+            parsed = value
+            if argument.reader.is_json and not is_read and isinstance(value, str) and len(value) <= limit:
+                with suppress(ValueError, RecursionError):
+                    parsed = json.loads(value)
+            texts |= _spellings(parsed, limit, keys=is_read and has_keys)
     return frozenset(text for text in texts if len(text.strip()) >= _SHORTEST)
 
 
-def _texts(argument: Argument, value: Any, limit: int, *, read: bool) -> set[str]:
-    """Return the possible spellings of a value and its parts. Field names are not secret."""
-    if argument.reader.is_json and not read and isinstance(value, str) and len(value) <= limit:
-        with suppress(ValueError, RecursionError):
-            value = json.loads(value)
-    texts: set[str] = set()
-    for part in _parts(value, keys=read and not is_typeddict(plain(argument.annotation))):
-        for text in _display_texts(part):
-            texts |= _spellings(text[: max(limit, 0)])
+def _spellings(value: Any, limit: int, *, keys: bool) -> set[str]:
+    """Return the texts in a value as they are, and as Python, JSON, URLs and base64 spell them."""
+    spellings: set[str] = set()
+    for part in _parts(value, keys=keys):
+        for text in (whole[: max(limit, 0)] for whole in _display_texts(part)):
             limit -= len(text) + 1
+            data = text.encode(errors="replace")
+            spellings |= {text, repr(text)[1:-1], ascii(text)[1:-1], quote(data, safe=""), quote_plus(data)}
+            spellings |= {json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
+            spellings |= {encode(data).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
         if limit <= 0:
             break
-    return texts
+    return spellings
 
 
 def _parts(value: Any, *, keys: bool) -> Iterator[Any]:
@@ -170,15 +174,6 @@ def _display_texts(part: Any) -> list[str]:
         return texts + [text for text in _parts(json_of(part), keys=False) if isinstance(text, str)]
     except Exception:  # noqa: BLE001 (an author's class can raise any exception here)
         return []
-
-
-def _spellings(text: str) -> set[str]:
-    """Return a text as it is, and as Python, JSON, URLs and base64 spell it."""
-    data = text.encode(errors="replace")
-    escaped = {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    encoded = {encode(data).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
-    quoted = (quote(data, safe=""), quote_plus(data))
-    return {text, repr(text)[1:-1], ascii(text)[1:-1], *quoted, *escaped, *encoded}
 
 
 class RecentSecrets:

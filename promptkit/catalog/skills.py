@@ -16,7 +16,7 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.uri_templates import URITemplate
 from promptkit.errors.diagnostics import Location
-from promptkit.files.scratch import SpooledBytes
+from promptkit.files.reading import HashedBytes
 
 #: Name of a skill's main file.
 SKILL_FILE: Final = "SKILL.md"
@@ -50,7 +50,7 @@ class SkillFile(Struct, frozen=True):
     """
 
     path: str
-    content: SpooledBytes
+    content: HashedBytes
 
     def read(self) -> str | bytes:
         """Return its text if it is valid UTF-8, otherwise its bytes."""

@@ -13,11 +13,10 @@ from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownToolError
 from promptkit.errors.suggestions import nearest
-from promptkit.language.annotations import NO_DEFAULT, Arg
-from promptkit.language.tools import Tool
-from promptkit.types.fast_path import json_read
+from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
 from promptkit.types.readers import reader_of
 from promptkit.types.scalars import Reader
+from promptkit.types.structuring import structurer
 
 
 class Tools:
@@ -91,7 +90,7 @@ def _as_tool(prompt: CompiledPrompt) -> CompiledPrompt:
 
 def _accept_json(argument: Argument) -> Argument:
     """Return an argument that converts JSON by its schema, and falls back to the text form."""
-    convert, read_text = json_read(argument.annotation), argument.reader.read
+    convert, read_text = structurer(argument.annotation), argument.reader.read
 
     def read(value: Any) -> Any:
         try:
@@ -109,7 +108,7 @@ class _ToolArguments(Arguments, frozen=True):
         if super()._is_given(name, value):
             return True
         try:
-            json_read(self.by_name[name].annotation)(value)
+            structurer(self.by_name[name].annotation)(value)
         except Exception:  # noqa: BLE001 (an author's class can raise any exception)
             return False
         return True

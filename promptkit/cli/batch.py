@@ -1,9 +1,10 @@
 """``promptkit batch``: render a prompt for every row of a table, for a vendor's batch API."""
 
+import sqlite3
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from pickle import PicklingError
@@ -12,15 +13,20 @@ from typing import Any, Final
 import msgspec
 
 from promptkit import compiler
-from promptkit.batch.checkpoints import REJECTED, Checkpoint, UnfinishedBatchError, batch_files, is_whole
-from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.joining import joined
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
-from promptkit.batch.rows import ColumnError, RowsError, Table
-from promptkit.batch.shards import Keys, KeysError, Shards, Tally, write
-from promptkit.batch.tables import open_table
-from promptkit.batch.workers import WorkerEndedError, start_workers
+from promptkit.batch.rows import ColumnError
+from promptkit.batch.shards import (
+    CHECKPOINT,
+    REJECTED,
+    Checkpoint,
+    UnfinishedBatchError,
+    batch_files,
+    open_batch,
+)
+from promptkit.batch.tables import RowsError, Table, open_table
+from promptkit.batch.workers import ChunkRenderer, start_workers
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, counted, fail, print_error
 from promptkit.cli.key_values import ArgumentSyntaxError, current_folder, read_arguments
@@ -59,8 +65,10 @@ def run(options: Namespace, output: Output) -> int:
             return _Batch(options, prompts[0], table, folder, out).write(output)
     except (RowsError, ColumnError, UnfinishedBatchError, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
-    except (ArgumentsError, UnsupportedAnswerError, PicklingError, KeysError, _BatchStoppedError) as error:
+    except (ArgumentsError, UnsupportedAnswerError, PicklingError, _BatchStoppedError) as error:
         return fail(str(error), Exit.FAULTY)
+    except sqlite3.Error as error:
+        return fail(f"keys cannot be stored: {error}", Exit.FAULTY)
 
 
 class _BatchStoppedError(Exception):
@@ -118,36 +126,28 @@ class _Batch:
     def write(self, output: Output) -> int:
         """Write the files, or with ``--dry-run`` count their content, and print a summary."""
         options, characters = self._options, 0
-        # The previous run was killed after its last row.
-        if options.resume and is_whole(files := batch_files(self._folder)):
+        # The previous run may have been killed after its last row.
+        if options.resume and (files := batch_files(self._folder)) and CHECKPOINT not in files:
             output.print_lines([f"{options.out!r} has a whole batch: nothing is left to do"])
             return Exit.FAULTY if REJECTED in files else Exit.FINE
-
-        def advance_past(chunk: RenderedChunk) -> None:
-            nonlocal characters
-            characters += chunk.characters
-            advance(chunk.end)
-
+        folder = None if options.dry_run else self._folder
         with (
             _explain_stop(self._folder, "" if options.dry_run else ": continue with --resume"),
-            start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as rendered,
-            self._files() as tally,  # acquires a lock that excludes other processes
-            closing(Keys()) as keys,
+            start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as render,
+            open_batch(folder, self._line_format, self._fingerprint(), resume=options.resume) as writer,
             _progress(self._table.size) as advance,
         ):
             if options.key is not None:
-                keys.add_all(tally.identifiers())
-            done = tally.done.rows
-            chunks = (chunk for chunk in self._table.chunks if chunk.first + chunk.count > done)
-            write(rendered(chunks), tally, None if options.key is None else keys, advance_past)
-            tally.finish()
-        output.print_lines(_summary(tally.done, options.out, characters if options.dry_run else None))
-        return Exit.FAULTY if tally.done.rejected else Exit.FINE
-
-    def _files(self) -> Tally:
-        if self._options.dry_run:
-            return Tally(self._line_format, Checkpoint(""))
-        return Shards(self._folder, self._line_format, self._fingerprint(), resume=self._options.resume)
+                writer.require_unique_keys()
+            done = writer.done
+            rows_done = done.rows
+            for chunk in render(chunk for chunk in self._table.chunks if chunk.last >= rows_done):
+                writer.write(chunk)
+                characters += chunk.characters
+                advance(chunk.end)
+            writer.finish()
+        output.print_lines(_summary(done, options.out, characters if options.dry_run else None))
+        return Exit.FAULTY if done.rejected else Exit.FINE
 
     def _fingerprint(self) -> str:
         """Return a digest of the input, so that a different batch cannot resume this one."""
@@ -173,11 +173,8 @@ def _explain_stop(folder: Folder, hint: str) -> Iterator[None]:
     except KeyboardInterrupt:
         print_error(f"interrupted{hint}")
         raise
-    except WorkerEndedError:
+    except (EOFError, ConnectionError):
         msg = f"a process of --workers has ended{hint}"
-        raise _BatchStoppedError(msg) from None
-    except KeysError as error:
-        msg = f"{error}{hint}"
         raise _BatchStoppedError(msg) from None
     except OSError as error:
         where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""

@@ -25,9 +25,8 @@ from promptkit.cli.diagnostics import fail, print_text
 from promptkit.cli.output_formats import encoded
 from promptkit.errors.diagnostics import Diagnostic, Location
 from promptkit.errors.exceptions import ArgumentsError, PromptError
-from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.rules import Rule
-from promptkit.errors.tracebacks import format_exception
+from promptkit.errors.tracebacks import explain_filling, format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.server.lookup import name_of

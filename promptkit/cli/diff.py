@@ -1,33 +1,37 @@
 """``promptkit diff``: show what changed for clients since a git revision."""
 
-import errno
 import os
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, fail, print_annotation, print_error
-from promptkit.cli.differences.changes import Difference, changes_between
-from promptkit.cli.differences.renderings import compared_renderings
-from promptkit.cli.differences.revisions import Repository, RevisionError, checkout, loading_from
-from promptkit.cli.differences.sides import ask_side
-from promptkit.cli.differences.summary import as_summary, count_changes
-from promptkit.cli.differences.word_diff import as_comment, changed_words, summary_of, text_changes
+from promptkit.cli.diff_changes import (
+    Changes,
+    Line,
+    TextChange,
+    changed_words,
+    changes_between,
+    effect_of,
+    text_changes,
+)
+from promptkit.cli.diff_markdown import as_markdown, count_cases, count_changes
+from promptkit.cli.diff_revisions import Repository, RevisionError
+from promptkit.cli.diff_sides import Answer, compared_sides
 from promptkit.cli.output import Output
 from promptkit.errors.distribution import needed_by
 from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
 
 if TYPE_CHECKING:
-    from promptkit.cli.differences.word_diff import TextChange
+    from rich.text import Text
+
+#: Identifies the comment, so that it can be updated.
+_MARK: Final = "<!-- promptkit diff -->"
 
 #: The brackets around unchanged, removed and added words.
 _WORDS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
-
-#: The compared revisions; None as the last one means the working tree.
-_Ends: TypeAlias = tuple[str, str | None]
 
 _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": "green", "@": "cyan"}
 
@@ -39,53 +43,65 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes in a revision cannot be loaded.
     """
-    wants_texts = options.text or options.comment is not None
-    if wants_texts and (options.format == "github" or options.summary is not None):
+    by_cases = options.text or options.comment is not None
+    if by_cases and (options.format == "github" or options.summary is not None):
         options.refuse("--text has no annotations, and no summary: --comment writes Markdown")
-    if not wants_texts and (options.repeat or options.variables):
+    if not by_cases and (options.repeat or options.variables):
         options.refuse("--repeat and --env are for --text")
     try:
         repository = Repository()
         ends = repository.ends(options.revision)
-        if wants_texts:
-            return _compare_texts(options, repository, ends, output)
-        old, new = _load_sides(repository, ends, options.targets)
-        changes, ends_text = changes_between(old, new), _describe_ends(ends)
-    except RevisionError as error:
+        old, new = _load_sides(options, repository, ends, by_cases=by_cases)
+    except (RevisionError, ModuleNotFoundError) as error:
         return fail(_line(error), Exit.USAGE)
-    except RecursionError:
-        return fail("a schema or _meta is nested too deeply to be compared", Exit.USAGE)
-    _report_errors(repository, ends, old, new)
-    breaks = any(change.kind.breaking for change in changes)
-    locations = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
+    since = ends[0] if ends[1] is None else f"{ends[0]}, up to {ends[1]}"
+    changes: Changes
+    if by_cases:
+        changes = text_changes(old, new)
+        summary = count_cases(changes, since)
+        heading, command = f"{_MARK}\n\n## What prompts say", "promptkit diff --text"
+    else:
+        changes = changes_between(old[0], new[0])
+        summary = count_changes(changes, since)
+        heading, command = "## Prompts", "promptkit diff"
+    breaks = any(change.breaking for change in changes)
     if options.format == "json":
         data = [change.as_data() for change in changes]
         output.print_json({"revision": options.revision, "breaking": breaks, "changes": data})
     elif options.format == "github":
-        _print_annotations(changes, locations, output)
+        _print_annotations(changes, repository, new[0], output)
     else:
-        _print_text(changes, ends_text, output)
-    if options.summary is not None:
-        is_written = _write(options.summary, as_summary(changes, ends_text), appends=True)
-        if not is_written:
-            return Exit.USAGE
-    return Exit.FAULTY if breaks else Exit.FINE
+        _print_text(changes, output)
+        output.print_lines([summary])
+    path = options.comment if by_cases else options.summary
+    is_written = path is None or _write(
+        path, as_markdown(heading, summary, changes, command), appends=not by_cases
+    )
+    return Exit.USAGE if not is_written else Exit.FAULTY if breaks else Exit.FINE
 
 
-def _describe_ends(ends: _Ends) -> str:
-    """Return the compared revisions, in words that follow "since"."""
-    first, last = ends
-    return first if last is None else f"{first}, up to {last}"
-
-
-def _report_errors(
-    repository: Repository, ends: _Ends, old: Mapping[str, Any], new: Mapping[str, Any]
-) -> None:
-    """Print the errors in the recipes of both sides."""
-    for side, revision in zip((old, new), ends, strict=True):
+def _load_sides(
+    options: Namespace, repository: Repository, ends: tuple[str, str | None], *, by_cases: bool
+) -> tuple[list[Answer], list[Answer]]:
+    """Return the answers of both sides, after printing the errors in their recipes."""
+    if by_cases:
+        with needed_by("diff --text", "time_machine"):
+            import time_machine  # noqa: F401 (the processes of both sides freeze their clocks with it)
+        revisions = " and ".join(filter(None, ends))
+        print_error(f"renders the cases of {revisions} too: the code of that revision runs")
+    sides = compared_sides(
+        repository,
+        ends,
+        options.targets,
+        by_cases=by_cases,
+        repeats=options.repeat,
+        variables=options.variables,
+    )
+    for (answer, *_), revision in zip(sides, ends, strict=True):
         when = "" if revision is None else f" at {revision}"
-        for file, line, message in side["faults"]:
+        for file, line, message in answer.errors:
             print_error(_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
+    return sides
 
 
 def _line(message: object) -> str:
@@ -93,70 +109,11 @@ def _line(message: object) -> str:
     return escape_invisible(str(message), one_line=True)
 
 
-def _load_sides(
-    repository: Repository, ends: _Ends, targets: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Load both sides, and render the new one for the examples on the old one."""
-    sides: list[dict[str, Any]] = []
-    for revision in ends:
-        with (
-            checkout(repository, revision, targets) as (folder, moved, locations),
-            loading_from(repository, revision, targets),
-        ):
-            sides.append(ask_side(folder, moved, sides[0]["examples"] if sides else None, locations))
-    old, new = sides
-    return old, new
-
-
-def _compare_texts(options: Namespace, repository: Repository, ends: _Ends, output: Output) -> int:
-    """Print how the text of cases differs, word by word, or write it as a comment."""
-    try:
-        with needed_by("diff --text", "time_machine"):
-            import time_machine  # noqa: F401 (the processes of both sides freeze their clocks with it)
-    except ModuleNotFoundError as error:
-        return fail(str(error), Exit.USAGE)
-    print_error(
-        f"renders the cases of {' and '.join(filter(None, ends))} too: the code of that revision runs"
-    )
-    old, new, repeated = compared_renderings(
-        repository, ends, options.targets, options.variables, repeats=options.repeat
-    )
-    _report_errors(repository, ends, old, new)
-    changes = list(text_changes(old, new, repeated))
-    if options.comment is not None and not _write(options.comment, as_comment(changes, _describe_ends(ends))):
-        return Exit.USAGE
-    breaks = any(change.breaks for change in changes)
-    if options.format == "json":
-        data = [change.as_data() for change in changes]
-        output.print_json({"revision": options.revision, "breaking": breaks, "changes": data})
-    else:
-        _print_words(changes, output)
-        output.print_lines([summary_of(changes, _describe_ends(ends))])
-    return Exit.FAULTY if breaks else Exit.FINE
-
-
-def _print_words(changes: "Sequence[TextChange]", output: Output) -> None:
-    """Print the changed lines of each case, with ``[-removed-]`` and ``{+added+}`` words."""
-    from rich.text import Text
-
-    console = console_on(output, output.width)
-    for change in changes:
-        console.print(Text(escape_invisible(str(change), one_line=True), "bold"), soft_wrap=True)
-        for line in changed_words(change.old or "", change.new or ""):
-            text = Text("    ")
-            for sign, words in line:
-                opening, closing = _WORDS[sign]
-                text.append(f"{opening}{escape_invisible(words)}{closing}", _STYLES.get(sign, ""))
-            console.print(text, soft_wrap=True)
-
-
-def _write(path: str, text: str, *, appends: bool = False) -> bool:
+def _write(path: str, text: str, *, appends: bool) -> bool:
     """Write a regular file, or append to it; if that fails, print why and return False."""
     folder, name = Folder.named(Path(path).parent), Path(path).name
     data = text.encode()
     try:
-        if not folder.exists():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         if not appends:
             folder.write(name, data)
             return True
@@ -169,28 +126,52 @@ def _write(path: str, text: str, *, appends: bool = False) -> bool:
     return True
 
 
-def _print_text(changes: Sequence[Difference], revision: str, output: Output) -> None:
-    """Print a line for each change with its differences below, and the number of changes."""
+def _print_text(changes: Changes, output: Output) -> None:
+    """Print each change on a line, with the differing lines or words below it."""
     from rich.text import Text
 
     console = console_on(output, output.width)
     for change in changes:
-        description = f": {escape_invisible(str(change), one_line=True)}"
-        console.print(Text.assemble((change.effect, _STYLES[change.effect]), description), soft_wrap=True)
-        for line in change.diff:
-            escaped = escape_invisible(f"    {line}")
-            # Trailing blanks matter only in changed lines.
-            text = Text(escaped if line[0] in "-+" else escaped.rstrip(), _STYLES.get(line[0], ""))
+        if isinstance(change, TextChange):
+            head = Text(_line(change), "bold")
+            lines = map(_styled_words, changed_words(change.before or "", change.after or ""))
+        else:
+            effect = effect_of(change)
+            head = Text.assemble((effect, _STYLES[effect]), f": {_line(change)}")
+            lines = map(_styled_line, change.diff)
+        for text in (head, *lines):
             console.print(text, soft_wrap=True)
-    output.print_lines([count_changes(changes, revision)])
+
+
+def _styled_line(line: str) -> "Text":
+    """Return a line of a diff, in the colour of its sign."""
+    from rich.text import Text
+
+    escaped = escape_invisible(f"    {line}")
+    # Trailing blanks matter only in changed lines.
+    return Text(escaped if line[0] in "-+" else escaped.rstrip(), _STYLES.get(line[0], ""))
+
+
+def _styled_words(line: Line) -> "Text":
+    """Return a line with ``[-removed-]`` and ``{+added+}`` words."""
+    from rich.text import Text
+
+    text = Text("    ")
+    for sign, words in line:
+        opening, closing = _WORDS[sign]
+        text.append(f"{opening}{escape_invisible(words)}{closing}", _STYLES.get(sign, ""))
+    return text
 
 
 def _print_annotations(
-    changes: Sequence[Difference], locations: Mapping[str, tuple[str, int]], output: Output
+    changes: Changes,
+    repository: Repository,
+    new: Answer,
+    output: Output,
 ) -> None:
-    """Print an annotation for each change, at its location if that still exists."""
+    """Print an annotation for each change, at the location of its item if that still exists."""
     for change in changes:
-        file, line = locations.get(change.owner, ("", 0))
-        where = {"file": file, "line": line, "title": f"promptkit diff: {change.effect}"}
-        level = "error" if change.kind.breaking else "notice"
+        file, line = new.items[change.owner].location if change.owner in new.items else ("", 0)
+        where = {"file": repository.path(file), "line": line, "title": f"promptkit diff: {effect_of(change)}"}
+        level = "error" if change.breaking else "notice"
         print_annotation(level, "\n".join([str(change), *change.diff]), output, where)

@@ -25,10 +25,21 @@ from promptkit.clients.folders import (
 )
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.errors.suggestions import nearest
-from promptkit.exports.client_files import claude, gemini, skills
-from promptkit.exports.client_files.prompts import ExportRefusedError, LiveCommand, target_word
+from promptkit.exports.client_files import (
+    ExportRefusedError,
+    LiveCommand,
+    claude_command,
+    gemini_command,
+    live_claude_command,
+    live_gemini_command,
+    live_skill_files,
+    only_when_asked,
+    skill_files,
+    skill_name,
+    target_word,
+)
 from promptkit.files.folder import Folder
-from promptkit.files.scratch import SpooledBytes, keep
+from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import is_within, split_target
 
@@ -44,8 +55,8 @@ _MAX_BYTES: Final = 1024 * 1024
 #: The suffix of a slash command's file, and functions that return its frozen and its live content.
 _Commands = tuple[str, Callable[[CompiledPrompt], bytes], Callable[[LiveCommand], bytes]]
 _COMMANDS: Final[dict[str, _Commands]] = {
-    "claude-commands": (".md", claude.frozen, claude.live),
-    "gemini-commands": (".toml", gemini.frozen, gemini.live),
+    "claude-commands": (".md", claude_command, live_claude_command),
+    "gemini-commands": (".toml", gemini_command, live_gemini_command),
 }
 
 
@@ -62,7 +73,7 @@ def run(options: Namespace, output: Output) -> int:
         is_within(os.path.realpath(options.folder), os.path.realpath(target)) for target in options.targets
     ):
         options.refuse(f"{options.folder!r} is in the recipes: name another folder")
-    folder, files, is_complete = Folder.named(options.folder), dict[str, dict[str, SpooledBytes]](), True
+    folder, files, is_complete = Folder.named(options.folder), dict[str, dict[str, HashedBytes]](), True
     try:
         if not options.remove:
             if (catalog := load_for_files(options.targets)) is None:
@@ -85,13 +96,13 @@ def run(options: Namespace, output: Output) -> int:
 
 def _collect_files(
     options: Namespace, folder: Folder, catalog: Catalog
-) -> tuple[dict[str, dict[str, SpooledBytes]], bool]:
+) -> tuple[dict[str, dict[str, HashedBytes]], bool]:
     """Return the files to write, and whether every requested prompt could be exported."""
     skill_names = [skill.name for skill in catalog.skills]
     for name in options.names:
         if name not in catalog and name not in skill_names:
             raise UnknownPromptError(name, nearest(name, (*catalog, *skill_names)))
-    files, is_complete = dict[str, dict[str, SpooledBytes]](), True
+    files, is_complete = dict[str, dict[str, HashedBytes]](), True
     for name in options.names or (*catalog, *(skill_names if options.form == "skills" else ())):
         try:
             entry_files = _files(options, folder, catalog, name)
@@ -108,12 +119,12 @@ def _collect_files(
 
 def _entry_name(form: str, name: str) -> str:
     """Return the name of the file or folder for a prompt or a skill."""
-    return f"{name}{_COMMANDS[form][0]}" if form in _COMMANDS else skills.skill_name(name)
+    return f"{name}{_COMMANDS[form][0]}" if form in _COMMANDS else skill_name(name)
 
 
 def _files(
     options: Namespace, folder: Folder, catalog: Catalog, name: str
-) -> Mapping[str, dict[str, SpooledBytes]]:
+) -> Mapping[str, dict[str, HashedBytes]]:
     """Return the files for a prompt or a skill, by entry of the folder."""
     form, live = options.form, options.live
     if name not in catalog:
@@ -125,9 +136,10 @@ def _files(
     command = LiveCommand(prompt, _target(options), _end_line(folder, entry)) if live else None
     if form in _COMMANDS:
         _, frozen_content, live_content = _COMMANDS[form]
-        return {entry: {FILE: keep(frozen_content(prompt) if command is None else live_content(command))}}
-    files = skills.frozen(prompt) if command is None else skills.live(command)
-    return {entry: skills.only_when_asked(files) if form == "codex" else files}
+        data = frozen_content(prompt) if command is None else live_content(command)
+        return {entry: {FILE: HashedBytes(data)}}
+    files = skill_files(prompt) if command is None else live_skill_files(command)
+    return {entry: only_when_asked(files) if form == "codex" else files}
 
 
 def _end_line(folder: Folder, entry: str) -> str:

@@ -19,9 +19,9 @@ from promptkit.clients.slash_commands.command import (
     brief,
     file_stem,
     folder_name,
+    one_line,
     prompt_name,
 )
-from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.recipe_source import generate_recipe
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
@@ -112,7 +112,7 @@ def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
     def note(path: str, error: OSError) -> None:
         unreadable.append(_unreadable(folder.display_path(path), error))
 
-    for path, status in sorted(folder.walk(note), key=lambda entry: entry[0].split("/")):
+    for path, status in sorted(folder.walk(on_error=note), key=lambda entry: entry[0].split("/")):
         display_path, name = folder.display_path(path), path.rpartition("/")[2]
         if stat.S_ISLNK(status.st_mode):
             yield _unreadable(display_path, OSError(errno.ELOOP, _LINK))

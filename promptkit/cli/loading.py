@@ -9,7 +9,7 @@ from promptkit.cli.diagnostics import print_error, report_diagnostics
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.rules import Rule
-from promptkit.loader.import_thread import ImportClock
+from promptkit.loader.import_thread import timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
 from promptkit.loader.targets import locate_target
@@ -39,7 +39,7 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
         LoadError: If a target does not exist, or cannot be read.
     """
     try:
-        with ImportClock().runs() as importing:
+        with timed_imports() as importing:
             return load(targets, importing=importing, cases=cases)
     except OSError as error:
         raise LoadError(" ".join(targets), error.strerror or str(error)) from None

@@ -152,13 +152,8 @@ def _program(name: str, program: str | None) -> str:
     """Return the words that start a program of this environment in a shell; without a path, as a module."""
     if program is None:
         return f"{_program('python', sys.executable)} -m {name}"
-    path, path_in_shell = Path(program), shutil.which(name)
-    # A folder can have several names for one program, such as python and python3.
-    is_same = (
-        path_in_shell is not None
-        and Path(path_in_shell).parent == path.parent
-        and path.samefile(path_in_shell)
-    )
+    in_shell = shutil.which(name)
+    is_same = in_shell is not None and Path(in_shell).parent == Path(sysconfig.get_path("scripts"))
     return name if is_same else quoted(program)
 
 

@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from html import escape
+from pathlib import Path
 from threading import Thread
 from typing import Final
 
@@ -17,16 +18,17 @@ from msgspec import Struct
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_error
-from promptkit.cli.differences.renderings import SinceCommit
+from promptkit.cli.diff_changes import SinceCommit
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.reloading import Reloader
-from promptkit.files.scratch import scratch_file
+from promptkit.files.folder import Folder
+from promptkit.files.scratch import scratch_folder
 from promptkit.lints.linter import Checks, lint_file
 from promptkit.lints.prompts import with_lints
 from promptkit.preview.access import TOKEN
-from promptkit.preview.application import application
 from promptkit.preview.live import Live
+from promptkit.preview.routes import application
 from promptkit.standard_error import say
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, Send
@@ -161,8 +163,10 @@ def redirect_file(address: str) -> Iterator[str]:
     Raises:
         OSError: If no temporary file can be written.
     """
-    with scratch_file(_REDIRECT.format(address=escape(address)), "promptkit-", ".html") as file:
-        yield file.as_uri()
+    with scratch_folder("promptkit-") as folder:
+        html = _REDIRECT.format(address=escape(address))
+        Folder(folder).write("preview.html", html.encode(), mode=0o600)
+        yield Path(folder, "preview.html").as_uri()
 
 
 def _add_diagnostics(checks: Checks, catalog: Catalog) -> Catalog:

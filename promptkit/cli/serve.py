@@ -21,7 +21,7 @@ from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.limits import GRACE_S
 from promptkit.server import Server
 from promptkit.server.audit import Audit
-from promptkit.server.observers import Observer
+from promptkit.server.server import Observer
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say, stamp_lines
 from promptkit.transports import stdio
@@ -137,8 +137,8 @@ class StdioSession:
         share_one_arena()
         Thread(target=self._import, name="promptkit-import", daemon=True).start()
         is_allowed = not self._options.strict or self._wait_for_import()
-        look, grace = self._reloader.clock.look, self._options.grace
-        served = is_allowed and stdio.serve(self._server, self._pipes, look=look, grace=grace)
+        grace = self._options.grace
+        served = is_allowed and stdio.serve(self._server, self._pipes, grace=grace)
         self._imported.wait(grace)  # report errors in the recipes even if the input ends immediately
         if isinstance(self._error, FaultyRecipesError):
             return Exit.FAULTY
@@ -149,7 +149,6 @@ class StdioSession:
     def _wait_for_import(self) -> bool:
         """Wait for the import before any request is answered; return whether it succeeded without errors."""
         while not self._imported.wait(_POLL_INTERVAL_S):
-            self._reloader.clock.look()
             if self._pipes.has_hung_up:
                 return self._imported.wait(self._options.grace) and self._error is None
         return self._error is None

@@ -6,17 +6,18 @@ standard input, and prints the content of their skills' files.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
-from promptkit.cli.differences.revisions import RevisionError
-from promptkit.cli.differences.sides import Side, run_side
+from promptkit.cli.diff_revisions import RevisionError
+from promptkit.cli.diff_sides import ask, run_side
 from promptkit.cli.loading import load_catalog
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.exceptions import LoadError, shortened
@@ -52,16 +53,17 @@ def unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagno
     if not skills:
         return
     folder = Path(os.path.realpath(os.curdir))
-    with ExitStack() as processes:
-        sides = [
-            processes.enter_context(Side(__name__, folder, targets, None, {**os.environ, **start}))
-            for start in _STARTS
-        ]
-        try:
-            first, second = (side.answer(None, dict[str, dict[str, str]]) for side in sides)
-        except (RevisionError, LoadError) as error:
-            yield from _report(skills[0], f"it cannot be made a second time: {error}")
-            return
+
+    def texts_of(start: Mapping[str, str]) -> dict[str, dict[str, str]]:
+        environment = {**os.environ, **start}
+        return ask(__name__, folder, [targets], dict[str, dict[str, str]], environment=environment)
+
+    try:
+        with ThreadPoolExecutor(len(_STARTS)) as threads:
+            first, second = threads.map(texts_of, _STARTS)
+    except (RevisionError, LoadError) as error:
+        yield from _report(skills[0], f"it cannot be made a second time: {error}")
+        return
     for skill in skills:
         before, after = (side.get(skill.uri_template, {}) for side in (first, second))
         for path in sorted(before.keys() | after.keys()):
@@ -101,16 +103,11 @@ def _clock() -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def main() -> None:
-    """Print the skills of the targets on standard input."""
-    run_side(_answer)
-
-
-def _answer(read_targets: Callable[[], Any]) -> dict[str, Any]:
+def _answer(targets: Sequence[str]) -> dict[str, dict[str, str]]:
     with _clock():
-        catalog = load_catalog(read_targets())
+        catalog = load_catalog(targets)
         return {skill.uri_template: dict(_file_texts(skill)) for skill in catalog.skills}
 
 
 if __name__ == "__main__":
-    main()
+    run_side(_answer)

@@ -6,7 +6,6 @@ that file is changed with the ``claude`` command, if it is installed. The files 
 directly.
 """
 
-import difflib
 import json
 import os
 import shutil
@@ -30,9 +29,6 @@ from promptkit.files.writing import (
 
 #: Timeout of a client's command, in seconds.
 _TIMEOUT_S: Final = 60
-
-#: Limit of lines to compare; a longer section is shown as removed and added completely.
-_MAX_COMPARED: Final = 1000
 
 _Entry = Mapping[str, Any] | None
 
@@ -154,12 +150,7 @@ def plan_change(
 
 
 def unified_diff(old: Sequence[str], new: Sequence[str], before: str, after: str) -> Iterator[str]:
-    """
-    Yield the lines of a diff without context.
-
-    Only the lines between the first and the last difference are compared, because `difflib` needs quadratic
-    time for repeated lines.
-    """
+    """Yield the lines of a diff without context, as one hunk from the first to the last difference."""
     if old == new:
         return
     start, end, limit = 0, 0, min(len(old), len(new))
@@ -168,15 +159,10 @@ def unified_diff(old: Sequence[str], new: Sequence[str], before: str, after: str
     while end < limit - start and old[-1 - end] == new[-1 - end]:
         end += 1
     left, right = old[start : len(old) - end], new[start : len(new) - end]
-    blocks: Sequence[tuple[str, int, int, int, int]] = [("replace", 0, len(left), 0, len(right))]
-    if len(left) + len(right) <= _MAX_COMPARED:
-        blocks = difflib.SequenceMatcher(None, left, right).get_opcodes()
     yield from (f"--- {before}\n", f"+++ {after}\n")
-    for kind, i, i_end, j, j_end in blocks:
-        if kind != "equal":
-            yield f"@@ -{_span(start + i, i_end - i)} +{_span(start + j, j_end - j)} @@\n"
-            yield from (f"-{line}" for line in left[i:i_end])
-            yield from (f"+{line}" for line in right[j:j_end])
+    yield f"@@ -{_span(start, len(left))} +{_span(start, len(right))} @@\n"
+    yield from (f"-{line}" for line in left)
+    yield from (f"+{line}" for line in right)
 
 
 def _span(start: int, length: int) -> str:

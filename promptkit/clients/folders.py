@@ -10,7 +10,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,8 +21,7 @@ from promptkit.catalog.skills import CompiledSkill, folders_above
 from promptkit.declarations.skill_files import MAX_BYTES, MAX_FILES, is_left_out
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, check_plain
-from promptkit.files.reading import may_exist
-from promptkit.files.scratch import SpooledBytes
+from promptkit.files.reading import HashedBytes, may_exist
 from promptkit.fragments.invisible import escape_invisible
 
 #: The path within an entry that is a single file instead of a folder.
@@ -84,7 +83,7 @@ class FolderChange(Struct, frozen=True):
 
     folder: Folder
     names: tuple[str, ...]
-    writes: Mapping[str, SpooledBytes]
+    writes: Mapping[str, HashedBytes]
     removes: tuple[str, ...]
     gone: tuple[str, ...]
     note: Mapping[str, _Written]
@@ -137,7 +136,7 @@ class FolderChange(Struct, frozen=True):
 
 def folder_change(
     folder: Folder,
-    wanted: Mapping[str, Mapping[str, SpooledBytes]],
+    wanted: Mapping[str, Mapping[str, HashedBytes]],
     source: str | None,
     note_name: str,
     only: Collection[str] | None = None,
@@ -173,7 +172,7 @@ def folder_change(
         for name, written in noted.items()
         if source in (None, written.source) and name not in wanted and (only is None or name in only)
     )
-    writes, removes, digests = dict[str, SpooledBytes](), list[str](), dict[str, str]()
+    writes, removes, digests = dict[str, HashedBytes](), list[str](), dict[str, str]()
     for name in (*wanted, *gone):
         written, files = noted.get(name), wanted.get(name, {})
         if written is not None and source not in (None, written.source) and _source_exists(written.source):
@@ -240,7 +239,7 @@ def _source_exists(source: str) -> bool:
 
 
 def _present_files(
-    folder: Folder, name: str, written: Mapping[str, str], wanted: Mapping[str, SpooledBytes]
+    folder: Folder, name: str, written: Mapping[str, str], wanted: Mapping[str, HashedBytes]
 ) -> set[str]:
     """
     Return the paths of the files of an entry that exist.
@@ -270,27 +269,14 @@ def _has_below(paths: Mapping[str, str], parent: str) -> bool:
     return any(path.startswith(f"{parent}/") for path in paths)
 
 
-def _files_in(folder: Folder, name: str) -> Iterator[str]:
-    """Yield the paths of an entry's files and links, except hidden files and other programs' files."""
+def _files_in(folder: Folder, name: str) -> list[str]:
+    """Return the paths of an entry's files and links, except hidden files and other programs' files."""
     status = folder.status(name)
     if status is None:
-        return
+        return []
     if not stat.S_ISDIR(status.st_mode):
-        yield name
-        return
-    pending = [name]
-    while pending:
-        parent = pending.pop()
-        if parent.count("/") > _MAX_DEPTH:
-            raise _not_own(folder, name, f"has more than {_MAX_DEPTH} folders within one another")
-        for entry, entry_status in folder.entries(parent):
-            if is_left_out(entry):
-                continue
-            path = f"{parent}/{entry}"
-            if stat.S_ISDIR(entry_status.st_mode):
-                pending.append(path)
-            else:
-                yield path
+        return [name]
+    return [path for path, _ in folder.walk(name) if not any(map(is_left_out, path.split("/")))]
 
 
 def _not_own(folder: Folder, path: str, reason: str) -> FolderRefusedError:
@@ -387,7 +373,7 @@ def has_skills(folder: Folder) -> bool:
     return has_entries(folder, NOTE)
 
 
-def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, SpooledBytes]]:
+def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, HashedBytes]]:
     """
     Return the contents of each skill's files. Nested skills are among the files of the outer ones.
 

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.linking import CompiledFile, is_sound, link
-from promptkit.declarations.compiled import Declaration, Definition, key_of
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.skills import Skill
@@ -22,7 +21,7 @@ from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
 from promptkit.loader.import_errors import diagnose_import
 from promptkit.loader.loader import load
-from promptkit.loader.recipes import LoadedFile, Recipes
+from promptkit.loader.recipes import Declaration, Definition, LoadedFile, Recipes, key_of
 
 #: A target that can be compiled: a folder, file, module or catalog; prompts and resources; or several
 #: targets.

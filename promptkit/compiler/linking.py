@@ -12,11 +12,11 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.declarations.compiled import Declaration, Key
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, printable
 from promptkit.errors.rules import Rule
-from promptkit.files.scratch import SpooledBytes
+from promptkit.files.reading import HashedBytes
+from promptkit.loader.recipes import Declaration, Key
 from promptkit.loader.targets import display_path, recipes_near
 
 
@@ -57,11 +57,11 @@ def without_clashes(
     return list(served.values()), diagnostics
 
 
-def _files_by_uri(skill: CompiledSkill) -> Mapping[str, SpooledBytes]:
+def _files_by_uri(skill: CompiledSkill) -> Mapping[str, HashedBytes]:
     return {skill.uri_of(file.path): file.content for file in skill.files}
 
 
-def _files_below(skill: CompiledSkill, folder: str) -> Mapping[str, SpooledBytes]:
+def _files_below(skill: CompiledSkill, folder: str) -> Mapping[str, HashedBytes]:
     return {uri: content for uri, content in _files_by_uri(skill).items() if uri.startswith(f"{folder}/")}
 
 

@@ -2,7 +2,9 @@
 
 import gc
 import os
+import sys
 import time
+import typing
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,14 +14,13 @@ from typing import Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
-from promptkit.language import text_files
-from promptkit.language.files import reads_once
-from promptkit.loader import module_records
-from promptkit.loader.import_thread import ImportClock, Importer, ImportTimeoutError
-from promptkit.loader.loader import begin
+from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
+from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
+from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
 from promptkit.loader.targets import Targets, split_target, targets_of
 from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_files
+from promptkit.memory import return_free_memory
 from promptkit.standard_error import say
 
 #: Interval in seconds between two checks of all files where they cannot be watched.
@@ -28,6 +29,12 @@ _POLL_EVERY_S: Final = 1.0
 #: Interval in seconds between two checks where they are watched: some changes are not reported, such as those
 #: that another computer makes.
 _LOOK_EVERY_S: Final = 5.0
+
+#: Caches of types in recipes: the modules, if imported, and their functions that clear them.
+_CACHES: Final = {"promptkit.types.pydantic": "forget_types", "promptkit.types.structuring": "forget_types"}
+
+#: The same for registered types, which old versions of recipes may need.
+_TYPES: Final = {"promptkit.types.scalars": "forget_replaced"}
 
 
 class Reloader:
@@ -55,10 +62,6 @@ class Reloader:
         is_quiet:
             Whether reports are suppressed, because another process prints them.
 
-        clock:
-            Reports a slow first load. If it does not run on the main thread, another thread has to call
-            `ImportClock.look` regularly.
-
         faulty:
             The number of files with errors in the last load; at least 1 if that load failed.
     """
@@ -72,7 +75,7 @@ class Reloader:
         cases: bool = False,
     ) -> None:
         self._report, self._lint, self._has_cases = report, lint, cases
-        self.is_quiet, self.faulty, self.clock = False, 0, ImportClock()
+        self.is_quiet, self.faulty = False, 0
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._is_idle: Callable[[], bool] = lambda: True
         self._has_old_versions = False
@@ -102,7 +105,7 @@ class Reloader:
         """
         reads_once.set()
         before = self._find_files()
-        with self.clock.runs() as importing:
+        with timed_imports() as importing:
             loaded = self._load(importing)
         self._served = merge((), loaded.files, owners={})
         linked = link(self._served, root=loaded.recipes.root)
@@ -187,7 +190,7 @@ class Reloader:
     def _find_files(self) -> WatchedFiles:
         if not self._folders:
             return self._current_files
-        return find_files(self._folders, self._read_files.union(text_files.cached_paths()))
+        return find_files(self._folders, self._read_files.union(cached_text_paths()))
 
     def _has_changed(self) -> bool:
         return self._find_files().files != self._current_files.files
@@ -214,24 +217,24 @@ class Reloader:
         if not self._is_settled:
             return  # the next round tries again
         if self._has_old_versions:  # the server is never idle
-            module_records.collect()
+            collect()
         gc.disable()  # with 2,000 files, collections take a third of the time, and block requests
         try:
             self._import_again(before)
         finally:
-            module_records.freeze()
+            gc.freeze()
             gc.enable()
-        module_records.forget_parts(all_are_new=not any(file.age for file in self._served))
+        forget_types(all_are_new=not any(file.age for file in self._served))
         self._has_old_versions = True
 
     def _free_old_versions(self) -> None:
         if self._has_old_versions and self._is_idle():
-            module_records.collect()
+            collect()
             self._has_old_versions = False
 
     def _import_again(self, before: WatchedFiles) -> None:
         imports = ImportSnapshot()
-        text_files.mark_stale()
+        mark_texts_stale()
         self._current_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)
@@ -267,8 +270,6 @@ class Reloader:
         old = [file for file in merged if file.age]
         removed = {file.file for file in self._served} - {file.file for file in merged}
         if removed or len(old) < len(merged):
-            if old:
-                imports.restore_missing()
             _call("publish", self._publish, catalog)
         else:
             imports.restore()
@@ -279,8 +280,7 @@ class Reloader:
         """Import and compile all recipes."""
         # Files that are not Python are the SKILL.md of a skill.
         skills = [str(file.file.parent) for file in self._served if file.file and file.file.suffix == ".md"]
-        imports = begin(self._targets, importing, cases=self._has_cases, skills=skills)
-        recipes = imports.finish()
+        recipes = load(self._targets, importing=importing, keep=False, cases=self._has_cases, skills=skills)
         return LoadedRecipes(recipes, compile_files(recipes, lint=self._lint, compiling=importing))
 
     def _report_changes(self, catalog: Catalog, message: str) -> None:
@@ -301,3 +301,27 @@ def _call(action: str, function: Callable[[Catalog], None], catalog: Catalog) ->
         function(catalog)
     except Exception as error:  # noqa: BLE001 (the next change may succeed)
         say(f"cannot {action} the changed recipes: {type(error).__name__}: {error}")
+
+
+def collect() -> None:
+    """Free unused old versions. No other thread runs meanwhile."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    return_free_memory()
+
+
+def forget_types(*, all_are_new: bool) -> None:
+    """
+    Clear the caches of types in replaced recipes, after a reload.
+
+    Args:
+        all_are_new:
+            Whether no old version of a file is served.
+    """
+    for module, function in (_CACHES | _TYPES if all_are_new else _CACHES).items():
+        if (forget := getattr(sys.modules.get(module), function, None)) is not None:
+            forget()
+    # `typing` caches `Annotated[...]` and `Optional[...]`, which refer to classes and functions of recipes.
+    for clear in getattr(typing, "_cleanups", ()):
+        clear()

@@ -5,10 +5,9 @@ import inspect
 import sys
 from abc import abstractmethod
 from collections.abc import Callable
-from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
-from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
 
 from promptkit.catalog.cases import Case
 from promptkit.catalog.prompts import CompiledPrompt
@@ -17,16 +16,6 @@ from promptkit.errors.diagnostics import Location
 
 P = ParamSpec("P")
 Sent = TypeVar("Sent")
-
-#: Whether new cases are discarded: set while the loader imports modules for a server.
-drops_cases: Final = ContextVar("drops_cases", default=False)
-
-
-class _DroppedCase:
-    """A placeholder for a case that is discarded."""
-
-    def refused(self, _text: str) -> "_DroppedCase":
-        return self
 
 
 class SavedCases:
@@ -55,10 +44,10 @@ class SavedCases:
 
 
 #: Imported lazily, because the module imports the loader.
-_pickling: Final = partial(import_module, "promptkit.loader.pickling")
+_packages: Final = partial(import_module, "promptkit.loader.packages")
 
 # Registered here, because the catalog does not depend on declarations.
-copyreg.pickle(CompiledPrompt, lambda compiled: _pickling().reduced_compiled(compiled))
+copyreg.pickle(CompiledPrompt, lambda compiled: _packages().reduced_compiled(compiled))
 
 
 class Decorated:
@@ -80,7 +69,7 @@ class Decorated:
         return Location(code.co_filename, code.co_firstlineno)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        reduced: tuple[Any, ...] = _pickling().reduced(self, sys._getframe(1))  # noqa: SLF001 (the pickler's frame)
+        reduced: tuple[Any, ...] = _packages().reduced(self)
         return reduced
 
     def __copy__(self) -> Self:
@@ -104,7 +93,7 @@ class Declared(Decorated, Generic[P, Sent]):
         """
         Save an input as a case, to preview, test and compare its rendering.
 
-        Servers discard cases. ``promptkit check`` reports invalid ones.
+        ``promptkit check`` reports invalid cases.
 
         Args:
             name:
@@ -147,9 +136,6 @@ class Declared(Decorated, Generic[P, Sent]):
 
     def _save(self, name: str, sent: Callable[[], Sent]) -> Case:
         """Save a case, with the location of the caller's caller."""
-        if drops_cases.get():
-            return cast("Case", _DroppedCase())
-
         frame = sys._getframe(2)  # noqa: SLF001 (`inspect` is slower)
         module = sys.modules.get(frame.f_globals.get("__name__", ""))
         owner = module if module is not None and vars(module) is frame.f_globals else None

@@ -12,19 +12,13 @@ from msgspec import Struct
 from promptkit.catalog.prompts import TAGS
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
-from promptkit.language.annotations import is_scope
+from promptkit.language.annotations import Tool, is_scope
 from promptkit.language.media import Icon
-from promptkit.language.tools import Tool
 from promptkit.language.validation import check_flag, check_optional_text, describe
 from promptkit.types.schemas import answer_schema
 
 #: Names that every client can show, and people can type.
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-#: Letters that Unicode normalization does not convert to ASCII.
-_TRANSLITERATED: Final = str.maketrans(
-    {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
-)
 
 
 def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
@@ -54,8 +48,7 @@ def _slug(name: str) -> str:
     """Return *name* reduced to characters that every client can show, without accents."""
     from unicodedata import combining, normalize  # only a bad name needs it
 
-    transliterated = name.translate(_TRANSLITERATED)
-    unaccented = "".join(letter for letter in normalize("NFKD", transliterated) if not combining(letter))
+    unaccented = "".join(letter for letter in normalize("NFKD", name) if not combining(letter))
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", unaccented).strip("-")[:64]
     return slug if slug.strip("_-") else ""
 

@@ -2,14 +2,15 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from enum import Enum
-from typing import Any, Final, get_args, get_origin
+from datetime import UTC, datetime, tzinfo
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments, short, shortened, takes_blank
 from promptkit.catalog.completion import Completer
 from promptkit.declarations.options import check_sendable
 from promptkit.declarations.signature import Parameter, Signature, read_signature
-from promptkit.declarations.time_zones import check_default, in_zone
 from promptkit.declarations.unusable_types import (
     hint_for_unreadable,
     no_type,
@@ -17,15 +18,18 @@ from promptkit.declarations.unusable_types import (
     unreadable_part,
 )
 from promptkit.errors.diagnostics import Location, Report
+from promptkit.errors.distribution import pip
 from promptkit.errors.rules import Rule
+from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import Arg
 from promptkit.language.context import Context
 from promptkit.language.validation import describe
+from promptkit.types.constraints import InZone
 from promptkit.types.descriptions import default_clause, described
 from promptkit.types.functions import FORWARD
-from promptkit.types.kinds import fits, is_list, is_literal, plain, type_name
+from promptkit.types.kinds import fits, is_list, is_literal, is_union, plain, type_name
 from promptkit.types.readers import reader_of
-from promptkit.types.scalars import Reader, scalar_of_value
+from promptkit.types.scalars import Reader
 from promptkit.types.unstructuring import is_row, text_of, typed_text
 
 
@@ -56,13 +60,13 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
     if parameter.arg.env is not None:
         _check_variable(parameter, report, kind)
     if parameter.arg.timezone is not None:
-        annotation = in_zone(parameter, report)
+        annotation = _in_zone(parameter, report)
     reader = reader_of(annotation)
     if reader is None:
         _report_type(parameter, report)
         return None
     if not parameter.required:
-        _check_default(parameter, annotation, report)
+        _check_default(parameter, report)
     description = _description(parameter, reader)
     subject = f"parameter {parameter.name!r}: the description for clients"
     check_sendable((parameter.arg.title, description), subject, report, parameter.name)
@@ -107,26 +111,13 @@ def _report_type(parameter: Parameter, report: Report) -> None:
     report.add(Rule.UNSUPPORTED_TYPE, message, hint, name)
 
 
-def _check_default(parameter: Parameter, annotation: Any, report: Report) -> None:
+def _check_default(parameter: Parameter, report: Report) -> None:
     if not fits(parameter.default, parameter.annotation):
         message = (
             f"parameter {parameter.name!r} has {_format_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}"
         )
         report.add(Rule.DEFAULT_MISFIT, message, _default_hint(parameter), parameter.name)
-    elif _may_have_offset(parameter.default):
-        check_default(parameter, annotation, report)
-
-
-def _may_have_offset(default: Any) -> bool:
-    """Whether a default may contain a date or time, whose offset must be checked."""
-    items = default if isinstance(default, list | tuple | set | frozenset) else (default,)
-    return not all(item is None or isinstance(item, Enum) or _has_no_offset(item) for item in items)
-
-
-def _has_no_offset(value: Any) -> bool:
-    scalar = scalar_of_value(value)
-    return scalar is not None and not scalar.may_have_offset
 
 
 def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
@@ -171,11 +162,6 @@ def _default_hint(parameter: Parameter) -> str:
         return _IN_ANNOTATED
     if parameter.default is None:
         return f"write '{type_name(parameter.annotation)} | None', or give another default"
-    core, kind = plain(parameter.annotation, core=True), type(parameter.default)
-    if is_list(core) and kind in (list, tuple, set, frozenset):
-        item = type_name(get_args(core)[0])
-        expected = f"tuple[{item}, ...]" if kind is tuple else f"{kind.__name__}[{item}]"
-        return f"write '{expected}', or give a default that is a {type_name(get_origin(core))}"
     return "correct the default, or widen the annotation"
 
 
@@ -209,6 +195,96 @@ def _format_value(value: Any) -> str:
         return shortened(" ".join(typed_text(value).split()))
     except TypeError:  # an invalid default may have any type
         return short.repr(value)
+
+
+_NO_DATETIME_HINT: Final = (
+    "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
+)
+
+
+def _in_zone(parameter: Parameter, report: Report) -> Any:
+    """
+    Return a parameter's type, with its naive dates and times interpreted in the ``timezone`` of its `Arg`.
+
+    Args:
+        parameter:
+            A parameter whose `Arg` has a ``timezone``.
+
+        report:
+            Receives a diagnostic for a zone that does not exist, and for a type without dates or times.
+    """
+    zone = _zone(parameter, report)
+    if zone is None:
+        return parameter.annotation
+    annotation = _with_note(parameter.annotation, InZone(zone))
+    if annotation == parameter.annotation:
+        _report_zone(
+            parameter,
+            "has a timezone= and takes no datetime that may have an offset",
+            _NO_DATETIME_HINT,
+            report,
+        )
+    return annotation
+
+
+def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
+    """Return the zone that the author names. An unknown zone is reported."""
+    zone = parameter.arg.timezone
+    if isinstance(zone, tzinfo):
+        return zone
+    if not isinstance(zone, str):
+        problem = f"has the timezone {zone!r}, which is not a time zone"
+        _report_zone(
+            parameter, problem, "give the name of a zone, as in 'Europe/Berlin', or a ZoneInfo", report
+        )
+        return None
+    if zone == "UTC":
+        return UTC  # needs no time zone data
+    import zoneinfo
+
+    try:
+        return zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        known = sorted(zoneinfo.available_timezones())
+    problem, hint = "which does not exist", "write a name such as 'UTC' or 'Europe/Berlin'"
+    if (near := nearest(zone, known)) is not None:
+        hint = f"did you mean {near!r}?"
+    if not known:
+        problem, hint = "and this system has no data of time zones", f"{pip()} tzdata"
+    _report_zone(parameter, f"has the timezone {zone!r}, {problem}", hint, report)
+    return None
+
+
+def _report_zone(parameter: Parameter, problem: str, hint: str, report: Report) -> None:
+    report.add(Rule.BAD_TIMEZONE, f"parameter {parameter.name!r} {problem}", hint, parameter.name)
+
+
+def _with_note(annotation: Any, note: Any) -> Any:
+    """Return a type with *note* at each datetime in it that can have an offset."""
+    annotation = plain(annotation)
+    if annotation is datetime:
+        return Annotated[datetime, note]
+    if get_origin(annotation) is Annotated:
+        return _with_another_note(annotation, note)
+    arguments = get_args(annotation)
+    if not arguments or is_literal(annotation):
+        return annotation
+    noted = tuple(_with_note(argument, note) for argument in arguments)
+    if noted == arguments:
+        return annotation
+    origin: Any = Union if is_union(annotation) else get_origin(annotation)
+    return origin[noted]
+
+
+def _with_another_note(annotation: Any, note: Any) -> Any:
+    """Do the same for ``Annotated``: *note* replaces any note that requires an offset."""
+    notes = annotation.__metadata__
+    if plain(annotation.__origin__) is not datetime:
+        return Annotated[(_with_note(annotation.__origin__, note), *notes)]
+    requirements = {item: item.tz for item in notes if isinstance(item, msgspec.Meta)}
+    if False in requirements.values():
+        return annotation
+    return Annotated[(datetime, *(item for item in notes if requirements.get(item) is None), note)]
 
 
 class DirectArguments:

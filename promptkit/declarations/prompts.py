@@ -22,9 +22,9 @@ from promptkit.declarations.signature import (
 from promptkit.declarations.unusable_types import check_return
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError
+from promptkit.language.annotations import Tool
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
-from promptkit.language.tools import Tool
 from promptkit.types.functions import read_return, with_own_defaults
 
 P = ParamSpec("P")
@@ -92,9 +92,8 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         Raises:
             CompileError: If the prompt has errors, so that it cannot be served.
 
-            TypeError: If an argument does not have its parameter's type, or no message can hold the
-            function's
-                result.
+            TypeError: If an argument does not have its parameter's type, or the function's result cannot
+                become a message.
 
             ArgumentsError: If an argument is omitted, and its environment variable is invalid or not set.
 

@@ -13,7 +13,7 @@ from promptkit.declarations.frontmatter import FrontmatterError, check_fields, r
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
-from promptkit.files.scratch import SpooledBytes, keep
+from promptkit.files.reading import HashedBytes
 from promptkit.language.files import read_confined
 
 #: Limits of hosts for one skill.
@@ -118,7 +118,7 @@ def _leads_out(path: str) -> SkillError:
     return SkillError(f"{path!r} leads out of its folder", "put a copy in place of the link")
 
 
-def read_files(locations: Mapping[str, str], root: Path) -> dict[str, SpooledBytes]:
+def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedBytes]:
     """
     Read the files of a skill.
 
@@ -132,11 +132,11 @@ def read_files(locations: Mapping[str, str], root: Path) -> dict[str, SpooledByt
     Raises:
         SkillError: If a file cannot be read, or the files are too large.
     """
-    contents, remaining = dict[str, SpooledBytes](), MAX_BYTES
+    contents, remaining = dict[str, HashedBytes](), MAX_BYTES
     for path, location in locations.items():
         try:
             data = read_confined(Path(os.path.realpath(location)), root, path, MAX_BYTES)
-            contents[path] = keep(data)
+            contents[path] = HashedBytes(data)
         except MediaError as error:
             msg = f"a file cannot be read from {root}: {error}"
             raise SkillError(msg, "correct its path, or let it be read") from None
@@ -171,7 +171,7 @@ def _check_path(path: str) -> None:
         raise SkillError(msg, "write it relative, with '/', and without '..', backslashes and colons")
 
 
-def _check_files(files: Mapping[str, SpooledBytes]) -> None:
+def _check_files(files: Mapping[str, HashedBytes]) -> None:
     """Raise SkillError unless the files can be served, and written to disk on every system."""
     _check_number(len(files))
     _check_size(sum(content.size for content in files.values()))
@@ -192,7 +192,7 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
     name: str,
     prefix: str,
     fields: Mapping[str, Any],
-    files: Mapping[str, SpooledBytes],
+    files: Mapping[str, HashedBytes],
     report: Report,
     *,
     scopes: frozenset[str] = frozenset(),
@@ -258,7 +258,7 @@ class SkillFolder(Struct, frozen=True, eq=False):
 
     path: Path
     prefix: str
-    files: Mapping[str, SpooledBytes]
+    files: Mapping[str, HashedBytes]
 
     @property
     def name(self) -> str:

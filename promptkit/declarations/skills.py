@@ -16,9 +16,9 @@ from promptkit.declarations.options import check_scopes
 from promptkit.declarations.signature import plain_function, read_summary
 from promptkit.declarations.skill_files import SkillError, compile_skill, paths_below, read_files
 from promptkit.errors.diagnostics import Diagnostic, Report
-from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.rules import Rule
-from promptkit.files.scratch import SpooledBytes, keep
+from promptkit.errors.tracebacks import explain_filling
+from promptkit.files.reading import HashedBytes
 from promptkit.language.files import folder_of, note_read
 from promptkit.language.messages import Message
 from promptkit.language.results import workflow_from
@@ -52,7 +52,7 @@ class Skill(Decorated, Generic[R]):
     compatibility: str | None
     metadata: Mapping[str, str]
     allowed_tools: str | Sequence[str]
-    files: Mapping[str, Source | SpooledBytes]
+    files: Mapping[str, Source | HashedBytes]
     scopes: Collection[str]
     fault: SkillError | None = None
 
@@ -104,7 +104,7 @@ class Skill(Decorated, Generic[R]):
         }
         return {key: value for key, value in fields.items() if value}
 
-    def _contents(self, fields: Mapping[str, Any]) -> dict[str, SpooledBytes]:
+    def _contents(self, fields: Mapping[str, Any]) -> dict[str, HashedBytes]:
         """Return the contents of all files by path. Raises SkillError."""
         if self.fault is not None:
             raise self.fault
@@ -113,7 +113,7 @@ class Skill(Decorated, Generic[R]):
             raise SkillError(msg, "leave it out")
         files = {path: _content_of(path, source) for path, source in self.files.items()}
         try:
-            files[SKILL_FILE] = keep(write_skill(fields, self._body()))
+            files[SKILL_FILE] = HashedBytes(write_skill(fields, self._body()))
         except FrontmatterError as error:
             raise SkillError(str(error), error.hint, Rule.BAD_SKILL) from None
         return files
@@ -164,15 +164,15 @@ def _encode(path: str, content: object) -> bytes:
     raise SkillError(msg, hint, Rule.SKILL_FAILS)
 
 
-def _content_of(path: str, source: Source | SpooledBytes) -> SpooledBytes:
-    if isinstance(source, SpooledBytes):
+def _content_of(path: str, source: Source | HashedBytes) -> HashedBytes:
+    if isinstance(source, HashedBytes):
         return source
-    return keep(_encode(path, _call(path, source) if callable(source) else source))
+    return HashedBytes(_encode(path, _call(path, source) if callable(source) else source))
 
 
-def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, Source | SpooledBytes]:
+def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, Source | HashedBytes]:
     """Read the files and folders that are given as paths below *folder*. Raises SkillError."""
-    contents = dict[str, Source | SpooledBytes]()
+    contents = dict[str, Source | HashedBytes]()
     for path, source in files.items():
         if not isinstance(source, Path):
             contents[path] = source

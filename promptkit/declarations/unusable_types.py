@@ -4,13 +4,12 @@ Unusable types: of parameters that no client can fill, and of results that no me
 For each, this module finds the part that is unusable, and a replacement.
 """
 
+import builtins
 import inspect
 from collections import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from enum import Enum
-from io import BytesIO, IOBase
-from pathlib import Path
+from io import IOBase
 from types import ModuleType, NoneType
 from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin
 
@@ -22,14 +21,13 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
-from promptkit.language.validation import describe, hint_for
+from promptkit.language.validation import describe
 from promptkit.types.kinds import (
-    hints_of,
     is_constrained,
     is_literal,
+    is_named_tuple,
     is_own,
     is_record,
-    is_struct,
     is_union,
     members_of_record,
     plain,
@@ -75,18 +73,6 @@ _CARRIED: Final[Mapping[Any, slice]] = {
 #: Modules that define type-like objects other than classes.
 _TYPING: Final = ("annotationlib", "types", "typing", "typing_extensions")
 
-#: A value of each kind, for which `hint_for` returns a hint.
-_EXAMPLES: Final[tuple[tuple[tuple[type, ...], tuple[object, ...]], ...]] = (
-    ((bytes, bytearray, memoryview), (b"",)),
-    ((Path,), (Path(),)),
-    ((tuple,), (("user", ""),)),
-    ((Mapping,), ({"role": "user"}, {})),  # a vendor's message, or any other
-    ((abc.Set,), (set(),)),
-    ((IOBase,), (BytesIO(),)),
-    ((Enum,), (Rule.BAD_RETURN,)),
-    ((object,), (object(),)),
-)
-
 
 def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
     """
@@ -130,10 +116,11 @@ def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
         classes = [
             kind for kind, value in vars(annotation).items() if isinstance(value, type) and kind[0] != "_"
         ]
-        short_name = name.rpartition(".")[2]
-        prefixes = (kind for kind in classes if short_name.startswith(kind.lower()))
-        near = nearest(short_name, classes) or next(prefixes, None)
-        return f"the module {name}", f"write a class of it, as in {name}.{near}" if near else "write a type"
+        near = nearest(name.rpartition(".")[2], classes)
+        return (
+            f"the module {name}",
+            f"write a class of it, as in {name}.{near}" if near else "write a class of it",
+        )
     if inspect.isroutine(annotation):
         return describe(annotation), "write typing.Any" if annotation is any and is_part else _FOR_TEXT
     is_type = isinstance(annotation, type) or get_origin(annotation) is not None
@@ -178,19 +165,9 @@ def _accepts_bound(kind: Any, name: str, value: Any) -> bool:
 def _hint_for_value(value: Any) -> str:
     """Return the hint for a value in place of a type."""
     kind = type(value).__name__
-    match value:
-        case [type(), *_] | (type(), *_):
-            names = ", ".join(map(type_name, value))
-            return f"write {kind}[{names}]" if len(value) == 1 else f"write {names.replace(', ', ' | ')}"
-        case list() | tuple() | set() | frozenset():
-            return f"write Literal[{', '.join(map(repr, value))}]"
-        case dict():
-            return "write dict[...] with the types of its keys and values, or a TypedDict"
-        case Enum():
-            return f"write {kind}, or Literal[{kind}.{value.name}]"
-        case bool() | int() | float() | str() | bytes():
-            return f"write its type, {kind}; a default follows '='"
-    return _FOR_TEXT
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        return f"write a type, such as {kind}[...] with the types of its items, or Literal[...] with values"
+    return f"write its type, {kind}; a default follows '='" if kind in vars(builtins) else _FOR_TEXT
 
 
 def _culprits(annotation: Any, path: str, ancestors: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
@@ -224,9 +201,7 @@ def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
 def _members(kind: Any) -> Iterable[tuple[str, Any]]:
     """Return the names and types of a class's members."""
     with suppress(Exception):  # evaluating an annotation runs any code
-        if hasattr(kind, "_fields"):  # a named tuple
-            return hints_of(kind).items()
-        if is_record(kind) or is_struct(kind):
+        if is_record(kind) or is_named_tuple(kind):
             return [(member.name, member.type) for member in members_of_record(kind)]
     return ()
 
@@ -257,8 +232,8 @@ def check_return(function: Callable[..., Any], annotation: Any, report: Report) 
         return
     if part is not None:
         message = f"its return annotation promises {type_name(part)}, which cannot become a message"
-        values = next(values for kinds, values in _EXAMPLES if _is_kind_of(part, *kinds))
-        report.add(Rule.BAD_RETURN, message, "; or ".join(map(hint_for, values)), "return")
+        hint = "return text, user(...) or assistant(...); or show it as text, with fragments.json_block(...)"
+        report.add(Rule.BAD_RETURN, message, hint, "return")
 
 
 def _generates(function: Callable[..., Any]) -> bool:
@@ -285,19 +260,11 @@ def _unsendable(annotation: Any) -> Iterator[Any]:
             yield annotation
     elif kind is Any or not isinstance(kind, type):
         return  # such as a type variable, or a forward reference
-    elif not _can_be_sent(kind) or _is_pair_of_strings(annotation, kind):
+    elif not _can_be_sent(kind):
         yield annotation
     elif kind.__module__ in _GENERIC_MODULES:
         for item in get_args(annotation)[_CARRIED.get(kind, slice(None))]:
             yield from _unsendable(item)
-
-
-def _is_pair_of_strings(annotation: Any, kind: type) -> bool:
-    """Whether a type is a role and a text, which other libraries accept as a turn, but promptkit does not."""
-    fields = get_args(annotation)
-    if hasattr(kind, "_fields"):  # a named tuple
-        fields = tuple(kind.__annotations__.values())
-    return issubclass(kind, tuple) and len(fields) == 2 and all(field in (str, "str") for field in fields)
 
 
 def _can_be_sent(kind: Any) -> bool:

@@ -28,7 +28,6 @@ class Rule(Enum):
     IMPORT_FAILED = "PK101", "a recipe cannot be imported"
     NO_PROMPTS = "PK102", "there is no prompt in the recipes"
     UNDEFINED_NAME = "PK103", "a name in a function that nothing defines"
-    FAILING_IMPORT = "PK104", "an import in a function that would fail", _WARNING
     RELATIVE_PATH = "PK105", "a file that is looked for in the current folder", _WARNING
     BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
     NOT_SERVED = "PK107", "prompts that are not served because their file or folder is not searched", _WARNING
@@ -56,10 +55,6 @@ class Rule(Enum):
     UNFILLED_HOLE = "PK218", "a placeholder in a text that gets no value", _WARNING
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
-    UNFILLABLE_TEXT = (
-        "PK221",
-        "a text whose placeholders and values do not match, so that Python cannot fill it in",
-    )
     BAD_CASE = "PK230", "a case that no client can send, or that has the name of another"
     CASE_FAILS = "PK231", "a case that fails, or is not refused as expected"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
@@ -123,7 +118,6 @@ IGNORABLE: Final = WARNINGS | {
     Rule.UNSENDABLE_VALUE,
     Rule.MISSING_TEXT,
     Rule.NO_SUCH_HOLE,
-    Rule.UNFILLABLE_TEXT,
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,
     Rule.LOST_REFERENCE,

@@ -29,10 +29,6 @@ SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda
 _LEAVES: Final = (ast.Name, ast.Constant)
 
 
-#: The text of the most recently read file, with the lines from which it was joined.
-_TEXTS: Final = dict[str, tuple[list[str], str]]()
-
-
 class Span(NamedTuple):
     """A part of a line. Lines and columns are counted from 1, in characters; *end* is exclusive."""
 
@@ -52,21 +48,9 @@ def function_at(file: str, line: int) -> Function | None:
     return _functions(text_of(file)).get(line)
 
 
-def forget_sources() -> None:
-    """Clear the caches of sources, because files can have changed."""
-    _TEXTS.clear()
-    for function in (_tree, _nodes_of, _own_nodes, _functions):
-        function.cache_clear()
-
-
 def text_of(file: str) -> str:
     """Return the text of a file; ``""`` if it cannot be read."""
-    lines = _lines(file)
-    cached = _TEXTS.get(file)
-    if cached is None or cached[0] is not lines:  # each diagnostic needs the same text
-        _TEXTS.clear()
-        cached = _TEXTS[file] = lines, "".join(lines)
-    return cached[1]
+    return "".join(_lines(file))
 
 
 def _lines(file: str) -> list[str]:

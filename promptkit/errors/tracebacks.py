@@ -1,9 +1,12 @@
 """Tracebacks and stacks, shortened to the frames of recipe authors."""
 
+import ast
 import gc
 import os
+import string
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import compress, pairwise
 from pathlib import Path
 from types import FrameType
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ResultError
-from promptkit.errors.filled_text import explain_filling
+from promptkit.errors.sources import segment_of
 from promptkit.files.reading import INSTALLED
 
 if TYPE_CHECKING:
@@ -28,12 +31,21 @@ _LIBRARIES: Final = (
     *("runpy", "threading", "typeguard"),
 )
 
+#: How to write text that is not a placeholder, by the method or operator that fills in a text.
+_BRACES: Final = "double the braces that are part of the text: {{ }}"
+_ESCAPES: Final = {
+    "format": _BRACES,
+    "format_map": _BRACES,
+    "substitute": "double the dollar signs that are part of the text: $$",
+    "%": "double the percent signs that are part of the text: %%",
+}
+
 
 def format_exception(error: BaseException) -> str:
     """
     Format *error* and its causes with the author's frames only.
 
-    If filling in a text failed, an explanation follows.
+    If filling in a text failed, a hint follows.
 
     All frames are kept if none of them is the author's, because the error is not in a recipe then. A
     `ResultError` has no traceback, because its function has already returned.
@@ -48,10 +60,38 @@ def format_exception(error: BaseException) -> str:
     if any(visible):
         for stack, frames in zip(stacks, visible, strict=True):
             stack[:] = frames
-    if isinstance(error, LookupError | TypeError | ValueError):
-        notes = (*(traceback.__notes__ or ()), explain_filling(error))
-        traceback.__notes__ = [note for note in notes if note is not None]
+    if (hint := explain_filling(error)) is not None:
+        traceback.__notes__ = [*(traceback.__notes__ or ()), hint]
     return "".join(traceback.format())
+
+
+def explain_filling(error: BaseException) -> str | None:
+    """
+    Return a hint if `str.format`, ``%`` or `string.Template` could not fill in a text; otherwise None.
+
+    Args:
+        error:
+            The exception raised by an author's code, with its traceback.
+    """
+    if not isinstance(error, LookupError | TypeError | ValueError):
+        return None
+    from traceback import extract_tb  # only needed for failures
+
+    frames = [frame for frame in extract_tb(error.__traceback__) if frame.filename != string.__file__]
+    if not frames or frames[-1].end_lineno is None or frames[-1].colno is None:
+        return None
+    frame, first = frames[-1], frames[-1].lineno or 0
+    code = segment_of(frame.filename, (first, frame.end_lineno or 0, frame.colno or 0, frame.end_colno or 0))
+    # The position of a method call over several lines starts at the method's name.
+    code = f"_.{code}" if code.partition("(")[0].strip() in _ESCAPES else code
+    operation: object = None
+    with suppress(SyntaxError, ValueError, RecursionError):  # the file has changed since it was imported
+        match ast.parse(f"({code})", mode="eval").body:
+            case ast.Call(ast.Attribute(attr=operation)):
+                pass
+            case ast.BinOp(op=ast.Mod()):
+                operation = "%"
+    return f"give each placeholder a value, or {_ESCAPES[operation]}" if operation in _ESCAPES else None
 
 
 def drop_internal_frames(error: BaseException) -> None:
@@ -177,25 +217,8 @@ def _frames_around(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _frames_waiting(awaited: Any) -> Iterator[FrameType]:
-    """Yield the frames of a suspended coroutine and of the objects it awaits, the outermost first."""
-    seen = set[int]()  # tasks can wait for each other
-    while awaited is not None and id(awaited) not in seen:
-        seen.add(id(awaited))
-        kind = next((name for name in _SUSPENDED if hasattr(awaited, name)), None)
-        if kind is None:
-            awaited = _awaited_by_c(awaited)
-            continue
+    """Yield the frames of a suspended coroutine and of those that it awaits, the outermost first."""
+    while (kind := next((name for name in _SUSPENDED if hasattr(awaited, name)), None)) is not None:
         if (frame := getattr(awaited, kind)) is not None:
             yield frame
         awaited = getattr(awaited, _SUSPENDED[kind])
-
-
-def _awaited_by_c(awaited: Any) -> Any:
-    """Return the coroutine or asynchronous generator that an iterator of C code awaits, or None."""
-    # There is no other way from the step of an asynchronous generator to the generator.
-    for referent in gc.get_referents(awaited):
-        if hasattr(referent, "get_coro"):  # a task
-            return referent.get_coro()
-        if any(hasattr(referent, name) for name in _SUSPENDED):
-            return referent
-    return None

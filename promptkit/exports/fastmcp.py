@@ -13,7 +13,7 @@ from mcp.types import Prompt as ListedPrompt
 from pydantic import PrivateAttr
 
 from promptkit.compiler.compilation import Target
-from promptkit.exports.in_process import InProcessServer
+from promptkit.exports.mcp import InProcessServer
 
 if TYPE_CHECKING:
     from fastmcp import FastMCP

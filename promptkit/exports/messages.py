@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from promptkit.exports.turns import File, Part, Turn, Vendor, turns_of
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.media_checks import AUDIO_TYPES, IMAGE_TYPES
+from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES
 from promptkit.language.messages import Workflow
 
 _PDF: Final = "application/pdf"

@@ -16,8 +16,7 @@ from msgspec import Struct
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.media import Media
-from promptkit.language.media_checks import canonical_type
+from promptkit.language.media import Media, canonical_type
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 from promptkit.language.validation import Role

@@ -10,14 +10,13 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from hashlib import sha256
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import Final
 
-from promptkit.files.reading import check_regular
+from promptkit.files.reading import HashedBytes, TooLargeError, check_regular, within_limit
 
 #: Whether names can be opened relative to an open folder. On other systems (Windows), links need privileges.
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd
@@ -206,19 +205,20 @@ class Folder:
                 Called with the status of the file before it is read. Its exceptions are raised.
 
         Raises:
-            OSError: If it does not exist, is a link, is not a regular file, or is larger.
+            TooLargeError: If it has more bytes. A file of a known size is not read in this case.
+
+            OSError: If it does not exist, is a link, or is not a regular file.
         """
         with self.open_for_reading(path) as file:
-            check(os.fstat(file.fileno()))
-            data = file.read(limit + 1)
-        if len(data) > limit:
-            raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", path)
-        return data
+            check(status := os.fstat(file.fileno()))
+            if status.st_size > limit:
+                raise TooLargeError(status.st_size, limit, path)
+            return within_limit(limit, file.read(limit + 1), path)  # the file may have grown
 
     def digest(self, path: str, limit: int) -> str | None:
         """Return the hexadecimal SHA-256 of a regular file of at most *limit* bytes; None on any error."""
         try:
-            return sha256(self.read(path, limit)).hexdigest()
+            return HashedBytes(self.read(path, limit)).digest
         except OSError:
             return None
 
@@ -295,16 +295,25 @@ class Folder:
             OSError: With the path to show as its ``filename``. It is a FileExistsError if the path of a file
                 exists, and a NotADirectoryError if a file is in place of a folder.
         """
+        folders = {folder for path in files for folder in (self.path / path).parents}
+        missing = sorted(folder for folder in folders if not os.path.lexists(folder))
+        written = list[str]()
         try:
-            with ExitStack() as undo:
-                for ancestor in reversed((Path(self._root), *Path(self._root).parents)):
-                    if not ancestor.is_dir():
-                        os.mkdir(ancestor)
-                        undo.callback(_remove_if_empty, ancestor)
-                for path, data in files.items():
-                    self._write_new(path, data, undo)
-                undo.pop_all()
+            for ancestor in reversed((Path(self._root), *Path(self._root).parents)):
+                if not ancestor.is_dir():
+                    os.mkdir(ancestor)
+            for path, data in files.items():
+                with (
+                    self._entry(path, create=True) as (parent, name),
+                    _errors_with_path("/".join((*self._subfolders, path))),
+                ):
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE
+                    descriptor = os.open(name, flags, 0o666, dir_fd=parent)
+                    written.append(path)
+                    with open(descriptor, "wb") as file:
+                        file.write(data)
         except OSError as error:
+            self._remove_new(written, missing)
             display_path = os.path.normpath(os.path.join(self._typed, error.filename))
             raise OSError(error.errno, error.strerror, display_path) from None
 
@@ -342,12 +351,15 @@ class Folder:
             return entries
 
     def walk(
-        self, on_error: Callable[[str, OSError], object] | None = None
+        self, path: str = "", on_error: Callable[[str, OSError], object] | None = None
     ) -> Iterator[tuple[str, os.stat_result]]:
         """
         Yield the path and the status of each file and link below this folder, in order.
 
         Args:
+            path:
+                The path of a folder below this one, to yield only the files in it.
+
             on_error:
                 Called with the path of a folder that cannot be read, and the error; such a folder is skipped.
                 By default the error is raised.
@@ -355,7 +367,7 @@ class Folder:
         Raises:
             OSError: If a folder cannot be read, or is nested too deeply.
         """
-        pending = [""]
+        pending = [path]
         while pending:
             parent = pending.pop()
             subfolders = []
@@ -370,11 +382,11 @@ class Folder:
                 on_error(parent, error)
                 continue
             for name, status in entries:
-                path = f"{parent}/{name}" if parent else name
+                child = f"{parent}/{name}" if parent else name
                 if stat.S_ISDIR(status.st_mode):
-                    subfolders.append(path)
+                    subfolders.append(child)
                 else:
-                    yield path, status
+                    yield child, status
             pending += reversed(subfolders)
 
     @contextmanager
@@ -415,88 +427,50 @@ class Folder:
         with self._parent(tuple(above), create=create) as parent:
             yield parent, self._path((*above, name)) if parent is None else name
 
-    def _write_new(self, path: str, data: bytes, undo: ExitStack) -> None:
-        """
-        Write a file that does not exist yet, and register the removal of it and its new folders with *undo*.
-        """
-        self._check(path)
-        *above, name = path.split("/")
-
-        def remove_folder(names: tuple[str, ...]) -> None:
-            with suppress(OSError), self._folder(names[:-1]) as parent:  # it remains if it is no longer empty
-                os.rmdir(os.path.join(self._root, *names) if parent is None else names[-1], dir_fd=parent)
-
-        def remove_file() -> None:
+    def _remove_new(self, files: Iterable[str], folders: Sequence[Path]) -> None:
+        """Remove new files, and new folders unless they contain other files."""
+        for file in files:
             with suppress(OSError):  # it was removed in the meantime
-                self.remove(path)
-
-        def note_folder(names: tuple[str, ...]) -> None:
-            undo.callback(remove_folder, names)
-
-        with self._folder((*self._subfolders, *above), create=note_folder) as parent:
-            file_path = self._path((*above, name)) if parent is None else name
-            with _errors_with_path("/".join((*self._subfolders, path))):
-                descriptor = os.open(
-                    file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=parent
-                )
-                undo.callback(remove_file)
-                with open(descriptor, "wb") as file:
-                    file.write(data)
-
-    def _parent(self, parts: tuple[str, ...], *, create: bool = False) -> AbstractContextManager[int | None]:
-        """Return a context that yields a descriptor of a folder below this one, as `_folder` does."""
-        return self._folder((*self._subfolders, *parts), create=bool if create else None)
+                self.remove(file)
+        for folder in reversed(folders):
+            with suppress(OSError):  # it is not empty, or was not created
+                os.rmdir(folder)
 
     @contextmanager
-    def _folder(
-        self, names: tuple[str, ...], *, create: Callable[[tuple[str, ...]], object] | None = None
-    ) -> Iterator[int | None]:
-        """
-        Yield a descriptor of a folder below the root; None where the system has no ``dir_fd``.
-
-        Missing folders are created if *create* is given, which is called with each of them.
-        """
+    def _parent(self, parts: tuple[str, ...], *, create: bool = False) -> Iterator[int | None]:
+        """Yield a descriptor of a folder below this one; None where the system has no ``dir_fd``."""
         if not _HAS_DIR_FD:
-            self._check_folders(names, create)
-            yield None
-            return
-        parent = os.open(self._root, os.O_RDONLY | _FOLDER)
+            os.scandir(self._root).close()  # raises an error unless it is a folder
+        parent = os.open(self._root, os.O_RDONLY | _FOLDER) if _HAS_DIR_FD else None
+        names = (*self._subfolders, *parts)
         try:
             for end in range(1, len(names) + 1):
-                child = self._open_folder(parent, names[:end], create)
-                os.close(parent)
+                with _errors_with_path("/".join(names[:end])):
+                    child = self._open_folder(parent, names[:end], create=create)
+                if parent is not None:
+                    os.close(parent)
                 parent = child
             yield parent
         finally:
-            os.close(parent)
+            if parent is not None:
+                os.close(parent)
 
-    def _open_folder(
-        self, above: int, names: tuple[str, ...], create: Callable[[tuple[str, ...]], object] | None
-    ) -> int:
-        with _errors_with_path("/".join(names)):
-            if create:
-                with suppress(FileExistsError):
-                    os.mkdir(names[-1], dir_fd=above)
-                    create(names)
-            _check_folder(os.stat(names[-1], dir_fd=above, follow_symlinks=False))
-            try:
-                return os.open(names[-1], os.O_RDONLY | _NO_LINK | _FOLDER, dir_fd=above)
-            except NotADirectoryError:  # a link has replaced it in the meantime
-                raise OSError(errno.ELOOP, _LINK) from None
-
-    def _check_folders(
-        self, names: tuple[str, ...], create: Callable[[tuple[str, ...]], object] | None
-    ) -> None:
-        with _errors_with_path(self._root):
-            _check_folder(os.stat(self._root))
-        for end in range(1, len(names) + 1):
-            path = os.path.join(self._root, *names[:end])
-            with _errors_with_path("/".join(names[:end])):
-                if create:
-                    with suppress(FileExistsError):
-                        os.mkdir(path)
-                        create(names[:end])
-                _check_folder(os.lstat(path))
+    def _open_folder(self, parent: int | None, names: tuple[str, ...], *, create: bool) -> int | None:
+        name = os.path.join(self._root, *names) if parent is None else names[-1]
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=parent)
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            raise OSError(errno.ELOOP, _LINK)
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if parent is None:
+            return None
+        try:
+            return os.open(name, os.O_RDONLY | _NO_LINK | _FOLDER, dir_fd=parent)
+        except NotADirectoryError:  # a link has replaced it in the meantime
+            raise OSError(errno.ELOOP, _LINK) from None
 
     def _open(self, parent: int | None, name: str, flags: int) -> int:
         try:
@@ -516,13 +490,6 @@ class Folder:
 _LINK: Final = "it is a link: replace it by its target, or name the target"
 
 
-def _check_folder(status: os.stat_result) -> None:
-    if stat.S_ISLNK(status.st_mode):
-        raise OSError(errno.ELOOP, _LINK)
-    if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-
-
 @contextmanager
 def _errors_with_path(path: str) -> Iterator[None]:
     """Raise an OSError within this context with *path* as its filename."""
@@ -530,11 +497,6 @@ def _errors_with_path(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
-
-
-def _remove_if_empty(folder: Path) -> None:
-    with suppress(OSError):  # it remains if it is no longer empty
-        os.rmdir(folder)
 
 
 def remove_outward_links(folder: Path) -> None:
@@ -549,21 +511,11 @@ def remove_outward_links(folder: Path) -> None:
         OSError: If a link cannot be removed.
     """
     root = os.path.realpath(folder)
-    outward = [path for path in _links(root) if not _is_below(os.path.realpath(path), root)]
+    outward = [
+        path
+        for parent, folders, files in os.walk(root)
+        for path in (os.path.join(parent, name) for name in (*folders, *files))
+        if os.path.islink(path) and not f"{os.path.realpath(path)}{os.sep}".startswith(root + os.sep)
+    ]
     for path in outward:
         os.unlink(path)
-
-
-def _links(root: str) -> Iterator[str]:
-    pending = [root] if os.path.isdir(root) else []
-    while pending:
-        with os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                if entry.is_symlink():
-                    yield entry.path
-                elif entry.is_dir(follow_symlinks=False):
-                    pending.append(entry.path)
-
-
-def _is_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(root + os.sep)

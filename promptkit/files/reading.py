@@ -5,15 +5,12 @@ Reads files of users and repositories, with a size limit, and pipes or devices o
 import errno
 import os
 import re
-import select
 import stat
-import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import partial
 from io import BufferedReader
-from pathlib import Path
 from typing import Final, TypeAlias
+
+import attrs
 
 #: Identifies a version of a file without reading it: mtime, size, inode and ctime. Programs can set all of
 #: them except the ctime.
@@ -63,6 +60,35 @@ class TooLargeError(OSError):
         self.size = size
 
 
+@attrs.frozen
+class HashedBytes:
+    """
+    Immutable content, compared by its digest.
+
+    Args:
+        data:
+            The bytes.
+
+    Attributes:
+        digest:
+            Its SHA-256, in lowercase hexadecimal digits.
+    """
+
+    data: bytes = attrs.field(eq=False, repr=False)
+    digest: str = attrs.field(init=False)
+
+    @digest.default
+    def _hash_data(self) -> str:
+        from hashlib import sha256  # imported late: OpenSSL takes 4 MiB
+
+        return sha256(self.data).hexdigest()
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return len(self.data)
+
+
 def read_regular_file(
     path: str | os.PathLike[str], limit: int, check: Callable[[os.stat_result], object] = bool
 ) -> bytes:
@@ -82,10 +108,10 @@ def read_regular_file(
     Raises:
         OSError: If it cannot be read, is not a regular file, or has more than *limit* bytes.
     """
-    return _within(limit, read_beginning(path, limit + 1, check), path)
+    return within_limit(limit, read_beginning(path, limit + 1, check), path)
 
 
-def _within(limit: int, data: bytes, path: str | os.PathLike[str]) -> bytes:
+def within_limit(limit: int, data: bytes, path: str | os.PathLike[str]) -> bytes:
     """Return *data*, or raise TooLargeError if it has more than *limit* bytes."""
     if len(data) > limit:
         raise TooLargeError(len(data), limit, path)
@@ -101,47 +127,9 @@ def read_beginning(
     Raises:
         OSError: If it cannot be read, or is not a regular file.
     """
-    check_regular(os.stat(path), path)  # opening a device can have effects
-    with open(os.open(path, _READING), "rb") as file:
-        check_regular(status := os.fstat(file.fileno()), path)
-        check(status)
+    with open_regular_file(path) as file:
+        check(os.fstat(file.fileno()))
         return file.read(size)
-
-
-def replace_regular_file(
-    path: str | os.PathLike[str], *data: bytes, mode: int = 0o666, check: Callable[[str], object] = bool
-) -> None:
-    """
-    Write a file atomically, replacing a regular file that exists there.
-
-    Args:
-        path:
-            The file.
-
-        *data:
-            The content.
-
-        mode:
-            The permissions, as far as the process allows them.
-
-        check:
-            Called with the path of the new file before it replaces the other. Its exceptions are raised.
-
-    Raises:
-        OSError: If it cannot be written, or if a link, a pipe, a device or a folder is in its place.
-    """
-    with suppress(FileNotFoundError):
-        check_regular(os.lstat(path), path)
-    scratch = f"{os.fspath(path)}.{os.getpid()}-{os.urandom(4).hex()}"
-    try:
-        with open(os.open(scratch, NEW, mode), "wb") as file:
-            file.write(b"".join(data))
-        check(scratch)
-        os.replace(scratch, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(scratch)
-        raise
 
 
 def file_stamp(path: str) -> Stamp | None:
@@ -202,54 +190,6 @@ def is_foreign(path: str | os.PathLike[str], beside: str | os.PathLike[str] | No
     return beside is None or not os.path.exists(beside) or owner != os.stat(beside).st_uid
 
 
-#: Flags to open a folder whose files are opened relative to it. With O_PATH (Linux), it need not be readable.
-_FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
-
-
-def read_confined_file(root: Path, file: Path, limit: int) -> bytes:
-    """
-    Return the content of a regular file.
-
-    Args:
-        root:
-            A folder. Links in its own path are followed.
-
-        file:
-            The path of a file below it, with all links resolved.
-
-        limit:
-            The maximum number of bytes.
-
-    Raises:
-        TooLargeError: If it has more bytes. A file of a known size is not read in this case.
-
-        OSError: If it cannot be read, is not a regular file, or if it or a folder above it has become a link.
-    """
-    with open(file, "rb", opener=partial(_open_below, root)) as stream:
-        status = os.fstat(stream.fileno())
-        check_regular(status, file)
-        if status.st_size > limit:
-            raise TooLargeError(status.st_size, limit, file)
-        return _within(limit, stream.read(limit + 1), file)  # the file may have grown
-
-
-def _open_below(root: Path, file: str, flags: int) -> int:
-    """Open *file* without following links below *root*; return its descriptor."""
-    if sys.platform == "win32" or os.open not in os.supports_dir_fd:  # creating links needs privileges there
-        return os.open(file, flags)
-    *folders, name = Path(file).relative_to(root).parts
-    parent = os.open(root, _FOLDER)
-    try:
-        for folder in folders:
-            child = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
-            os.close(parent)
-            parent = child
-        # If a pipe has replaced the file, opening it must not wait for a writer.
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
-    finally:
-        os.close(parent)
-
-
 #: Paths of pipes that shells open for the process: ``<(command)``, or standard input.
 _OWN_PIPE: Final = re.compile(r"/dev/(?:fd/[0-9]+|stdin)|/proc/(?:self|[0-9]+)/fd/[0-9]+")
 
@@ -290,13 +230,9 @@ def open_input(path: str | os.PathLike[str]) -> BufferedReader:
     return open_regular_file(path)
 
 
-#: Time in which a writer must open a pipe, in milliseconds.
-_WRITER_WITHIN_MS: Final = 1_000
-
-
 def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
     """
-    Return the content of a file, a device or a pipe. Links are followed.
+    Return the content of a file, a device or a pipe, waiting for the writer of a pipe. Links are followed.
 
     Args:
         path:
@@ -308,31 +244,10 @@ def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
     Raises:
         TooLargeError: If it has more bytes. A file of a known size is not read in this case.
 
-        OSError: If it cannot be read, or is a pipe that no process writes to.
+        OSError: If it cannot be read.
     """
-    with open(os.open(path, _READING), "rb") as file:
+    with open(path, "rb") as file:
         status = os.fstat(file.fileno())
         if status.st_size > limit:
             raise TooLargeError(status.st_size, limit, path)
-        first = _first_byte(file.fileno(), path) if stat.S_ISFIFO(status.st_mode) else b""
-        if hasattr(os, "set_blocking"):
-            os.set_blocking(file.fileno(), True)
-        # The file may have grown, and a device has no size.
-        return _within(limit, first + file.read(limit + 1), path)
-
-
-def _first_byte(pipe: int, path: str | os.PathLike[str]) -> bytes:
-    """Return the byte that was read to detect a pipe's writer, if any. Raises OSError without a writer."""
-    if sys.platform == "win32":  # named pipes are not files there
-        return b""
-    poller = select.poll()
-    poller.register(pipe, select.POLLIN)
-    if poller.poll(_WRITER_WITHIN_MS):  # data is available, or the last writer has closed the pipe
-        return b""
-    try:
-        first = os.read(pipe, 1)
-    except BlockingIOError:  # a process has opened it, and will write later
-        return b""
-    if not first:
-        raise OSError(errno.EPIPE, "it is a pipe that no process writes to", os.fspath(path))
-    return first
+        return within_limit(limit, file.read(limit + 1), path)  # it may have grown, and a device has no size

@@ -6,7 +6,6 @@ annotations of the `Text` values in it. No text is ever parsed as a template aga
 """
 
 from promptkit.fragments.answers import answer_format
-from promptkit.fragments.filling import fill
 from promptkit.fragments.markdown import (
     bullets,
     code_block,
@@ -16,7 +15,7 @@ from promptkit.fragments.markdown import (
     section,
     table,
 )
-from promptkit.fragments.text import blocks, dedent, inline, lines, tag, truncate, untrusted
+from promptkit.fragments.text import blocks, dedent, fill, inline, lines, tag, truncate, untrusted
 
 __all__ = [
     "answer_format",

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from promptkit.fragments.markdown import indented_json
-from promptkit.language.lines import hanging_indent
+from promptkit.language.placeholders import hanging_indent
 from promptkit.language.text import Text
 from promptkit.types.schemas import answer_schema
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from promptkit.fragments.text import Cell, Item, Part, checked_sequence, nonblank_parts
-from promptkit.language.lines import LINE_END, hanging_indent
+from promptkit.language.placeholders import LINE_END, hanging_indent
 from promptkit.language.text import Mark, Text, get_mark, marked, plain_string, scalar_text, with_annotations
 
 __all__ = ["BLOCKS", "bullets", "code_block", "json_block", "numbered", "quote", "section", "table"]

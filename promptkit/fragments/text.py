@@ -1,22 +1,25 @@
 """
-Fragments that join, dedent, truncate and delimit text.
+Fragments that join, dedent, fill, truncate and delimit text.
 
 Every fragment checks its parts, converts them to text, and keeps their annotations.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import index
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from promptkit.fragments.invisible import strip_invisible
 from promptkit.language.bounds import read_all
-from promptkit.language.lines import LINE_END, append_indented
+from promptkit.language.placeholders import LINE_END, TextWithPlaceholders, append_indented
 from promptkit.language.text import (
+    PlaceholderValue,
     Scalar,
     Text,
     get_mark,
     marked,
+    placeholder_texts,
     plain_string,
     scalar_text,
     with_annotations,
@@ -36,6 +39,9 @@ _CONVERSIONS: Final[dict[Any, Any]] = {None: lambda value: value, "a": ascii, "r
 
 #: The valid names of tags.
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
+
+#: Limit of cached texts in characters. Longer texts are parsed on every call, because they may vary.
+_MAX_CACHED_LENGTH: Final = 100_000
 
 
 def nonblank_parts(parts: Iterable[object], label: str) -> list[str | Text]:
@@ -118,6 +124,44 @@ def _margin(literal: str) -> str:
     first = re.search(r"(?m)^([ \t]*)\S", literal)
     closing = re.search(r"\n([ \t]*)\Z", literal)
     return next((match[1] for match in (first, closing) if match and match[1]), "")
+
+
+def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
+    """
+    Fill the placeholders of a long text: ``{{name}}`` is a placeholder if *name* is given.
+
+    ``fill("Review {{code}} in {{scope}}", code=code, scope=None)``. The text is dedented first, like with
+    `dedent`. All other braces are literal text, so that JSON needs no escapes. Values are never parsed:
+    ``{{code}}`` in a value is literal text. Further lines of a value are indented like the line of the
+    placeholder, and stay in its list or quotation.
+
+    Args:
+        text:
+            The text, as a literal in the recipe. Pass values from clients in *values*.
+
+        **values:
+            The values of the placeholders: strings, `Text`, numbers, dates and times. A line is removed if
+            all its placeholders are None or False, and one of the blank lines around it remains; with ``""``
+            the line remains.
+
+    Returns:
+        The filled text. If all its lines are removed, it is an empty `Text`, which other fragments omit.
+
+    Raises:
+        TypeError: If *text* is not text, or a value has another type; the message names the value.
+
+        ValueError: If a value has no placeholder (the message lists the placeholders of the text), or if the
+            annotations of `Text` values differ.
+    """
+    literal = plain_string(text, "fill(text)")
+    parse = _parse if len(literal) <= _MAX_CACHED_LENGTH else _parse.__wrapped__
+    filled = parse(literal, tuple(values)).filled(placeholder_texts(values, "fill(...)"))
+    return with_annotations([text, *values.values()], filled)
+
+
+@lru_cache(maxsize=256)
+def _parse(literal: str, names: tuple[str, ...]) -> TextWithPlaceholders:
+    return TextWithPlaceholders.parse(dedent(literal).text, names, "fill(...)")
 
 
 def lines(*parts: Part) -> Text:

@@ -1,5 +1,5 @@
 """
-`Arg`, which describes a parameter in its annotation, and the OAuth scopes that a prompt requires.
+`Arg` and `Tool`, which describe a parameter and a prompt as a tool, and the OAuth scopes of prompts.
 
 See https://www.rfc-editor.org/rfc/rfc6749#section-3.3 for the syntax of scopes.
 """
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from promptkit.language.validation import optional_text
+from promptkit.language.validation import check_flag, optional_text
 
 #: Marks a parameter without a default, because None is a valid default.
 NO_DEFAULT: Final = inspect.Parameter.empty
@@ -110,3 +110,45 @@ def parse_scopes(scopes: str | Iterable[str]) -> frozenset[str]:
             )
             raise ValueError(msg)
     return frozenset(names)
+
+
+def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
+    check_flag(attribute.name, value)
+
+
+@attrs.frozen(kw_only=True)
+class Tool:
+    """
+    The annotations of a prompt as a tool. By default, a call only renders text.
+
+    Args:
+        read_only:
+            Whether a call has no side effects.
+
+        idempotent:
+            Whether a second call with the same arguments has no further effect.
+
+        open_world:
+            Whether a call uses anything outside the recipes, such as the web.
+
+        destructive:
+            Whether a call can destroy data. This requires ``read_only=False``.
+
+    Raises:
+        TypeError: If an argument is neither True nor False.
+
+        ValueError: If both *destructive* and *read_only* are True.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
+    """
+
+    read_only: bool = attrs.field(default=True, validator=_flag)
+    idempotent: bool = attrs.field(default=True, validator=_flag)
+    open_world: bool = attrs.field(default=False, validator=_flag)
+    destructive: bool = attrs.field(default=False, validator=_flag)
+
+    def __attrs_post_init__(self) -> None:
+        if self.read_only and self.destructive:
+            msg = "a tool that changes nothing cannot be destructive: add read_only=False"
+            raise ValueError(msg)

@@ -10,7 +10,6 @@ from typing import TypedDict
 
 import attrs
 
-from promptkit.language.media_checks import human_size
 from promptkit.language.validation import (
     Role,
     checked_audience,
@@ -26,6 +25,15 @@ class Annotations(TypedDict, total=False):
     audience: Role | tuple[Role, ...] | list[Role]
     priority: float | None
     last_modified: datetime | str | None
+
+
+def human_size(size: int) -> str:
+    """Return *size*, in bytes, in readable form: ``20 kB``."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size = round(size / 1000)
+    return f"{size} GB"
 
 
 def _short(value: object) -> str:

@@ -1,18 +1,45 @@
-"""`Context`, which describes the current request to a prompt and reports progress."""
+"""
+`Context`, which describes the current request to a prompt, and cancellation of the code that runs for it.
+
+Python cannot safely end a thread. Code that is still running after its timeout or cancellation stops only
+when it calls promptkit: when it reports progress or runs a command.
+"""
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from typing import Any, Final
 
 import attrs
 
 from promptkit.errors.exceptions import MissingClientCapabilityError
-from promptkit.language.cancellation import check_cancelled
 
 #: Largest progress: clients parse numbers as floats.
 _LARGEST: Final = sys.float_info.max
+
+_is_cancelled: ContextVar[Callable[[], bool]] = ContextVar("is_cancelled", default=bool)
+
+
+class RequestCancelledError(BaseException):
+    """Raised in an author's code after its request has been answered or cancelled."""
+
+
+@contextmanager
+def cancelled_by(is_cancelled: Callable[[], bool]) -> Iterator[None]:
+    """Use *is_cancelled* for the code in the ``with`` block, including the tasks that it starts."""
+    token = _is_cancelled.set(is_cancelled)
+    try:
+        yield
+    finally:
+        _is_cancelled.reset(token)
+
+
+def is_cancelled() -> bool:
+    """Return whether the current code's request has been answered or cancelled."""
+    return _is_cancelled.get()()
 
 
 class Progress:
@@ -131,5 +158,6 @@ class Context:
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress
         """
-        check_cancelled()
+        if is_cancelled():
+            raise RequestCancelledError
         self.progress.report(progress, total, message)

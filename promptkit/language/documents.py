@@ -1,8 +1,10 @@
 """Embedded documents and links to documents."""
 
-from functools import cached_property
-from pathlib import Path
-from typing import Self, Unpack, final
+import re
+from collections.abc import Mapping
+from functools import cache, cached_property
+from pathlib import Path, PurePath
+from typing import Final, Self, Unpack, final
 
 import attrs
 
@@ -15,7 +17,7 @@ from promptkit.language.files import (
     recipe_uri,
     source_folder,
 )
-from promptkit.language.media_checks import document_type, sniff, summary
+from promptkit.language.media import canonical_type, sniff, summary
 from promptkit.language.validation import (
     check_optional_text,
     checked_name,
@@ -23,6 +25,20 @@ from promptkit.language.validation import (
     checked_uri,
     optional_text,
 )
+
+#: MIME types of text documents.
+_TEXT_TYPE: Final = (
+    r"text/.+|.+\+(?:json|xml|yaml)|application/(?:javascript|json|sql|toml|x-sh|x-tex|x-yaml|xml|yaml)"
+)
+
+#: File extensions that some versions of Python do not know, or map to another type.
+_EXTENSIONS: Final = {
+    ".js": "text/javascript",
+    ".md": "text/markdown",
+    ".toml": "application/toml",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+}
 
 
 @final
@@ -209,3 +225,46 @@ class ResourceLink(Content):
         suffix = ", ".join(filter(None, details))
         link = f"[{self.title or self.name}]({self.uri})" + (f" ({suffix})" if suffix else "")
         return f"{link}: {self.description}" if self.description else link
+
+
+def document_type(name: str, data: bytes, declared: str | None) -> tuple[str, str | None]:
+    """
+    Return the MIME type of a file, and its text; the text is None unless the file is a UTF-8 text document.
+
+    Args:
+        name:
+            The file's name. Its extension determines the type of text, which bytes do not show.
+
+        data:
+            The content of the file.
+
+        declared:
+            The MIME type that the author declares; None to detect it.
+    """
+    text, declared_or_named = _decoded(data), declared or _type_of_name(name)
+    if text is not None and declared_or_named and re.fullmatch(_TEXT_TYPE, canonical_type(declared_or_named)):
+        return declared_or_named, text
+    detected = declared or sniff(data)
+    if text is not None and detected is None:
+        return "text/plain", text
+    return detected or declared_or_named or "application/octet-stream", None
+
+
+def _decoded(data: bytes) -> str | None:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _type_of_name(name: str) -> str | None:
+    return _types_by_extension().get(PurePath(name).suffix.lower())
+
+
+@cache
+def _types_by_extension() -> Mapping[str, str]:
+    from mimetypes import MimeTypes  # imported on first use
+
+    # Only Python's built-in types: those of the system differ between machines.
+    return {**MimeTypes().types_map[1], **_EXTENSIONS}

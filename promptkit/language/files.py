@@ -1,27 +1,52 @@
-"""Files that become content: the author's own, and those in one folder that clients can request by path."""
+"""
+Files that become content: the author's own, and those in one folder that clients can request by path.
+
+Text files with placeholders are cached until they change.
+"""
 
 import os
+import re
 import sys
+from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from threading import Event
 from typing import Final
 
+import attrs
+
 from promptkit.errors.exceptions import MediaError, shortened
-from promptkit.files.reading import NotRegularError, TooLargeError, read_confined_file, read_named_file
-from promptkit.language.media_checks import MAX_AUDIO_BYTES, too_large_message
+from promptkit.files.folder import Folder
+from promptkit.files.reading import (
+    NotRegularError,
+    Stamp,
+    TooLargeError,
+    file_stamp,
+    read_named_file,
+)
+from promptkit.language.placeholders import TextWithPlaceholders
 
 #: Limit of a client's path in characters. Common systems do not open longer ones.
 MAX_PATH_LENGTH: Final = 4096
 
 #: Default limit of a file in bytes.
-MAX_FILE_BYTES: Final = MAX_AUDIO_BYTES
+MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 
 #: Set while a server runs: cached text files are not checked until the server marks them as stale.
 reads_once: Final = Event()
 
 #: Collects the files that a module reads while the loader imports it.
 files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
+
+#: YAML front matter of Markdown, which is not for the model. A block between two lines of hyphens is front
+#: matter only if its first line, after blank lines and comments, is a property.
+_PROPERTY: Final = r"[\"']?[^\W\d][\w .-]*[\"']?[ \t]*:.*\n"
+_FRONT_MATTER: Final = re.compile(
+    rf"\A---[ \t]*\n(?:(?:[ \t]*(?:#.*)?\n)*{_PROPERTY}(?:{_PROPERTY}|(?:[ \t#-].*|)\n)*?)?---[ \t]*(?:\n|\Z)"
+)
+
+#: Limit of the cache, because a path can be composed from an argument.
+_MAX_TEXTS: Final = 1_000
 
 
 def source_folder(depth: int) -> Path:
@@ -171,8 +196,9 @@ def read_confined(file: Path, root: Path, path: str | Path, limit: int = MAX_FIL
     Raises:
         MediaError: See `read_below`.
     """
+    folder = root.resolve()
     try:
-        return read_confined_file(root.resolve(), file, limit)
+        return Folder(folder, is_portable=False).read(file.relative_to(folder).as_posix(), limit)
     except TooLargeError as error:
         raise MediaError(_too_large(path, error.size, limit)) from None
     except NotRegularError:
@@ -182,5 +208,98 @@ def read_confined(file: Path, root: Path, path: str | Path, limit: int = MAX_FIL
         raise MediaError(msg) from error
 
 
+def too_large_message(size: int, limit: int) -> str:
+    """Return the error message for *size* bytes that exceed *limit*."""
+    return f"{size:,} B is more than the {limit:,} B that clients take: shrink it first"
+
+
 def _too_large(path: str | Path, size: int, limit: int) -> str:
     return f"{shortened(str(path))!r}: {too_large_message(size, limit)}"
+
+
+@attrs.define
+class _CachedText:
+    """The text of a file, and its parsed placeholders for each set of names that it was filled with."""
+
+    path: str
+    stamp: Stamp | None
+    text: str
+    by_names: dict[tuple[str, ...], TextWithPlaceholders] = attrs.field(factory=dict)
+    is_current: bool = True
+
+    def is_unchanged(self) -> bool:
+        """Return whether the file has not changed since it was read."""
+        self.is_current = file_stamp(self.path) == self.stamp
+        return self.is_current
+
+
+#: The cached files, by the recipe that reads them and the path in its code.
+_TEXTS: Final[dict[tuple[str | None, str], _CachedText]] = {}
+
+
+def filled_file(recipe: str | None, path: str, texts: Mapping[str, str | None]) -> str:
+    """
+    Return the content of a text file with its placeholders filled.
+
+    Args:
+        recipe:
+            The file of the calling code; None for code without a file.
+
+        path:
+            The text file, below the folder of the recipe.
+
+        texts:
+            The texts of the placeholders.
+
+    Raises:
+        MediaError: If *path* is not a file below that folder, or the file is not UTF-8.
+
+        ValueError: If a text has no placeholder.
+    """
+    key = recipe, path
+    cached = _TEXTS.get(key)
+    if cached is None or not ((cached.is_current and reads_once.is_set()) or cached.is_unchanged()):
+        if len(_TEXTS) >= _MAX_TEXTS:
+            _TEXTS.clear()
+        cached = _TEXTS[key] = _read_text(folder_of(recipe), path)
+    if files_read.get() is not None:  # the module being imported depends on it
+        note_read(Path(cached.path))
+    names = tuple(texts)
+    if (parsed := cached.by_names.get(names)) is None:
+        parsed = cached.by_names[names] = TextWithPlaceholders.parse(cached.text, names, path)
+    return parsed.filled(texts)
+
+
+def filled_file_below(root: Path, path: str | Path, texts: Mapping[str, str | None]) -> str:
+    """Return the filled content of a text file below *root*; *path* can come from an argument."""
+    text = text_below(root, path)
+    return TextWithPlaceholders.parse(text, tuple(texts), shortened(str(path))).filled(texts)
+
+
+def text_below(root: Path, path: str | Path) -> str:
+    """Return the text of a file below *root* without front matter. Raises `MediaError`; see `filled_file`."""
+    return _read_text(root, path).text
+
+
+def mark_texts_stale() -> None:
+    """Mark all cached files as stale, so that each is checked for changes on its next use."""
+    for cached in tuple(_TEXTS.values()):
+        cached.is_current = False
+
+
+def cached_text_paths() -> set[str]:
+    """Return the paths of the cached files."""
+    return {cached.path for cached in tuple(_TEXTS.values())}
+
+
+def _read_text(root: Path, path: str | Path) -> _CachedText:
+    file = confine(path, root)
+    stamp = file_stamp(str(file))  # before reading, so that a concurrent change is detected on next use
+    data = read_confined(file, root, path)
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        msg = f"{shortened(str(path))!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
+        raise MediaError(msg) from None
+    body = _FRONT_MATTER.sub("", text)
+    return _CachedText(str(file), stamp, re.sub(r"\A(?:[ \t]*\n)+", "", body.rstrip()))

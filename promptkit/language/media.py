@@ -1,23 +1,48 @@
-"""Images, audio and icons, and conversion of figures to images."""
+"""Images, audio and icons: checks of type, size and completeness, and conversion of figures to images."""
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, Unpack, final
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, Unpack, final
 
 import attrs
 
 from promptkit.errors.exceptions import MediaError
-from promptkit.language.content import Annotations, Content
-from promptkit.language.files import read_authors_file, read_below, source_folder
-from promptkit.language.media_checks import (
-    AUDIO_TYPES,
-    IMAGE_TYPES,
-    MAX_AUDIO_BYTES,
-    MAX_IMAGE_BYTES,
-    checked_type,
-    summary,
+from promptkit.language.content import Annotations, Content, human_size
+from promptkit.language.files import (
+    MAX_FILE_BYTES,
+    read_authors_file,
+    read_below,
+    source_folder,
+    too_large_message,
 )
 from promptkit.language.validation import checked_sizes, checked_theme, checked_uri, optional_text
+
+#: Types that the models of today's clients accept. Any other type can make every later turn of a client's
+#: session fail, so it is rejected here, where the author can fix it.
+IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+AUDIO_TYPES: Final = frozenset(
+    {"audio/wav", "audio/mpeg", "audio/ogg", "audio/flac", "audio/mp4", "audio/aac"}
+)
+
+#: 5 MiB in base64: the lowest limit among widely used model APIs.
+MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024 // 4 * 3
+MAX_AUDIO_BYTES: Final = MAX_FILE_BYTES
+
+#: In pixels. The same API rejects longer sides, and then every later turn as well.
+MAX_IMAGE_SIDE: Final = 8000
+
+#: Registered names of types for which authors, or the detecting library, use other names.
+_CANONICAL: Final = {
+    "image/jpg": "image/jpeg",
+    "audio/x-wav": "audio/wav",
+    "audio/wave": "audio/wav",
+    "audio/vnd.wave": "audio/wav",
+    "audio/x-flac": "audio/flac",
+    "audio/mp3": "audio/mpeg",
+    "audio/m4a": "audio/mp4",
+    "audio/x-m4a": "audio/mp4",
+    "audio/opus": "audio/ogg",
+}
 
 
 class _ShowsPng(Protocol):
@@ -235,3 +260,82 @@ class Icon:
     mime_type: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
     sizes: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=checked_sizes)
     theme: Literal["light", "dark"] | None = attrs.field(default=None, kw_only=True, converter=checked_theme)
+
+
+def sniff(data: bytes) -> str | None:
+    """Detect the MIME type of *data* from its first bytes; return None if it is unknown."""
+    import filetype  # type: ignore[import-untyped]  # imported on first use
+
+    mime: str | None = filetype.guess_mime(data)
+    return _CANONICAL.get(mime, mime) if mime else None
+
+
+def canonical_type(mime_type: str) -> str:
+    """Return the registered name of a MIME type, without parameters."""
+    name = mime_type.partition(";")[0].strip().lower()
+    return _CANONICAL.get(name, name)
+
+
+def summary(mime_type: str, data: bytes) -> str:
+    """Return a transcript's placeholder for bytes: ``<image/png 20 kB sha256:0a1b2c3d>``."""
+    from hashlib import sha256
+
+    return f"<{mime_type} {human_size(len(data))} sha256:{sha256(data).hexdigest()[:8]}>"
+
+
+def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], limit: int) -> str:
+    """
+    Return the MIME type of *data*, the content of a file, if clients accept it.
+
+    Raises:
+        MediaError: If *data* is empty, damaged or longer than *limit* bytes, or its type is not among
+            the *accepted* types, or is not the *declared* type.
+    """
+    if not data:
+        msg = "the data is empty: pass the bytes of the whole file"
+        raise MediaError(msg)
+    if len(data) > limit:
+        raise MediaError(too_large_message(len(data), limit))
+    detected = sniff(data)
+    if detected not in accepted:
+        types = ", ".join(sorted(accepted))
+        msg = f"the bytes are {detected or 'of no known format'}; clients take {types}: convert it first"
+        raise MediaError(msg)
+    if declared is not None and canonical_type(declared) != detected:
+        msg = f"the bytes are {detected}, not {declared}: leave the type out, or correct it"
+        raise MediaError(msg)
+    if detected in IMAGE_TYPES:
+        _check_picture(data, detected)
+    return detected
+
+
+def _check_picture(data: bytes, mime_type: str) -> None:
+    """Raise MediaError unless an image is complete and its width and height are within the limit."""
+    from io import BytesIO
+
+    import imagesize  # type: ignore[import-untyped]  # imported on first use
+
+    try:
+        sides = imagesize.get(BytesIO(data))
+    except Exception as error:  # noqa: BLE001 (a parser of untrusted bytes can fail in any way)
+        msg = f"the image is damaged ({error}): save it again"
+        raise MediaError(msg) from None
+    if min(sides) < 1 or not _has_end(data, mime_type):
+        msg = "the image is damaged or cut short: save it again"
+        raise MediaError(msg)
+    if max(sides) > MAX_IMAGE_SIDE:
+        width, height = sides
+        msg = (
+            f"{width:,} by {height:,} pixels: clients take {MAX_IMAGE_SIDE:,} a side at most: shrink it first"
+        )
+        raise MediaError(msg)
+
+
+#: The end markers of images. Other data can follow them in the file.
+_END_MARKERS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "image/gif": b"\0;"}
+
+
+def _has_end(data: bytes, mime_type: str) -> bool:
+    if mime_type == "image/webp":
+        return len(data) >= 8 + int.from_bytes(data[4:8], "little")
+    return data.rfind(_END_MARKERS[mime_type]) >= 0  # from the right, because it is usually near the end

@@ -1,20 +1,65 @@
-"""Messages and workflows."""
+"""
+Messages and workflows, and conversion of values to content blocks.
+
+The position of a cache point is the index of a message and an offset into its text, as in
+`Workflow.cache_points`. While more parts may follow, a point after a text has the offset at which the next
+part would start; once everything is joined, such a point moves to the end of the text.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
-from promptkit.language.blocks import system_block, system_text, to_block
 from promptkit.language.bounds import read_all
-from promptkit.language.cache_points import resolve_points, shift_points
 from promptkit.language.content import Content
-from promptkit.language.media import Showable
-from promptkit.language.text import Text
-from promptkit.language.validation import Role, checked_role, describe
+from promptkit.language.media import Image, Showable, render_png
+from promptkit.language.text import Text, plain_text
+from promptkit.language.validation import Role, UnsendableError, checked_role, describe
 
 #: What ``+`` joins with a message or a workflow. Text and content become user turns.
 Joinable: TypeAlias = "str | Content | Message | Workflow"
+
+CachePosition: TypeAlias = tuple[int, int]
+
+#: The message index of the system part.
+SYSTEM: Final = -1
+
+#: The length of the blank line between joined texts.
+GAP: Final = len("\n\n")
+
+
+def to_block(value: object) -> Content | None:
+    """Return *value* as a content block, or None if it is empty. Raises UnsendableError for other values."""
+    if isinstance(value, str):
+        return plain_text(str.__str__(value)) if value and not value.isspace() else None
+    if isinstance(value, Text):
+        return value if value.text and not value.text.isspace() else None
+    if isinstance(value, Content):
+        return value
+    if value is None or value is False:
+        return None
+
+    if (png := render_png(value)) is not None:
+        return Image(png)
+    raise UnsendableError(value)
+
+
+def _system_part(text: str | Text | None) -> Text | None:
+    """Return *text* as a system part, or None if it is empty. Raises TypeError if it is not text."""
+    if text is None or isinstance(text, str | Text):
+        block = to_block(text)
+        return block if isinstance(block, Text) else None
+    msg = f"the system part is text, not {describe(text)}: make it with system(...)"
+    raise TypeError(msg)
+
+
+def system_text(*parts: Text | None) -> Text | None:
+    """Join system parts with blank lines between them. Raises ValueError if their annotations differ."""
+    texts = [part for part in parts if part is not None]
+    return reduce(add, texts) if texts else None
 
 
 def _block(content: str | Content | Showable) -> Content:
@@ -142,9 +187,9 @@ class Workflow(Sequence[Message]):
     """
 
     messages: tuple[Message, ...] = attrs.field(default=(), converter=_messages)
-    system: Text | None = attrs.field(default=None, converter=system_block)
+    system: Text | None = attrs.field(default=None, converter=_system_part)
     answer: Any = attrs.field(default=None, init=False)
-    cache_points: tuple[tuple[int, int], ...] = attrs.field(default=(), init=False)
+    cache_points: tuple[CachePosition, ...] = attrs.field(default=(), init=False)
 
     @property
     def sent(self) -> tuple[Message, ...]:
@@ -281,7 +326,7 @@ def workflow_of(
     messages: tuple[Message, ...],
     system: Text | None = None,
     answer: Any = None,
-    cache_points: tuple[tuple[int, int], ...] = (),
+    cache_points: tuple[CachePosition, ...] = (),
 ) -> Workflow:
     """Create a workflow without checks, for speed."""
     workflow = _new(Workflow)
@@ -309,6 +354,47 @@ _set_messages, _set_system, _set_answer, _set_cache_points = (
 )
 
 
+def end_of_system(texts: Iterable[Text]) -> int:
+    """Return the offset after the *texts* of a system part, at which the next part would start."""
+    return sum(len(text.text) + GAP for text in texts)
+
+
+def shift_points(
+    points: Iterable[CachePosition], system: Text | None, messages: int = 0, systems: Iterable[Text] = ()
+) -> Iterator[CachePosition]:
+    """
+    Yield the points of a workflow, shifted by the content before it.
+
+    Args:
+        points:
+            The positions in the workflow.
+
+        system:
+            The workflow's system part.
+
+        messages:
+            The number of messages before the workflow.
+
+        systems:
+            The system parts before the workflow's.
+    """
+    start = end_of_system(systems)
+    for message, offset in points:
+        if message != SYSTEM:
+            yield message + messages, offset
+        elif system is None or offset < len(system.text):
+            yield SYSTEM, start + offset
+        else:
+            yield SYSTEM, start + offset + GAP
+
+
+def resolve_points(points: Iterable[CachePosition], system: Text | None) -> tuple[CachePosition, ...]:
+    """Return the sorted points of joined workflows; *system* is the joined system part."""
+    end = 0 if system is None else len(system.text)
+    positions = {(message, min(offset, end) if message == SYSTEM else offset) for message, offset in points}
+    return tuple(sorted(positions))
+
+
 def _joinable(value: Any) -> Workflow | None:
     """Return an operand of ``+`` as a workflow, or None if it cannot be joined."""
     if isinstance(value, Workflow):
@@ -323,10 +409,8 @@ def _joinable(value: Any) -> Workflow | None:
 
 def _sum(head: Workflow, tail: Workflow) -> Workflow:
     system = tail.system if head.system is None else system_text(head.system, tail.system)
-    points: tuple[tuple[int, int], ...] = ()
-    if head.cache_points or tail.cache_points:
-        before = () if head.system is None else (head.system,)
-        head_points = shift_points(head.cache_points, head.system)
-        tail_points = shift_points(tail.cache_points, tail.system, len(head.messages), before)
-        points = resolve_points((*head_points, *tail_points), system)
+    before = () if head.system is None else (head.system,)
+    head_points = shift_points(head.cache_points, head.system)
+    tail_points = shift_points(tail.cache_points, tail.system, len(head.messages), before)
+    points = resolve_points((*head_points, *tail_points), system)
     return workflow_of(head.messages + tail.messages, system, None, points)

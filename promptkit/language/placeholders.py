@@ -1,4 +1,8 @@
-"""Text with placeholders: parsed once and filled many times. Inserted values are never parsed."""
+"""
+Text with placeholders, and indentation of inserted text.
+
+A text is parsed once and filled many times. Inserted values are never parsed.
+"""
 
 import re
 from collections.abc import Collection, Mapping
@@ -6,12 +10,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from promptkit.language.lines import append_indented
-
 #: A placeholder, if there is a value with its name.
 _PLACEHOLDER: Final = re.compile(r"\{\{[ \t]*([^\W\d]\w*)[ \t]*\}\}")
 
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
+
+#: The line ends of Markdown.
+LINE_END: Final = re.compile(r"\r\n?|\n")
+
+#: The indentation of a line, including list and quotation markers.
+_INDENTATION: Final = re.compile(r"[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)*")
 
 
 class _Line(Struct, frozen=True):
@@ -111,3 +119,17 @@ def _parse_line(line: str, names: Collection[str]) -> str | _Line:
             placeholders.append(match[1])
             end = match.end()
     return _Line(tuple(before), tuple(placeholders), line[end:]) if placeholders else line
+
+
+def hanging_indent(text: str, first: str, further: str) -> str:
+    """Return *text* with *first* before its first line and *further* before all further lines."""
+    head, *tail = LINE_END.split(text)
+    return "\n".join([first + head, *(further + line if line.strip() else further.rstrip() for line in tail)])
+
+
+def append_indented(before: str, text: str) -> str:
+    """Append *text* to *before*, aligning its further lines with the content of the last line of *before*."""
+    indentation = _INDENTATION.match(before, before.rfind("\n") + 1)
+    if not (indentation and indentation[0] and LINE_END.search(text)):
+        return before + text
+    return before + hanging_indent(text, "", re.sub(r"[^\s>]", " ", indentation[0]))

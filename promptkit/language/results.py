@@ -4,12 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import IOBase
 from typing import Any, Final, TypeAlias
 
-from promptkit.language.blocks import system_text, to_block
 from promptkit.language.bounds import MAX_REPLY_BYTES, Bound
-from promptkit.language.cache_points import resolve_points, shift_points
 from promptkit.language.content import Content
 from promptkit.language.media import Showable
-from promptkit.language.messages import Message, Workflow, message_of, workflow_of
+from promptkit.language.messages import (
+    Message,
+    Workflow,
+    message_of,
+    resolve_points,
+    shift_points,
+    system_text,
+    to_block,
+    workflow_of,
+)
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, is_role_tuple
 
@@ -85,9 +92,6 @@ class MessageBuilder:
     def workflow(self) -> Workflow:
         """Return the collected workflow. Raises ValueError if system parts have different annotations."""
         system = system_text(*self._systems) if self._systems else None
-        if not self._points:
-            return workflow_of(tuple(self._messages), system)
-
         return workflow_of(tuple(self._messages), system, None, resolve_points(self._points, system))
 
     def _add_block(self, value: Any, path: tuple[int, ...]) -> bool:

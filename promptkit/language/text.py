@@ -10,8 +10,7 @@ from typing import Final, Literal, TypeAlias, final
 import attrs
 
 from promptkit.language.content import Content
-from promptkit.language.files import source_file, source_folder
-from promptkit.language.text_files import filled_file, filled_file_below
+from promptkit.language.files import filled_file, filled_file_below, source_file, source_folder
 from promptkit.language.validation import checked_text
 
 #: How a text is inserted into another one: a block needs separate lines, and a list is a block.

@@ -1,12 +1,22 @@
 """Functions that create turns (`user`, `assistant`), system parts (`system`) and cache points."""
 
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, final
 
-from promptkit.language.blocks import system_text, to_block
-from promptkit.language.cache_points import next_in_system, next_in_turn, resolve_points, turn_points
 from promptkit.language.content import Content
 from promptkit.language.media import Showable
-from promptkit.language.messages import Workflow, message_of, workflow_of
+from promptkit.language.messages import (
+    GAP,
+    SYSTEM,
+    CachePosition,
+    Workflow,
+    end_of_system,
+    message_of,
+    resolve_points,
+    system_text,
+    to_block,
+    workflow_of,
+)
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role, UnsendableError, describe
 
@@ -117,7 +127,7 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
         if part is None or part is False:
             continue
         if isinstance(part, CachePoint):
-            points.append(next_in_system(texts))
+            points.append((SYSTEM, end_of_system(texts)))
             continue
         if not isinstance(part, str | Text):
             msg = (
@@ -128,9 +138,6 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
         if isinstance(block, Text):
             texts.append(block)
     text = system_text(*texts)
-    if not points:
-        return workflow_of((), text)
-
     return workflow_of((), text, None, resolve_points(points, text))
 
 
@@ -146,7 +153,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
                 run.append(part)
             continue
         if isinstance(part, CachePoint):
-            points.append(next_in_turn(blocks, run))
+            points.append(_next_in_turn(blocks, run))
             continue
         try:
             block = to_block(part)
@@ -160,10 +167,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
             _append(block, blocks)
     _close(run, blocks)
     messages = tuple([message_of(role, block) for block in blocks])
-    if not points:
-        return workflow_of(messages)
-
-    return workflow_of(messages, None, None, turn_points(points, blocks))
+    return workflow_of(messages, None, None, _turn_points(points, blocks))
 
 
 def _close(run: list[str], blocks: list[Content]) -> None:
@@ -180,3 +184,21 @@ def _append(block: Content, blocks: list[Content]) -> None:
         blocks[-1] = last + block
     else:
         blocks.append(block)
+
+
+def _next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePosition:
+    """Return the position of a turn's next part if it joins the text before it: *run*, or the last block."""
+    if run:
+        return len(blocks), len("\n\n".join(run)) + GAP
+    if blocks and isinstance(last := blocks[-1], Text):
+        return len(blocks) - 1, len(last.text) + GAP
+    return len(blocks), 0
+
+
+def _turn_points(points: Iterable[CachePosition], blocks: Sequence[Content]) -> tuple[CachePosition, ...]:
+    """Return the final points of a turn, moving a point at the end of a message's text after the message."""
+    positions = {
+        (message, offset) if not offset or offset < len(str(blocks[message])) else (message + 1, 0)
+        for message, offset in points
+    }
+    return tuple(sorted(positions))

@@ -236,6 +236,22 @@ def _is_vendors_message(value: object) -> bool:
     return hasattr(value, "role") or (hasattr(value, "type") and not callable(value))
 
 
+def _is_turn(value: object) -> bool:
+    return type(value).__module__ in ("promptkit.language.messages", "promptkit.language.turns")
+
+
+def _is_resource(value: object) -> bool:
+    return hasattr(value, "embed") and hasattr(value, "link")
+
+
+def _is_template(value: object) -> bool:
+    return type(value).__module__ == "string.templatelib"
+
+
+def _is_iterable(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, type)
+
+
 def _turn_hint(value: Any) -> str:
     """Return the hint for a vendor's message or a tuple with a role."""
     role = value[0] if isinstance(value, tuple) else None
@@ -255,45 +271,33 @@ def _call_hint(value: Any) -> str:
     return "call it"
 
 
-#: Predicates for kinds of values, with hints. The first match wins.
-_HINTS: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], ...]] = (
+#: Types or predicates of values, with hints. The first match wins.
+_HINTS: Final[tuple[tuple[Any, str | Callable[[Any], str]], ...]] = (
     (
-        lambda value: isinstance(value, bytes | bytearray | memoryview),
+        (bytes, bytearray, memoryview),
         "state the type of the bytes, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
     ),
-    (lambda value: isinstance(value, Path), "read it, with .read_text() or Image.from_path(...)"),
+    (Path, "read it, with .read_text() or Image.from_path(...)"),
     (is_role_tuple, _turn_hint),
-    (
-        lambda value: type(value).__module__ in ("promptkit.language.messages", "promptkit.language.turns"),
-        "join turns with +, as in user(...) + message",
-    ),
+    (_is_turn, "join turns with +, as in user(...) + message"),
     (_is_vendors_message, _turn_hint),
-    (lambda value: isinstance(value, Mapping), "show it as text, with promptkit.fragments.json_block(...)"),
-    (
-        lambda value: hasattr(value, "embed") and hasattr(value, "link"),
-        "show it with .embed(...), or link to it with .link(...)",
-    ),
-    (lambda value: isinstance(value, Awaitable), "await it, in an `async def` prompt"),
-    (
-        lambda value: isinstance(value, AsyncIterable),
-        "iterate over it with `async for`, in an `async def` prompt",
-    ),
-    (lambda value: isinstance(value, IOBase), "read it, with .read()"),
-    (lambda value: isinstance(value, set | frozenset), "put it in order, with sorted(...)"),
-    (lambda value: isinstance(value, BaseException), "raise it, or make it text with str(...)"),
-    (lambda value: isinstance(value, Enum), "make it text, with .value or .name"),
-    (
-        lambda value: type(value).__module__ == "string.templatelib",
-        "make it text, with promptkit.fragments.dedent(...), or write f in place of t",
-    ),
-    (lambda value: isinstance(value, Iterable) and not isinstance(value, type), "unpack it, with *"),
+    (Mapping, "show it as text, with promptkit.fragments.json_block(...)"),
+    (_is_resource, "show it with .embed(...), or link to it with .link(...)"),
+    (Awaitable, "await it, in an `async def` prompt"),
+    (AsyncIterable, "iterate over it with `async for`, in an `async def` prompt"),
+    (IOBase, "read it, with .read()"),
+    ((set, frozenset), "put it in order, with sorted(...)"),
+    (BaseException, "raise it, or make it text with str(...)"),
+    (Enum, "make it text, with .value or .name"),
+    (_is_template, "make it text, with promptkit.fragments.dedent(...), or write f in place of t"),
+    (_is_iterable, "unpack it, with *"),
     (callable, _call_hint),
 )
 
 
 def hint_for(value: object) -> str:
     """Return a hint at an alternative to *value*."""
-    for matches, hint in _HINTS:
-        if matches(value):
+    for kind, hint in _HINTS:
+        if isinstance(value, kind) if isinstance(kind, type | tuple) else kind(value):
             return hint(value) if callable(hint) else hint
     return "make it text, with str(...) or an f-string"

@@ -15,8 +15,8 @@ from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
 from promptkit.language.messages import Workflow
 from promptkit.lints.conversations import SentMessages
-from promptkit.lints.name_resolution import Scope
 from promptkit.lints.prompts import accepts
+from promptkit.lints.static_analysis import Scope
 from promptkit.types.kinds import is_enum, is_literal, members_of, plain
 from promptkit.types.readers import reader_of
 

@@ -16,8 +16,7 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.text import Text
 from promptkit.language.turns import assistant, cache_point, system, user
-from promptkit.lints.control_flow import MAX_PATHS, execution_paths, list_choices, list_items
-from promptkit.lints.name_resolution import Scope
+from promptkit.lints.static_analysis import MAX_PATHS, Scope, execution_paths, list_choices, list_items
 
 _KINDS: Final[dict[type[Content], Kind]] = {
     Text: "text",

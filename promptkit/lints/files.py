@@ -1,5 +1,5 @@
 """
-Lints for a file: undefined names, failing imports, and paths relative to the current folder.
+Lints for a file: undefined names, and paths relative to the current folder.
 
 In the body of a function, these errors would only occur when a client requests the prompt.
 """
@@ -7,28 +7,20 @@ In the body of a function, these errors would only occur when a client requests 
 import ast
 import builtins
 import glob
-import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, Final
 
-from promptkit.declarations.name_hints import missing_name, undefined_name
+from promptkit.declarations.name_hints import undefined_name
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import SCOPES, Function, nodes_below, nodes_of, tree_of
 from promptkit.lints.functions import LINTS
-from promptkit.lints.name_resolution import Scope
-from promptkit.loader.import_errors import missing_module
-from promptkit.loader.targets import project_root
-
-#: A tuple instead of a union, which would be created again for each node of a file.
-_IMPORTS: Final = (ast.Import, ast.ImportFrom)
+from promptkit.lints.static_analysis import Scope
 
 #: Methods of a path that read a file or a folder.
 _READ_METHODS: Final = ("read_text", "read_bytes", "glob", "rglob", "iterdir")
@@ -69,9 +61,6 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
     """Run all lints in one pass over the executed nodes of a file, with the scope of each."""
     names, file_report = vars(module), Report(file.name, Location(str(file)))
     known, reports = _known_names(tree, names), [file_report]
-    tries: list[ast.Try | ast.TryStar] = nodes_of(tree, ast.Try, ast.TryStar)
-    guarded = {node for each in tries for node in ast.walk(each)}
-    caught = {node for each in tries if _catches(each) for part in each.body for node in ast.walk(part)}
     pending: list[tuple[ast.AST, Scope, Report | None]] = [(tree, Scope(tree, names), None)]
     while pending:
         node, scope, function_report = pending.pop()
@@ -86,9 +75,7 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
         if isinstance(node, ast.Call):
             _lint_path(node, scope, file_report)
         if function_report is not None:
-            if isinstance(node, _IMPORTS) and node not in guarded:
-                _lint_import(node, file, file_report)
-            if isinstance(node, ast.Name) and node.id not in known and node not in caught:
+            if isinstance(node, ast.Name) and node.id not in known:
                 _lint_name(node, scope, file_report)
             for lint in LINTS.get(type(node).__name__, ()):
                 lint(node, scope, function_report)
@@ -122,13 +109,6 @@ def _executed_outside(node: Function | ast.ClassDef | ast.Lambda) -> list[ast.AS
     return [*getattr(node, "decorator_list", ()), *defaults]
 
 
-def _catches(guard: ast.Try | ast.TryStar) -> bool:
-    """Return whether a NameError is caught."""
-    caught = [handler.type for handler in guard.handlers]
-    names = {node.id for each in caught if each is not None for node in nodes_of(each, ast.Name)}
-    return None in caught or "NameError" in names
-
-
 def _subject(function: str, names: Mapping[str, Any]) -> str:
     """Return the name of a function or prompt in diagnostics."""
     value = names.get(function)
@@ -140,37 +120,6 @@ def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:
     if node.id not in scope.local:
         hint = undefined_name(node.id, {*scope.module, *scope.local}) or "define it, or correct the name"
         report.add(Rule.UNDEFINED_NAME, f"nothing defines {node.id!r}", hint, node)
-
-
-def _lint_import(node: ast.Import | ast.ImportFrom, file: Path, report: Report) -> None:
-    """Report an import that would fail when its function is called."""
-    names = [alias.name for alias in node.names]
-    modules, members = names, list[str]()
-    if isinstance(node, ast.ImportFrom):
-        modules, members = [node.module] if node.module and node.level == 0 else [], names
-    for module in modules:
-        if (missing := _missing(module, file)) is not None:
-            hint = missing_module(missing, file)
-            report.add(Rule.FAILING_IMPORT, f"there is no module {missing!r}", hint, node)
-            continue
-        for name in members:
-            if not _has(module, name) and (suggestion := missing_name(name, module)):
-                report.add(Rule.FAILING_IMPORT, f"{module} has no {name!r}", suggestion, node)
-
-
-def _missing(module: str, file: Path) -> str | None:
-    """Return the missing module that makes an import fail: the module or one of its dependencies; or None."""
-    top = module.partition(".")[0]
-    folders = (file.parent, Path(project_root(file.parent)))
-    if module in sys.modules or any(
-        (folder / top).is_dir() or (folder / f"{top}.py").is_file() for folder in folders
-    ):
-        return None
-    try:
-        spec = find_spec(module if top == "promptkit" else top)
-    except ImportError as error:  # a parent package, or an extra that it imports
-        return error.name or module
-    return module if spec is None else None
 
 
 def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
@@ -215,28 +164,10 @@ def _is_read(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
     return all(isinstance(node, ast.Constant) and str(node.value).startswith("r") for node in modes)
 
 
-def _has(module: str, name: str) -> bool:
-    """Return whether a module has a name, or may have it because it is not loaded yet."""
-    if module.partition(".")[0] == "promptkit":
-        with suppress(ImportError):  # a dependency that is not installed
-            importlib.import_module(module)
-    loaded = sys.modules.get(module)
-    return loaded is None or name == "*" or hasattr(loaded, name) or f"{module}.{name}" in sys.modules
-
-
-#: Cache of module names by file, rebuilt if an entry is stale. Searching all modules for each of thousands of
-#: files would take a tenth of a check.
-_module_names: Final[dict[str | None, str]] = {}
-
-
 def _module_of(file: str) -> ModuleType | None:
     """Return the module of a file; the last one if there are several."""
-    module = sys.modules.get(_module_names.get(file, ""))
-    if module is None or _file_of(module) != file:
-        _module_names.clear()
-        _module_names.update({_file_of(loaded): name for name, loaded in list(sys.modules.items())})
-        module = sys.modules.get(_module_names.get(file, ""))
-    return module
+    modules = reversed(list(sys.modules.values()))
+    return next((module for module in modules if _file_of(module) == file), None)
 
 
 def _file_of(module: object) -> str | None:

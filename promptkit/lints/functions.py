@@ -16,10 +16,16 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, nodes_of, plain_pieces
 from promptkit.errors.suggestions import is_misspelt
 from promptkit.fragments.markdown import BLOCKS
-from promptkit.lints.control_flow import list_choices, list_items
 from promptkit.lints.conversations import get_role
-from promptkit.lints.name_resolution import TEXT_METHODS, CallResult, Scope, Unawaited
-from promptkit.lints.texts import describe_container, lint_filled_text, lint_placeholders, lint_shifted_lines
+from promptkit.lints.static_analysis import (
+    TEXT_METHODS,
+    CallResult,
+    Scope,
+    Unawaited,
+    list_choices,
+    list_items,
+)
+from promptkit.lints.texts import describe_container, lint_placeholders, lint_shifted_lines
 
 #: Words that end the options of a command; git supports both.
 _ENDS: Final = ("--", "--end-of-options")
@@ -320,11 +326,7 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
     "AsyncFunctionDef": (_lint_docstring,),
     "Return": (_lint_text,),
     "Yield": (_lint_text,),
-    "BinOp": (lint_filled_text,),
-    "Call": (
-        *(_lint_text, _lint_deprecated, lint_placeholders, lint_shifted_lines),
-        *(lint_filled_text, lint_command),
-    ),
+    "Call": (_lint_text, _lint_deprecated, lint_placeholders, lint_shifted_lines, lint_command),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),

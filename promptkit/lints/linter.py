@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.declarations.compiled import Declaration
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule, rule_of
@@ -25,7 +24,7 @@ from promptkit.lints.clients import lint_client, lint_workflow
 from promptkit.lints.files import lint_source
 from promptkit.lints.prompts import lint_first_message, lint_prompt, with_lints
 from promptkit.lints.skills import lint_skill
-from promptkit.loader.recipes import LoadedFile
+from promptkit.loader.recipes import Declaration, LoadedFile
 
 _COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
 

@@ -26,10 +26,9 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import hint_for, is_role_tuple
-from promptkit.lints.control_flow import execution_paths, list_choices, list_items
 from promptkit.lints.conversations import SentMessages, content_kind, get_role
-from promptkit.lints.name_resolution import Scope, Unawaited
 from promptkit.lints.skills import lint_skill_names
+from promptkit.lints.static_analysis import Scope, Unawaited, execution_paths, list_choices, list_items
 from promptkit.loader.targets import display_path
 from promptkit.types.functions import notes_of
 from promptkit.types.kinds import fits

@@ -7,22 +7,18 @@ import textwrap
 from collections import abc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from string import Template
 from typing import Any, Final, get_origin
 
-from promptkit.errors.diagnostics import Location, Report
+from promptkit.errors.diagnostics import Report
 from promptkit.errors.exceptions import MediaError
-from promptkit.errors.filled_text import FilledText, filled_text
 from promptkit.errors.rules import Rule
-from promptkit.errors.sources import nodes_of, own_nodes, text_of
+from promptkit.errors.sources import text_of
 from promptkit.errors.suggestions import nearest
-from promptkit.fragments.filling import fill
-from promptkit.fragments.text import dedent
+from promptkit.fragments.text import dedent, fill
+from promptkit.language.files import text_below
 from promptkit.language.placeholders import placeholders_in
 from promptkit.language.text import Text
-from promptkit.language.text_files import text_below
-from promptkit.lints.control_flow import list_choices
-from promptkit.lints.name_resolution import Scope
+from promptkit.lints.static_analysis import Scope, list_choices
 from promptkit.loader.targets import display_path
 
 #: Names of container types.
@@ -74,23 +70,8 @@ def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, A
 
 
 #: Functions and methods that preserve the placeholders of a text.
-_PRESERVING: Final = (textwrap.dedent, inspect.cleandoc, Template)
+_PRESERVING: Final = (textwrap.dedent, inspect.cleandoc)
 _STRIPPING: Final = ("strip", "lstrip", "rstrip")
-
-
-def lint_filled_text(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report a text that cannot be filled, because its placeholders do not match the values."""
-    filled = filled_text(node)
-    if filled is None or not filled.is_whole or (text := _literal(filled.text, scope)) is None:
-        return
-    error = filled.error_for(text)
-    explanation = None if error is None else filled.explain(error)
-    if error is not None and explanation is not None and not _is_tried(node, scope):
-        report.add(
-            Rule.UNFILLABLE_TEXT,
-            *explanation,
-            _fill_location(filled, error, scope, report.location.file),
-        )
 
 
 def _literal(node: ast.expr, scope: Scope) -> str | None:
@@ -104,23 +85,7 @@ def _literal(node: ast.expr, scope: Scope) -> str | None:
         case ast.Call(function, [inner]) if scope.value(function) in _PRESERVING:
             return _literal(inner, scope)
     value: Any = scope.value(node)
-    value = value.template if type(value) is Template else value
     return value if isinstance(value, str) else None
-
-
-def _is_tried(node: ast.AST, scope: Scope) -> bool:
-    """Return whether exceptions of a node can be caught."""
-    tries: list[ast.Try | ast.TryStar] = own_nodes(scope.syntax, ast.Try, ast.TryStar)
-    return any(node in nodes_of(each, type(node)) for each in tries)
-
-
-def _fill_location(filled: FilledText, error: Exception, scope: Scope, file: str) -> ast.expr | Location:
-    """Return the location of the failing placeholder, or the text's expression."""
-    text = scope.resolve(filled.text)
-    first, last = text.lineno, text.end_lineno or text.lineno
-    name = str(error.args[0]) if isinstance(error, KeyError) else ""
-    location = filled.holes.place_in(file, range(first, last + 1), name) if name else None
-    return filled.text if location is None else Location(file, *location)
 
 
 _DEDENTS: Final = (dedent, textwrap.dedent)

@@ -1,28 +1,175 @@
 """
 The finder in `sys.meta_path` for modules of a folder of recipes, next to the recipes, and of their project.
 
-It records the files of the modules, which are watched, and imported again when one of them changes.
+It records the files of the modules, which are watched, and imported again when one of them changes; and which
+prompts the modules declare, and which files they read.
 """
 
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final, TypeAlias
+from types import CodeType, ModuleType
+from typing import Any, Final, TypeAlias, TypeVar
 
-from promptkit.files.reading import INSTALLED, Stamp, file_stamp
-from promptkit.loader import module_records
-from promptkit.loader.module_records import Executions, SourceLoader
+from msgspec import Struct, field
+
+from promptkit.declarations.prompts import Prompt, declared_prompts
+from promptkit.files.reading import (
+    INSTALLED,
+    MAX_SOURCE_BYTES,
+    Stamp,
+    TooLargeError,
+    file_stamp,
+    read_regular_file,
+)
+from promptkit.language.files import files_read
 
 #: The search path of a module in a package; None for top-level modules.
 SearchPath: TypeAlias = Sequence[str] | None
 
 #: The folder of the standard library, which may be inside the project.
 _STDLIB: Final = os.path.join(os.path.dirname(os.__file__), "")
+
+T = TypeVar("T")
+
+#: The code of each file that this process has executed, by path, with the file's stamp before it was read.
+_CODE: Final[dict[str, tuple[Stamp | None, CodeType]]] = {}
+
+
+@contextmanager
+def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iterator[None]:
+    """Collect the items that are appended to *variable* within the ``with`` block."""
+    token = variable.set(collected)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+class Execution(Struct, eq=False):
+    """
+    One executed module.
+
+    Args:
+        name:
+            The module's full name.
+
+        file:
+            The path of its source; ``""`` if another loader executed it.
+
+        module:
+            The module; None if it failed.
+
+        prompts:
+            The prompts that it declared, without those of modules that it imported.
+
+        read:
+            The files that it read, without those of modules that it imported.
+
+        stamp:
+            The file's stamp when the module was executed.
+    """
+
+    name: str
+    file: str = ""
+    module: ModuleType | None = None
+    prompts: list[Prompt[..., Any]] = field(default_factory=list)
+    read: list[Path] = field(default_factory=list)
+    stamp: Stamp | None = None
+
+
+class Executions:
+    """The executed modules of one package by name, and the prompts that they declared."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Execution] = {}
+        self.prompts: dict[str, tuple[Prompt[..., Any], ...]] = {}
+
+    def __iter__(self) -> Iterator[Execution]:
+        return iter(list(self.by_name.values()))
+
+    def module(self, name: str) -> ModuleType | None:
+        """Return the module of that name; None unless it was executed without an error."""
+        execution = self.by_name.get(name)
+        return None if execution is None else execution.module
+
+    def add(self, execution: Execution) -> None:
+        """Record an execution. If a module was executed twice, the last successful one counts."""
+        by_module: dict[str, list[Prompt[..., Any]]] = {}
+        for prompt in execution.prompts:
+            by_module.setdefault(prompt.__module__, []).append(prompt)
+        for module, prompts in by_module.items():
+            self.prompts[module] = (*self.prompts.get(module, ()), *prompts)
+        if (earlier := self.by_name.get(execution.name)) is not None:
+            execution.prompts[:0] = earlier.prompts
+            execution.read[:0] = earlier.read
+            execution.module = execution.module or earlier.module
+        self.by_name[execution.name] = execution
+
+
+class SourceLoader(SourceFileLoader):
+    """
+    Loads a module, whose bytecode is used only by the first import in this process.
+
+    Python compares only the source's size and modification time in whole seconds. But edits can follow each
+    other faster.
+
+    Args:
+        name:
+            The module.
+
+        path:
+            Its file.
+
+        executions:
+            Receives the module's record, if the module belongs to a package of recipes.
+    """
+
+    def __init__(self, name: str, path: str, executions: Executions | None = None) -> None:
+        super().__init__(name, path)
+        self._executions = executions
+        self._stamp = file_stamp(path)
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the code of the module, compiled again only if the file has changed."""
+        stamp, code = _CODE.get(self.path, (None, None))
+        if code is None:
+            code = super().get_code(fullname)
+        elif stamp != self._stamp:
+            code = self.source_to_code(self.get_data(self.path), self.path)
+        if code is not None:
+            _CODE[self.path] = self._stamp, code
+        return code
+
+    def get_data(self, path: str) -> bytes:
+        """Return the content of a file. Raises ImportError for a source that is too large."""
+        if path != self.path:
+            return super().get_data(path)
+        try:
+            return read_regular_file(path, MAX_SOURCE_BYTES)
+        except TooLargeError as error:
+            msg = f"{error.strerror}, and is not a source file"
+            raise ImportError(msg) from None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the module, and record its prompts and the files that it reads."""
+        # Released, because the loader lives as long as the module.
+        executions, self._executions = self._executions, None
+        if executions is None:
+            super().exec_module(module)
+            return
+        execution = Execution(self.name, self.path, stamp=self._stamp)
+        try:
+            with collecting(declared_prompts, execution.prompts), collecting(files_read, execution.read):
+                super().exec_module(module)
+            execution.module = module
+        finally:
+            executions.add(execution)
 
 
 def active_finders() -> "list[RecipeFinder]":
@@ -281,8 +428,6 @@ class RecipeFinder:
         for name in names:
             remove_module(name)
             del self.project[name]
-        if names:
-            module_records.forget_modules(names)
         self.has_lost = self.has_lost or bool(names)
 
     def _unreachable(self) -> set[str]:

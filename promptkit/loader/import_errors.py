@@ -5,7 +5,6 @@ import re
 import signal
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from inspect import Parameter, signature
 from itertools import dropwhile
 from pathlib import Path
@@ -24,30 +23,14 @@ from promptkit.declarations.name_hints import (
     undefined_name,
 )
 from promptkit.errors.diagnostics import Diagnostic, Location, printable
-from promptkit.errors.distribution import DISTRIBUTION, other_package, pip, quoted
-from promptkit.errors.filled_text import explain_filling
+from promptkit.errors.distribution import other_package, pip, quoted
 from promptkit.errors.rules import Rule
-from promptkit.errors.sources import Function, nodes_of, span_at, tree_of
+from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import is_misspelt, nearest
-from promptkit.errors.tracebacks import is_authors_file
-from promptkit.files.reading import is_foreign, read_regular_file
-from promptkit.files.toml import parse_toml
-from promptkit.loader.discovery import FolderWalk, FoundFiles, is_cases
+from promptkit.errors.tracebacks import explain_filling, is_authors_file
+from promptkit.loader.discovery import FoundFiles, is_cases
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import project_root
-
-#: A repeated letter is probably a typo. Names with other differences, such as http and httpx, may both exist.
-_REPEATED: Final = re.compile(r"(.)\1+")
-
-#: The name at the start of a requirement.
-_PACKAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-#: Limit for a ``pyproject.toml``; a larger one is not read.
-_MAX_BYTES: Final = 1 << 20
-
-#: Limits of the search for a module in a project: the depth, and the number of entries.
-_MAX_DEPTH: Final = 5
-_MAX_ENTRIES: Final = 5_000
 
 
 def missing_module(name: str, file: Path) -> str:
@@ -57,7 +40,7 @@ def missing_module(name: str, file: Path) -> str:
         return hint
     if (package := sys.modules.get(parent)) is None:
         top = name.partition(".")[0]
-        return _find_in_project(top, file) or _suggest_install(top, file) or _describe_not_found(top, file)
+        return _suggest_install(top) or _describe_not_found(top, file)
     if last in (siblings := modules_of(package)):
         return f"{name} exists, but cannot be imported: see its own error"
     is_in_folder = file.parent in map(Path, getattr(package, "__path__", ()))
@@ -68,59 +51,6 @@ def missing_module(name: str, file: Path) -> str:
     if is_in_folder:
         return f"correct the name: no file next to the recipe is called {last}.py"
     return f"correct the name: {parent!r} has no module {last!r}"
-
-
-def import_from_project(file: Path, line: int) -> str | None:
-    """
-    Return a hint for a relative import that leads out of the loaded folder.
-
-    Args:
-        file:
-            The file that imports.
-
-        line:
-            A line of the statement.
-
-    Returns:
-        A hint, or None if there is no such module in the project.
-    """
-    tree = tree_of(str(file))
-    statements = nodes_of(tree, ast.ImportFrom) if tree is not None else []
-    statement = next((node for node in statements if node.lineno <= line <= (node.end_lineno or line)), None)
-    if statement is None or statement.level > len(file.parents):
-        return None
-    path = file.parents[statement.level - 1].joinpath(*(statement.module or "").split("."))
-    root = Path(project_root(file.parent))
-    if not path.is_relative_to(root) or not (path.is_dir() or path.with_suffix(".py").is_file()):
-        return None
-    return _import_statement(path.relative_to(root))
-
-
-def _import_statement(path: Path) -> str | None:
-    """
-    Return a hint with an import of a file or folder of the project; None if an import cannot name its path.
-    """
-    parts = path.with_suffix("").parts if path.name else ()  # the root itself has no name
-    is_importable = bool(parts) and all(part.isidentifier() for part in parts)
-    return f"write 'from {'.'.join(parts)} import ...'" if is_importable else None
-
-
-def _find_in_project(name: str, file: Path) -> str | None:
-    """Return a hint if the module *name* is elsewhere in the recipe's project."""
-    root, seen, candidates = project_root(file.absolute().parent), 0, []
-    for folder, entries in FolderWalk(root, depth=_MAX_DEPTH, private=True):
-        seen += len(entries)
-        if seen > _MAX_ENTRIES:
-            break
-        path, names = Path(folder).relative_to(root), {entry.name for entry in entries}
-        if path.name == name and any(entry_name.endswith(".py") for entry_name in names):
-            candidates.append(path)
-        if f"{name}.py" in names:
-            candidates.append(path / f"{name}.py")
-    for candidate in sorted(candidates, key=lambda path: (len(path.parts), path)):
-        if (statement := _import_statement(candidate)) is not None:
-            return f"it is at {candidate}, and imports start at the project's root, {root}: {statement}"
-    return None
 
 
 def _describe_not_found(name: str, file: Path) -> str:
@@ -139,58 +69,14 @@ def _describe_not_found(name: str, file: Path) -> str:
     suggestion = nearest(name, [module for module in modules if not module.startswith("_")])
     if suggestion is None or not is_misspelt(name, suggestion):
         return advice
-    is_other_package = (suggestion in name or name in suggestion) and _REPEATED.sub(
-        r"\1", name
-    ) != _REPEATED.sub(r"\1", suggestion)
+    is_other_package = suggestion in name or name in suggestion  # such as http and httpx
     return advice if is_other_package else f"did you mean {suggestion!r}? {advice}"
 
 
-def _suggest_install(module: str, file: Path) -> str | None:
-    """Return how to install a module of a package that is well-known, or that a project requires."""
+def _suggest_install(module: str) -> str | None:
+    """Return how to install a module of a well-known package whose name differs."""
     package = instead_of("packages", module)
-    if package is None:
-        requirements = (*_own_requirements(), *_read_requirements(project_root(file.absolute().parent)))
-        names = (match[0] for match in map(_PACKAGE.match, requirements) if match)
-        package = next((name for name in names if _normalize_name(name) == _normalize_name(module)), None)
-    if package is None:
-        return None
-    return f"install it: {pip()} {quoted(package)}"
-
-
-def _normalize_name(name: str) -> str:
-    """Return the name of a package or module as package indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _own_requirements() -> list[str]:
-    from importlib.metadata import PackageNotFoundError, requires  # slow: imports an email parser
-
-    try:
-        return requires(DISTRIBUTION) or []
-    except PackageNotFoundError:
-        return []
-
-
-def _read_requirements(root: str) -> list[str]:
-    """Return the requirements in a project's ``pyproject.toml``, as far as it can be read."""
-    file = Path(root, "pyproject.toml")
-    with suppress(OSError, ValueError, AttributeError):
-        table = {} if is_foreign(file) else parse_toml(read_regular_file(file, _MAX_BYTES))
-        project, tool = table.get("project", {}), table.get("tool", {})
-        lists = [
-            project.get("dependencies", []),
-            *project.get("optional-dependencies", {}).values(),
-            *table.get("dependency-groups", {}).values(),
-            [*tool.get("poetry", {}).get("dependencies", [])],
-        ]
-        return [
-            requirement
-            for requirements in lists
-            if isinstance(requirements, list)
-            for requirement in requirements
-            if isinstance(requirement, str)
-        ]
-    return []
+    return None if package is None else f"install it: {pip()} {quoted(package)}"
 
 
 _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
@@ -215,7 +101,7 @@ def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, P
     match error:
         case ImportError() if hint := _hint_for_misnamed(file, error):
             return hint
-        case LookupError() | TypeError() | ValueError() if hint := explain_filling(error):
+        case _ if hint := explain_filling(error):
             return hint
         case ModuleNotFoundError(name=str(name)):
             return missing_module(name, file)
@@ -250,18 +136,13 @@ def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
     """Return a hint for a file or folder that cannot be imported because of its name."""
     folder, name = file.parent, str(error.name)
     if "beyond top-level package" in str(error):
-        *_, (frame, line) = walk_tb(error.__traceback__)
-        hint = import_from_project(Path(frame.f_code.co_filename), line)
-        alternative = f"name the folder {folder.parent} instead of a folder below it"
-        return f"{hint}, or {alternative}" if hint else f"{alternative}, or do not import from above it"
+        return f"name the folder {folder.parent} instead of a folder below it, or do not import from above it"
     if "." in file.stem:
         return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
     if error.path and Path(error.path).parent == file.with_suffix(""):
         return f"rename the file, or the folder {file.stem!r} next to it"
     if "." in folder.name and name.endswith(f".{folder.name.partition('.')[0]}"):
         return f"rename the folder: a module's name has no dot, as in {folder.name.replace('.', '_')!r}"
-    if name.endswith(f".{folder.name}.{file.stem}") and folder.with_suffix(".py").is_file():
-        return f"rename the folder, or the file '{folder.name}.py' next to it"
     return None
 
 
@@ -407,7 +288,7 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
     return Diagnostic(
         Rule.NOT_SERVED,
         printable(f"{first.name!r} is not served: {file.name} {why}"),
-        printable(f"rename the file to {_served_name(file, first.name)}, or move its prompts to such a file"),
+        "rename the file, or move its prompts to another one",
         Location(path, first.lineno),
     )
 
@@ -453,10 +334,3 @@ def _is_prompt(statement: ast.stmt) -> bool:
 def _makes_prompt(decorator: ast.expr) -> bool:
     function = decorator.func if isinstance(decorator, ast.Call) else decorator
     return getattr(function, "attr", getattr(function, "id", None)) in _DECORATORS
-
-
-def _served_name(file: Path, function: str) -> str:
-    """Return a similar name for *file* under which it would be served."""
-    own = file.stem.removeprefix("test_").removeprefix("cases_").removesuffix("_test")
-    stem = function if own in {"", "__init__", "conftest"} else own
-    return f"{stem}_prompts.py" if file.with_name(f"{stem}.py").exists() else f"{stem}.py"

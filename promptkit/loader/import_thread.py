@@ -1,12 +1,12 @@
-"""Imports recipes on a thread that is abandoned if an import hangs."""
+"""Times the import of recipes, and reloads them on a thread that is abandoned if an import hangs."""
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import inf
 from pathlib import Path
-from threading import Event, Lock, Thread, get_ident, main_thread
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread, get_ident
 from types import FrameType
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -20,74 +20,62 @@ from promptkit.standard_error import say
 #: An import is slow, and is reported, after this many seconds.
 _REPORT_AFTER_S: Final = 5.0
 
-#: Interval in seconds between two checks of an import on the main thread.
+#: Interval in seconds between two checks whether an import is slow.
 _LOOK_EVERY_S: Final = 1.0
 
 
 class ImportClock:
-    """
-    Times the import of each file on one thread, and reports each slow import once.
-
-    Another thread has to call `look` regularly. If the main thread imports, a daemon thread does so.
-    """
+    """Times the import of each file on one thread, and reports each slow import once."""
 
     def __init__(self) -> None:
-        self._thread: int | None = None
-        self._current: tuple[Path | None, float] = None, 0.0
-        self._report_after = inf
+        self.begin(None)
+
+    def begin(self, file: Path | None) -> None:
+        """Start timing the import of *file*; None for no file."""
+        self._current, self._is_reported = (file, time.monotonic()), False
 
     def current(self) -> tuple[Path | None, float]:
         """Return the file that is being imported (None if unknown), and how long its import has taken."""
         file, since = self._current
         return file, time.monotonic() - since
 
-    @property
-    def is_slow(self) -> bool:
-        """Whether the import of the current file is slow."""
-        return self._thread is not None and self.current()[1] >= _REPORT_AFTER_S
-
-    def look(self, consequence: str = "") -> None:
+    def look(self, thread: int | None, consequence: str = "") -> None:
         """
-        Report the current file, once, if its import is slow. The *consequence* is appended to the report.
+        Report the file that *thread* is importing, once, if its import is slow.
+
+        The *consequence* is appended to the report.
         """
         file, seconds = self.current()
-        if self._thread is None or seconds < self._report_after:
+        if self._is_reported or seconds < _REPORT_AFTER_S:
             return
-        self._report_after = inf
+        self._is_reported = True
         subject = "the recipes have" if file is None else f"{printable(str(file))} has"
-        line = authors_line(self._thread)
+        line = authors_line(thread)
         location = "" if line is None else f", now at {line}"
         say(f"{subject} been importing for {seconds:.0f} s{location}{consequence}")
 
-    def begin(self, file: Path | None) -> None:
-        """Start timing the import of *file*; None for no file."""
-        self._current, self._report_after = (file, time.monotonic()), _REPORT_AFTER_S
 
-    @contextmanager
-    def runs(self) -> Iterator[Callable[[Path | None], None]]:
-        """
-        Time the imports of this thread within the ``with`` block.
+@contextmanager
+def timed_imports() -> Iterator[Callable[[Path | None], None]]:
+    """
+    Report the slow imports of this thread within the ``with`` block, from another thread.
 
-        Yields:
-            A function to call with each file before it is imported.
-        """
-        self.begin(None)
-        self._thread, is_main = get_ident(), get_ident() == main_thread().ident
-        ended = Event()
-        reporter = Thread(target=self._look_until, args=(ended,), name="promptkit-clock", daemon=True)
-        if is_main:
-            reporter.start()
-        try:
-            yield self.begin
-        finally:
-            self._thread = None
-            ended.set()
-            if is_main:
-                reporter.join()  # a process that forks next must not have other threads
+    Yields:
+        A function to call with each file before it is imported.
+    """
+    clock, thread, ended = ImportClock(), get_ident(), Event()
 
-    def _look_until(self, ended: Event) -> None:
+    def look_until_ended() -> None:
         while not ended.wait(_LOOK_EVERY_S):
-            self.look()
+            clock.look(thread)
+
+    reporter = Thread(target=look_until_ended, name="promptkit-clock", daemon=True)
+    reporter.start()
+    try:
+        yield clock.begin
+    finally:
+        ended.set()
+        reporter.join()  # a process that forks next must not have other threads
 
 
 T = TypeVar("T")
@@ -144,91 +132,58 @@ class Importer(Generic[T]):
 
             BaseException: Any exception that the work raises.
         """
-        thread = ImportThread(self._work, self._hanging)
+        clock, lock, abandoned = ImportClock(), Lock(), Event()
+        outcomes: SimpleQueue[T | BaseException] = SimpleQueue()
+
+        def begin(file: Path) -> None:
+            with lock:
+                clock.begin(None)
+                if abandoned.is_set() or self._is_hanging(file):
+                    raise ImportTimeoutError
+                clock.begin(file)
+
+        def work() -> None:
+            try:
+                outcomes.put(self._work(begin))
+            except BaseException as error:  # noqa: BLE001 (`run` raises it)
+                outcomes.put(error)
+
+        thread = Thread(target=work, name="promptkit-import", daemon=True)
         thread.start()
-        while not thread.done.wait(_CHECK_EVERY_S):
+        while (outcome := _next_outcome(outcomes)) is None:
             if self._stop.is_set():
                 raise ImportTimeoutError
-            thread.clock.look("; the previous recipes are still served")
-            file, seconds = thread.clock.current()
-            if file is None or not (seconds >= _TIMEOUT_S or (thread.clock.is_slow and has_changed())):
+            clock.look(thread.ident, "; the previous recipes are still served")
+            file, seconds = clock.current()
+            if file is None or seconds < _REPORT_AFTER_S or not (seconds >= _TIMEOUT_S or has_changed()):
                 continue
-            running = thread.running_files(file)
-            if thread.abandon(file):
-                # The file may already be fixed: the version that hangs is the one from before the import.
-                stamps = {path: known[path] if path in known else file_stamp(path) for path in running}
-                self._hanging[file] = stamps
-                raise ImportTimeoutError
-        return thread.result()
+            frames = _frames(current_frames().get(thread.ident or 0))
+            running = {str(file), *(frame.f_code.co_filename for frame in frames)}
+            with lock:
+                if clock.current()[0] != file:  # its import has ended
+                    continue
+                abandoned.set()
+            abandon_imports(thread.ident or 0)
+            # The file may already be fixed: the version that hangs is the one from before the import.
+            self._hanging[file] = {
+                path: known[path] if path in known else file_stamp(path) for path in running
+            }
+            raise ImportTimeoutError
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def _is_hanging(self, file: Path) -> bool:
+        """Whether the import of a file hung, and none of the files whose code was running has changed."""
+        stamps = self._hanging.get(file)
+        return stamps is not None and all(file_stamp(path) == stamp for path, stamp in stamps.items())
 
 
-class ImportThread(Thread, Generic[T]):
-    """
-    A thread that imports recipes, one file after the other.
-
-    Args:
-        work:
-            Imports the recipes.
-
-        hanging:
-            The files whose import hangs. They are not imported until they change.
-    """
-
-    def __init__(self, work: Work[T], hanging: Mapping[Path, Stamps]) -> None:
-        super().__init__(name="promptkit-import", daemon=True)
-        self.clock = ImportClock()
-        self.done = Event()
-        self._work = work
-        self._hanging = hanging
-        self._lock = Lock()
-        self._is_abandoned = False
-        self._result: T | None = None
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        """Import the recipes."""
-        try:
-            with self.clock.runs():
-                self._result = self._work(self._begin)
-        except BaseException as error:  # noqa: BLE001 (`result` raises it)
-            self._error = error
-        self.done.set()
-
-    def result(self) -> T:
-        """
-        Return the result of the finished work.
-
-        Raises:
-            BaseException: Any exception that the work raised.
-        """
-        if self._error is not None:
-            raise self._error
-        return self._result  # type: ignore[return-value]  # set unless the work raised
-
-    def running_files(self, file: Path) -> set[str]:
-        """Return the files whose code is running, including *file*."""
-        innermost = current_frames().get(self.ident or 0)
-        return {str(file), *(frame.f_code.co_filename for frame in _frames(innermost))}
-
-    def abandon(self, file: Path) -> bool:
-        """Abandon the thread if it still imports *file*, and return whether it does."""
-        with self._lock:
-            self._is_abandoned = self.clock.current()[0] == file
-        if self._is_abandoned:
-            abandon_imports(self.ident or 0)
-        return self._is_abandoned
-
-    def _begin(self, file: Path) -> None:
-        """Start timing the import of *file*. Raises ImportTimeoutError if it must not be imported."""
-        with self._lock:
-            self.clock.begin(None)
-            hanging = self._hanging.get(file)
-            is_known = hanging is not None and all(
-                file_stamp(path) == stamp for path, stamp in hanging.items()
-            )
-            if self._is_abandoned or is_known:
-                raise ImportTimeoutError
-            self.clock.begin(file)
+def _next_outcome(outcomes: "SimpleQueue[T]") -> T | None:
+    try:
+        return outcomes.get(timeout=_CHECK_EVERY_S)
+    except Empty:
+        return None
 
 
 def import_progress(target: Targets) -> str:

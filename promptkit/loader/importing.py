@@ -9,16 +9,14 @@ from types import MappingProxyType, ModuleType
 from typing import Final, TypeVar
 
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.declarations.base import drops_cases
 from promptkit.declarations.prompts import declared_prompts
 from promptkit.declarations.skill_files import SkillError, SkillFolder, paths_below, read_files
 from promptkit.errors.diagnostics import Location, Report
-from promptkit.files.scratch import SpooledBytes
+from promptkit.files.reading import HashedBytes
 from promptkit.language.files import files_read
 from promptkit.loader.discovery import FoundFiles, is_cases, mentions_prompts
-from promptkit.loader.finder import RecipeFinder
+from promptkit.loader.finder import Execution, Executions, RecipeFinder, collecting
 from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
-from promptkit.loader.module_records import Execution, Executions, collecting
 from promptkit.loader.packages import import_package, imported_files
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
 from promptkit.loader.targets import is_within
@@ -70,12 +68,12 @@ def _roots(files: Iterable[str]) -> list[str]:
     return [folder for folder, _, name in (path.rpartition("/") for path in files) if name == SKILL_FILE]
 
 
-def _files_below(folder: str, files: Mapping[str, SpooledBytes]) -> dict[str, SpooledBytes]:
+def _files_below(folder: str, files: Mapping[str, HashedBytes]) -> dict[str, HashedBytes]:
     prefix = f"{folder}/" if folder else ""
     return {path.removeprefix(prefix): content for path, content in files.items() if path.startswith(prefix)}
 
 
-def _skill(path: Path, root: Path, files: Mapping[str, SpooledBytes]) -> SkillFolder:
+def _skill(path: Path, root: Path, files: Mapping[str, HashedBytes]) -> SkillFolder:
     parts = path.relative_to(root).parts[:-1]
     return SkillFolder(path, "/".join(parts[1:] if parts[:1] == (_CONVENTION,) else parts), files)
 
@@ -89,7 +87,7 @@ def do_nothing(_: Path) -> None:
 
 class FolderImport:
     """
-    An import of a folder's recipes that has started: each file is imported on demand, on any thread.
+    An import of a folder's recipes, whose package is imported already.
 
     Args:
         finder:
@@ -112,9 +110,6 @@ class FolderImport:
         keep:
             See `promptkit.loader.packages.import_package`.
 
-        cases:
-            Whether cases are needed. Without this, they are stored only with *keep*.
-
         skills:
             Folders that were skills in an earlier load. A folder that briefly has no ``SKILL.md`` is still a
             skill: its programs are not recipes.
@@ -129,7 +124,6 @@ class FolderImport:
         *,
         files: FoundFiles | None = None,
         keep: bool = False,
-        cases: bool = False,
         skills: Iterable[str] = (),
     ) -> None:
         self.folder = folder = finder.folder
@@ -137,18 +131,13 @@ class FolderImport:
         inside = tuple(os.path.join(path, "") for path in self._skills)
         self.names = tuple(name for name in names if not self._path(name).startswith(inside))
         self._importing = importing
-        self._drops_cases = not (cases or keep)
         self._named = named
         self._found_files = files
+        self._package = finder.name
         import_folder = partial(import_package, finder, keep=keep)
         self._failure = self._import_or_fail(folder / "__init__.py", import_folder, Execution(""))
-        # If the package cannot be imported, an empty finder is used in its place.
-        self.package: RecipeFinder = finder if self._failure is None else RecipeFinder("", folder, "")
-        self._executions = self.package.executions
-        # The full names of modules by file, and the results of imports by file.
-        self._modules = {name: self._module_of(name) for name in self.names}
-        self._recipes = set(self._modules.values())
-        self._imported: dict[str, ModuleType | LoadedFile] = {}
+        self._executions = finder.executions  # those of modules that are reused, if any
+        self._recipes = set(map(self._module_of, self.names))
 
     def finish(self) -> Recipes:
         """
@@ -157,19 +146,19 @@ class FolderImport:
         Raises:
             LoadError: If a file does not have the object of its target.
         """
-        for name in self.names:
-            self._import(name)
-        by_file = [self._select(name, self._declared_in(name)) for name in self.names]
-        if self._failure is not None:
-            by_file.append(self._failure)
-        read = imported_files().union(map(self._path, ["__init__.py"] if self._failure else self.names))
+        if (failure := self._failure) is None:
+            imported = {name: self._import(name) for name in self.names}
+            by_file = [self._declarations(name, result) for name, result in imported.items()]
+        else:
+            failed = (LoadedFile(self.folder / name, diagnostics=failure.diagnostics) for name in self.names)
+            by_file = [*failed, failure]
+        read = imported_files().union(map(self._path, self.names if failure is None else ["__init__.py"]))
         if self._found_files is not None:
             by_file += _report_not_served(self._found_files, by_file)
             for skill, paths in self._load_skills(self._found_files):
                 by_file.append(skill)
                 read |= paths
         by_file.sort(key=lambda loaded: str(loaded.file))
-        self._importing = do_nothing  # releases its references
         root = None if self._found_files is None else self.folder
         return Recipes(by_file=by_file, root=root, read=read)
 
@@ -177,53 +166,42 @@ class FolderImport:
         return os.path.join(str(self.folder), name)
 
     def _module_of(self, name: str) -> str:
-        package = self.package.name
+        package = self._package
         return package if name == "__init__.py" else f"{package}.{name[:-3].replace(os.sep, '.')}"
 
-    def _import(self, name: str) -> None:
-        if name in self._imported:
-            return
-        file, module = self.folder / name, self._modules[name]
-        if self._failure is not None:
-            self._imported[name] = LoadedFile(file, diagnostics=self._failure.diagnostics)
-            return
+    def _import(self, name: str) -> ModuleType | LoadedFile:
+        """Import a file. An exception becomes a diagnostic of the file."""
+        file, module = self.folder / name, self._module_of(name)
         execution = Execution(module)
         import_file = partial(_import_file, module, file, self._executions)
-        self._imported[name] = imported = self._import_or_fail(file, import_file, execution)
+        imported = self._import_or_fail(file, import_file, execution)
         if execution.prompts or execution.read:  # for a module that another loader has executed
             self._executions.add(execution)
         if isinstance(imported, LoadedFile):
             self._recipes.discard(module)
+        return imported
 
     def _import_or_fail(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*. An exception becomes a diagnostic of the file."""
-        token = drops_cases.set(self._drops_cases)
         try:
             with collecting(declared_prompts, execution.prompts), collecting(files_read, execution.read):
                 self._importing(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             return LoadedFile(file, diagnostics=(diagnose_import(file, self.folder, error),))
-        finally:
-            drops_cases.reset(token)
 
-    def _declared_in(self, name: str) -> LoadedFile:
-        imported, module = self._imported[name], self._modules[name]
+    def _declarations(self, name: str, imported: ModuleType | LoadedFile) -> LoadedFile:
+        """Return the object that the target names in a file, or all declarations."""
+        file, module = self.folder / name, self._module_of(name)
         if isinstance(imported, LoadedFile):
             return imported
-        file, prompts = self.folder / name, self._executions.prompts.get(module, ())
+        if attribute := self._named.get(name):
+            return named_declarations(f"{file}:{attribute}", file, imported, attribute)
         if name not in self._named and is_cases(os.path.basename(name)):
             return LoadedFile(file)
-        package = None if name in self._named else self.package.name
+        prompts = self._executions.prompts.get(module, ())
+        package = None if name in self._named else self._package
         return declared_in(file, imported, prompts, module, package=package, recipes=self._recipes)
-
-    def _select(self, name: str, loaded: LoadedFile) -> LoadedFile:
-        """Return the object that the target names in a file, or all declarations."""
-        attribute, imported = self._named.get(name), self._imported[name]
-        if not attribute or not isinstance(imported, ModuleType):
-            return loaded
-        file = self.folder / name
-        return named_declarations(f"{file}:{attribute}", file, imported, attribute)
 
     def _load_skills(self, files: FoundFiles) -> list[tuple[LoadedFile, set[str]]]:
         """Return the declarations in the folders of skills, and the paths that were read for each."""

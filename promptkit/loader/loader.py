@@ -19,21 +19,24 @@ from msgspec import Struct
 from promptkit.declarations.prompts import Prompt, declared_prompts
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.discovery import FoundFiles, find_recipes, is_cases
-from promptkit.loader.finder import RecipeFinder
+from promptkit.loader.finder import RecipeFinder, collecting
 from promptkit.loader.import_errors import diagnose_import
 from promptkit.loader.importing import FolderImport, do_nothing
-from promptkit.loader.module_records import collecting
 from promptkit.loader.packages import install_finders
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
 from promptkit.loader.targets import Targets, is_within, project_root, split_target, suggest, targets_of
 
 
-def load(target: Targets, *, importing: Callable[[Path], None] = do_nothing, cases: bool = False) -> Recipes:
+def load(
+    target: Targets,
+    *,
+    importing: Callable[[Path], None] = do_nothing,
+    keep: bool = True,
+    cases: bool = False,
+    skills: Iterable[str] = (),
+) -> Recipes:
     """
     Import the recipes at *target* and return their declarations.
-
-    Modules that are already imported, by any code, are used unchanged: a test may have patched them. If a
-    file has changed since it was imported here, all modules are imported again.
 
     Args:
         target:
@@ -42,47 +45,21 @@ def load(target: Targets, *, importing: Callable[[Path], None] = do_nothing, cas
             object is a prompt, a resource, or several. Or several of these.
 
         importing:
-            Called with each file of a folder before it is imported.
-
-        cases:
-            Whether to import the case files (``cases_*.py``) next to the recipes as well.
-
-    Raises:
-        LoadError: If a folder, file, module or object does not exist, or targets overlap.
-    """
-    return begin(target, importing, keep=True, cases=cases).finish()
-
-
-def begin(
-    target: Targets,
-    importing: Callable[[Path], None] = do_nothing,
-    *,
-    keep: bool = False,
-    cases: bool = False,
-    skills: Iterable[str] = (),
-) -> "RecipeImport":
-    """
-    Start loading the recipes at *target*: find the files, without importing them yet.
-
-    Args:
-        target:
-            See `load`.
-
-        importing:
             Called with each file of a folder before it is imported. If it raises, the file is not imported,
             and the exception is reported as an error of the file.
 
         keep:
-            Whether modules that are already imported are used, as `load` does.
+            Whether to use modules unchanged that are already imported, by any code: a test may have patched
+            them. If a file has changed since it was imported here, all modules are imported again.
 
         cases:
-            See `load`.
+            Whether to import the case files (``cases_*.py``) next to the recipes as well.
 
         skills:
             See `FolderImport`.
 
     Raises:
-        LoadError: If a folder or file does not exist, or targets overlap.
+        LoadError: If a folder, file, module or object does not exist, or targets overlap.
     """
     folders = dict[str, _Folder]()
     module_targets = [name for name in targets_of(target) or ("",) if not _add_folder(name, folders)]
@@ -93,12 +70,15 @@ def begin(
     file_names = [
         [*folder.names, *(_cases_in(path, folder) if cases else ())] for path, folder in folders.items()
     ]
-    start_import = partial(FolderImport, importing=importing, keep=keep, cases=cases, skills=skills)
+    start_import = partial(FolderImport, importing=importing, keep=keep, skills=skills)
     imports = [
         start_import(finder, names, named=folder.named, files=folder.files)
         for finder, names, folder in zip(finders, file_names, folders.values(), strict=True)
     ]
-    return RecipeImport((*imports, *modules))
+    parts = [*(part.finish() for part in imports), *(part.finish() for part in modules)]
+    by_file = (loaded for recipes in parts for loaded in recipes.by_file)
+    read = frozenset[str]().union(*(recipes.read for recipes in parts))
+    return Recipes(by_file=by_file, root=parts[0].root, read=read)
 
 
 class _Folder(Struct):
@@ -162,30 +142,6 @@ def _module_in(
     return ModuleImport(target, name, attribute, importing, finders, cases)
 
 
-class RecipeImport(Struct, frozen=True):
-    """
-    An import of all targets, which become one set of recipes.
-
-    Args:
-        parts:
-            The imports of folders, each with its targeted files, and of modules.
-    """
-
-    parts: "tuple[FolderImport | ModuleImport, ...]"
-
-    def finish(self) -> Recipes:
-        """
-        Import the remaining files, and return all declarations.
-
-        Raises:
-            LoadError: If a module does not exist, or an object in a file or module.
-        """
-        parts = [part.finish() for part in self.parts]
-        by_file = (loaded for recipes in parts for loaded in recipes.by_file)
-        read = frozenset[str]().union(*(recipes.read for recipes in parts))
-        return Recipes(by_file=by_file, root=parts[0].root, read=read)
-
-
 class ModuleImport(Struct, frozen=True):
     """
     The import of a module given by its dotted name. The module is imported as a whole.
@@ -201,7 +157,7 @@ class ModuleImport(Struct, frozen=True):
             The object to load from it; ``""`` for all declarations.
 
         importing:
-            See `begin`.
+            See `load`.
 
         finders:
             The finders that this load has created so far. If the module is a package, its finder is appended.

@@ -1,19 +1,40 @@
-"""Imports a folder of recipes as a Python package, and can import it again, to reload it."""
+"""
+Imports a folder of recipes as a Python package, and can import it again, to reload it.
+
+Prompts, resources and skills are pickled by reference, like functions. Declarations in a folder of recipes
+are referenced by the folder, which any process can load.
+"""
 
 import importlib
-import linecache
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
+from inspect import unwrap
+from operator import attrgetter
 from pathlib import Path
+from pickle import PicklingError
+from threading import RLock
+from types import ModuleType
+from typing import Any, Final
 
-from promptkit.declarations.prompts import imported_prompts
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.declarations.prompts import Prompt, imported_prompts
+from promptkit.errors.exceptions import LoadError
 from promptkit.files.reading import file_stamp
-from promptkit.loader import module_records
-from promptkit.loader.finder import RecipeFinder, active_finders, forget_folders, place_module
-from promptkit.loader.module_records import Execution, Executions
+from promptkit.loader.finder import (
+    Execution,
+    Executions,
+    RecipeFinder,
+    active_finders,
+    forget_folders,
+    place_module,
+)
+from promptkit.loader.recipes import declared_in
 from promptkit.loader.targets import package_of, project_root
+
+#: Held while loading: each load replaces the previous one.
+_loading: Final = RLock()
 
 #: The finder of the last load of each folder and its project's root.
 _finders: dict[tuple[Path, str], RecipeFinder] = {}
@@ -48,7 +69,7 @@ def install_finders(folders: Sequence[Path], companions: Collection[RecipeFinder
     for finder in installed:
         last[finder.folder, finder.root] = finder
         if (finder.folder, finder.root) not in locations:
-            _retire(finder)
+            finder.leave()
     finders = [
         _installed_finder(name, *location, last.get(location))
         for name, location in zip(names, locations, strict=True)
@@ -133,26 +154,6 @@ class ImportSnapshot:
         for finder in self._finders:
             finder.install()
 
-    def restore_missing(self) -> None:
-        """Restore modules of the recipes and their projects that could not be imported again."""
-        missing = {name: module for name, module in self._modules.items() if name not in sys.modules}
-        project = {name: file for finder in self._finders for name, (file, _) in finder.project.items()}
-        for finder in active_finders():
-            for name, module in missing.items():
-                if _is_within(name, finder.name):
-                    place_module(name, module)
-                elif name in project:
-                    place_module(name, module)
-                    finder.project[name] = project[name], (0, 0, 0, 0)  # the next load imports it again
-
-
-def _retire(finder: RecipeFinder) -> None:
-    """Replace the finder of another load by a retired copy. A snapshot may reinstall the finder unchanged."""
-    retired = RecipeFinder(finder.name, finder.folder, finder.root, finder)
-    retired.executions = finder.executions
-    retired.leave()
-    _finders[finder.folder, finder.root] = retired
-
 
 def _installed_finder(name: str, folder: Path, root: str, last: RecipeFinder | None) -> RecipeFinder:
     """
@@ -232,8 +233,8 @@ def _is_initializing(module: object) -> bool:
 
 
 def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
-    """Remove a package from `sys.modules` with its modules, except reused ones, and its cached lines."""
-    removed = {
+    """Remove a package from `sys.modules` with its modules, except reused ones."""
+    for key in [
         key
         for key, module in list(sys.modules.items())
         if _is_within(key, name)
@@ -241,11 +242,113 @@ def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
         # A folder without ``__init__.py`` may contain reused modules.
         and (is_whole or not hasattr(module, "__path__"))
         and not _is_initializing(module)
-    }
-    for key in removed:
+    ]:
         del sys.modules[key]  # served code may still use the old package and its modules
-    inside = os.path.join(str(finder.folder), "")
-    for file in [file for file in list(linecache.cache) if file.startswith(inside)]:
-        linecache.cache.pop(file, None)
-    if removed:
-        module_records.forget_modules(removed)
+
+
+def reduced(declared: Any) -> tuple[Any, ...]:
+    """
+    Return the result of `object.__reduce__` for a prompt, a resource or a skill.
+
+    Raises:
+        PicklingError: If no other process could find it.
+    """
+    location, kind, key = _locate_module(declared.__module__ or ""), type(declared), _key_of(declared)
+    if _find_declared(*location, kind, key) is not declared:
+        raise _pickling_error(repr(declared), declared)
+    return declared_at, (*location, kind, key)
+
+
+def reduced_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
+    """
+    Return the same for a compiled prompt, which is recompiled from its `Prompt`.
+
+    Raises:
+        PicklingError: If its module declares no such prompt.
+    """
+    function = unwrap(compiled.renderer.function)
+    prompt = _find_declared(*_locate_module(function.__module__ or ""), Prompt, compiled.name)
+    if prompt is None or prompt.compile()[0] is not compiled:
+        description = f"<compiled prompt {compiled.name!r} at {compiled.location}>"
+        raise _pickling_error(description, function)
+    return attrgetter("compiled"), (prompt,)
+
+
+def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:
+    """
+    Return an object that was pickled by reference. Its module is imported unless it already is.
+
+    Args:
+        folder:
+            The folder of recipes that declares it; ``""`` if none does.
+
+        package:
+            The package name of the folder in the other process, or the module.
+
+        inner:
+            The rest of the module's name.
+
+        kind:
+            The object's class.
+
+        key:
+            Its name or URI template.
+
+    Raises:
+        LoadError: If the module does not declare the object.
+
+        Exception: Any exception that the import of the module raises.
+    """
+    with _loading:
+        if (declared := _find_declared(folder, package, inner, kind, key)) is not None:
+            return declared
+        if os.path.isdir(folder):
+            (finder,) = install_finders([Path(folder)])
+            import_package(finder, keep=True)
+            package = finder.name
+        importlib.import_module(package + inner)
+        declared = _find_declared(folder, package, inner, kind, key)
+    if declared is None:
+        reason = f"module {package + inner!r} has no {kind.__name__.lower()} {key!r}, which was pickled"
+        raise LoadError(folder or package, f"{reason}: give every process the same files at the same path")
+    return declared
+
+
+def _pickling_error(description: str, function: Any) -> PicklingError:
+    reason = f"other processes do not find it by its name in module {function.__module__!r}"
+    hint = "define it at the top level of a module, with a different name from all others there"
+    return PicklingError(f"{description} cannot be pickled: {reason}: {hint}")
+
+
+def _key_of(declared: Any) -> str:
+    """The name or URI template, unique among declarations of the same kind."""
+    return str(declared.options.name if isinstance(declared, Prompt) else declared.uri_template)
+
+
+def _locate_module(name: str) -> tuple[str, str, str]:
+    """Return a module's folder of recipes (``""`` for none), its package, and the rest of its name."""
+    for finder in known_finders():
+        if finder.executions.module(name) is not None:
+            return str(finder.folder), finder.name, name.removeprefix(finder.name)
+    return "", name, ""
+
+
+def _find_declared(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:
+    """Return the declaration of an imported module with that name or URI template; None if there is none."""
+    module, prompts = _find_module(folder, package, inner)
+    if module is None:
+        return None
+    definitions = declared_in(Path(), module, prompts, module.__name__).definitions
+    return next((item for item in definitions if type(item) is kind and _key_of(item) == key), None)
+
+
+def _find_module(
+    folder: str, package: str, inner: str
+) -> tuple[ModuleType | None, Iterable[Prompt[..., Any]]]:
+    """Return a module and the prompts that it declared; None and no prompts if it is not imported."""
+    for finder in known_finders():
+        name = finder.name + inner
+        if str(finder.folder) == folder and (module := finder.executions.module(name)) is not None:
+            return module, finder.executions.prompts.get(name, ())
+    imported = None if os.path.isdir(folder) else sys.modules.get(package + inner)
+    return imported, () if imported is None else imported_prompts.get(imported, ())

@@ -11,7 +11,7 @@ import time
 from collections.abc import Generator, Iterable, Mapping
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from math import ceil, inf
+from math import inf
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
@@ -209,40 +209,11 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
         recursive=False,
         ignore_permission_denied=False,
     )
-    step_ms = debounce.quiet // 2  # the backend returns after the first step without changes
+    # The backend returns after the first step without changes.
+    arguments = debounce.at_most, debounce.quiet, debounce.every, stop
     with watcher:
-        while (result := watcher.watch(debounce.at_most, step_ms, debounce.every, stop)) not in _ENDED:
-            paths = _paths(result)
-            deadline = time.monotonic() + debounce.at_most / 1000
-            while (remaining_ms := _remaining_quiet(debounce.quiet, paths)) and time.monotonic() < deadline:
-                if (result := watcher.watch(debounce.at_most, remaining_ms, remaining_ms, stop)) in _ENDED:
-                    return
-                paths |= _paths(result)
-            yield paths
-
-
-def _paths(changes: set[tuple[int, str]] | str) -> set[str]:
-    return set() if isinstance(changes, str) else {path for _, path in changes}
-
-
-def _remaining_quiet(quiet_ms: int, paths: set[str]) -> int:
-    """Return the milliseconds until nothing at *paths* has changed for *quiet_ms*."""
-    now = time.time_ns()
-    # Deleting a file changes its folder.
-    changed = (_changed_at(path) for path in paths.union(map(os.path.dirname, paths)))
-    last = max((moment for moment in changed if moment <= now), default=0)
-    return max(0, ceil(quiet_ms - (now - last) / 1e6))
-
-
-def _changed_at(path: str) -> int:
-    """
-    Return when a file or folder was last written, renamed or replaced, in nanoseconds; 0 if it is deleted.
-    """
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return 0
-    return max(status.st_mtime_ns, status.st_ctime_ns)
+        while (result := watcher.watch(*arguments)) not in _ENDED:
+            yield set() if isinstance(result, str) else {path for _, path in result}
 
 
 def _backend() -> "type[RustNotify]":

@@ -9,19 +9,17 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import date, datetime, time
+from datetime import date
 from decimal import Decimal
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 import attrs
-import msgspec
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
 from promptkit.types.errors import ConversionError
-from promptkit.types.functions import notes_of
 from promptkit.types.kinds import is_closed, is_list, members_of, plain
 from promptkit.types.readers import reader_of
 from promptkit.types.unstructuring import text_of
@@ -35,14 +33,6 @@ _MAX_RADIOS: Final = 4
 
 #: Numbers as HTML inputs accept them.
 _NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-
-#: Times and dates as HTML spells them, followed by an optional offset.
-_TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,3})?)?"
-_OFFSET: Final = r"(Z|[+-][0-9]{2}:[0-9]{2})?"
-_MOMENTS: Final = {
-    time: re.compile(f"({_TIME}){_OFFSET}"),
-    datetime: re.compile(f"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T{_TIME}){_OFFSET}"),
-}
 
 
 @attrs.frozen
@@ -87,16 +77,12 @@ class Control:
 
         choices:
             The choices, if any.
-
-        offset:
-            The UTC offset of a time; None if the field has no offset.
     """
 
-    kind: Literal["line", "area", "radios", "select", "switch", "moment", "file", "kept"]
+    kind: Literal["line", "area", "radios", "select", "file", "kept"]
     value: str = ""
     attributes: Mapping[str, str] = MappingProxyType({})
     choices: tuple[Choice, ...] = ()
-    offset: str | None = None
 
 
 #: Takes an argument and its value (``""`` for none). Returns None if the control cannot show the value.
@@ -177,20 +163,16 @@ def _file(_: Argument, sent: str) -> Control | None:
 
 
 def _number(argument: Argument, sent: str) -> Control | None:
-    """Return a number input with its bounds. Browsers count steps from the lower bound."""
+    """Return a number input with its bounds."""
     value = sent.strip()
     if sent and not _is_number(value):
         return None
     schema = alternative_of(argument)
     is_integer = schema.get("type") == "integer"
-    step = Decimal(str(schema.get("multipleOf", 1 if is_integer else 0)))
-    lowest = _bound(schema, "minimum", "exclusiveMinimum", +is_integer)
-    if step and lowest is not None:
-        lowest = math.ceil(lowest / step) * step
     bounds = {
-        "min": lowest,
+        "min": _bound(schema, "minimum", "exclusiveMinimum", +is_integer),
         "max": _bound(schema, "maximum", "exclusiveMaximum", -is_integer),
-        "step": step or "any",
+        "step": 1 if is_integer else "any",
     }
     attributes = {name: str(bound) for name, bound in bounds.items() if bound is not None}
     return Control("line", value, {"type": "number", **attributes})
@@ -210,19 +192,6 @@ def _bound(schema: Mapping[str, Any], inclusive: str, exclusive: str, inwards: i
 def _date(argument: Argument, sent: str) -> Control | None:
     is_normalized = str(value_of(argument, sent) or "") == sent
     return Control("line", sent, {"type": "date"}) if is_normalized else None
-
-
-def _moment(argument: Argument, sent: str) -> Control | None:
-    """Return a time input with millisecond precision, and an offset in minutes."""
-    kind = plain(argument.annotation, core=True)
-    attributes = {"type": "time" if kind is time else "datetime-local", "step": "any"}
-    timezones = {note.tz for note in notes_of(argument.annotation) if isinstance(note, msgspec.Meta)}
-    allows_offset = True in timezones or (kind is datetime and False not in timezones)
-    match = _MOMENTS[kind].fullmatch(sent) if value_of(argument, sent) is not None else None
-    if sent and match is None:
-        return None
-    local, offset = match.groups(default="") if match else ("", "")
-    return Control("moment", local, attributes, offset=offset if offset or allows_offset else None)
 
 
 def _choice(argument: Argument, sent: str) -> Control | None:
@@ -255,24 +224,6 @@ def _default(argument: Argument, values: Mapping[str, None]) -> str:
     return _spelling(argument, text_of(argument.default), values)
 
 
-def _switch(argument: Argument, sent: str) -> Control | None:
-    """Return an on/off switch if one of the two values is the default."""
-    values = {value: value_of(argument, value) for value in argument.reader.values}
-    chosen, default = (
-        _spelling(argument, sent, dict.fromkeys(values)),
-        _default(argument, dict.fromkeys(values)),
-    )
-    if not default or (chosen and chosen not in values):
-        return None
-    on, off = (
-        next(value for value, converted in values.items() if converted is truth) for truth in (True, False)
-    )
-    # Browsers send nothing for a switch that is off: a hidden field sends false, unless that is the default.
-    hidden = "" if default == off != chosen else off
-    checked = "" if default == on != chosen else on
-    return Control("switch", hidden, choices=(Choice(checked, on, (chosen or default) == on, on),))
-
-
 def _label(argument: Argument, value: str) -> str:
     """Return the label of a choice: the value that clients send, with the name of a numeric enum member."""
     member = value_of(argument, value)
@@ -298,12 +249,10 @@ def _has_type(*kinds: type) -> Callable[[Argument], bool]:
 #: The controls of each type, in order of preference. Other types, and values that none of the controls can
 #: show, are a line of text.
 _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_Show, ...]], ...]] = (
-    (_has_type(bool), (_switch, _choice)),
     (lambda argument: is_closed(plain(argument.annotation, core=True)), (_choice,)),
     (_has_type(str), (_text,)),
     (_has_type(int, float, Decimal), (_number,)),
     (_has_type(date), (_date,)),
-    (_has_type(datetime, time), (_moment,)),
     (lambda argument: argument.takes_bytes, (_file,)),
     (lambda argument: is_by_line(argument) or is_json(argument), (_area,)),
 )

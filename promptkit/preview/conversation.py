@@ -1,22 +1,15 @@
 """The conversation that a prompt starts: its turns as the page shows them."""
 
-import os
-import tempfile
 from collections.abc import Callable
-from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Final
 
 import attrs
 from markupsafe import Markup
 
-from promptkit.files.reading import read_regular_file
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.content import Content
+from promptkit.language.content import Content, human_size
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.media import Media
-from promptkit.language.media_checks import canonical_type, human_size
+from promptkit.language.media import Media, canonical_type
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 from promptkit.preview.media import MediaKind, MediaStore, kind_of
@@ -30,15 +23,6 @@ _MAX_TURNS: Final = 200
 
 #: Requests all messages, instead of the number of one message.
 ALL_TURNS: Final = -1
-
-#: The vocabulary, its file name in tiktoken's cache, and its expected digest.
-_VOCABULARY: Final = "o200k_base"
-_FILE: Final = "fb374d419588a4632f3f557e76b4b70aebbca790"
-_MAX_BYTES: Final = 16 << 20
-_DIGEST: Final = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-
-#: Maximum length of texts whose tokens are counted, in characters, because users wait for the page.
-_MAX_COUNTED: Final = 200_000
 
 
 @attrs.frozen
@@ -208,7 +192,7 @@ class Conversation:
     def _turn(self, number: int, message: Message, max_length: int | None) -> TurnView:
         content = message.content
         kind, view = self._view(content, max_length)
-        tokens = sum(map(_tokens, content.texts))
+        tokens = sum(map(_estimate_tokens, content.texts))
         return TurnView(number, message, kind, view, tokens, self.redacted)
 
     def _view(
@@ -235,24 +219,6 @@ class Conversation:
         return Medium(kind_of(name), mime_type, human_size(len(data)), self.media.keep(data, name))
 
 
-def _tokens(text: str) -> int:
-    """Return the approximate number of tokens: counted with tiktoken if available, otherwise estimated."""
-    count = _counter()
-    if count is None or len(text) > _MAX_COUNTED:
-        return -(-len(text) // 4)  # English text has about 4 characters per token
-    return count(text)
-
-
-@cache
-def _counter() -> Callable[[str], int] | None:
-    default = Path(tempfile.gettempdir()) / "data-gym-cache"
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
-    try:
-        data = read_regular_file(Path(folder, _FILE), _MAX_BYTES)  # other users might write to the folder
-        import tiktoken  # type: ignore[import-not-found,unused-ignore]  # optional
-    except (OSError, ModuleNotFoundError):
-        return None
-    if sha256(data).hexdigest() != _DIGEST:  # tiktoken would download it
-        return None
-    encoding = tiktoken.get_encoding(_VOCABULARY)
-    return lambda text: len(encoding.encode_ordinary(text))
+def _estimate_tokens(text: str) -> int:
+    """Return the approximate number of tokens: English text has about 4 characters per token."""
+    return -(-len(text) // 4)

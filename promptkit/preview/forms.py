@@ -2,10 +2,9 @@
 Forms: the fields of a prompt's arguments, and the submitted values as a client would send them.
 
 A field is sent under its argument's name. Related fields are sent under that name, a dot and a word, which
-cannot be an argument's name: ``when.offset``.
+cannot be an argument's name: ``notes.file``.
 """
 
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,7 +21,7 @@ from promptkit.preview.media import Upload, Uploads, number_in
 from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
 
 #: Controls that show which values are possible.
-_PLAIN: Final = frozenset({"radios", "select", "switch", "moment", "file"})
+_PLAIN: Final = frozenset({"radios", "select", "file"})
 
 #: Controls that contain the digest of a value.
 _HIDDEN: Final = frozenset({"file", "kept"})
@@ -112,7 +111,7 @@ class Field:
         """
         control = self.control
         labels = [choice.label for choice in control.choices]
-        of_control = control.kind, dict(control.attributes), labels, control.offset is not None
+        of_control = control.kind, dict(control.attributes), labels
         shape = of_control, self.reads, self.takes_file, self.upload and self.upload.digest
         return f"{crc32(repr(shape).encode()):08x}"
 
@@ -208,7 +207,7 @@ def query_of(arguments: Arguments, values: Mapping[str, str]) -> str:
     """
     Return the query of a link that shows the same page.
 
-    It omits secrets, uploads, and texts that would make the link too long.
+    It omits secrets, uploads, texts that browsers would change, and texts that would make the link too long.
 
     Args:
         arguments:
@@ -220,37 +219,20 @@ def query_of(arguments: Arguments, values: Mapping[str, str]) -> str:
     query = ""
     for name, value in values.items():
         argument = arguments.by_name.get(name)
-        if argument is None or not (argument.arg.secret or argument.takes_bytes):
-            extended = f"{query}&{urlencode([_link_parameter(name, value)])}"
+        is_private = argument is not None and (argument.arg.secret or argument.takes_bytes)
+        if typeable(value) and not is_private:
+            parameter = (name, value) if value else (f"{name}.empty", "on")
+            extended = f"{query}&{urlencode([parameter])}"
             query = extended if len(extended) <= _MAX_QUERY else query
     return query.removeprefix("&")
 
 
-def _link_parameter(name: str, value: str) -> tuple[str, str]:
-    if not value:
-        return f"{name}.empty", "on"
-    if typeable(value):
-        return name, value
-    return f"{name}.base64", b64encode(value.encode(errors="surrogatepass")).decode()
-
-
 def _value(form: Any, name: str) -> str | None:
     """Return the value of an argument; None if it is not given."""
-    if isinstance(encoded := form.get(f"{name}.base64"), str):
-        return _decode(encoded)
     text = form.get(name)
     if isinstance(text, str) and text:
-        offset = form.get(f"{name}.offset")
-        # Browsers send line ends as two characters.
-        return text.replace("\r\n", "\n") + (offset if isinstance(offset, str) else "").strip()
+        return text.replace("\r\n", "\n")  # browsers send line ends as two characters
     return "" if f"{name}.empty" in form else None
-
-
-def _decode(encoded: str) -> str | None:
-    try:
-        return b64decode(encoded, validate=True).decode(errors="surrogatepass")
-    except ValueError:  # the link was written by hand
-        return None
 
 
 def _field(
@@ -273,7 +255,7 @@ def _field(
         required=argument.required,
         description=_hint(argument, control),
         examples=() if argument.arg.secret else tuple(map(text_of, argument.examples)),
-        faults=tuple(_describe(argument, fault, sent) for fault in faults if fault.argument == name),
+        faults=tuple(str(fault) for fault in faults if fault.argument == name),
         completes=argument.completer is not None and is_line,
         may_be_empty=sent == "" if argument.blank_is_value and not argument.arg.secret else None,
         takes_file=takes_file(argument, control),
@@ -282,22 +264,6 @@ def _field(
         reads=submission.reads.get(name, 0),
         is_given=bool(sent) or upload is not None,
     )
-
-
-def _describe(argument: Argument, fault: InvalidArgument, sent: str | None) -> str:
-    """Return the text of an argument's error, with the line of a list's item."""
-    line = None
-    if sent and not argument.arg.secret and is_by_line(argument):
-        line = _line_of(sent, fault.path)
-    return f"{fault} ({line})" if line else str(fault)
-
-
-def _line_of(text: str, path: str) -> str | None:
-    """Return the line of an item of a list with one item per line."""
-    number = path[1:-1]
-    lines = [line_number for line_number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    is_item = number.isdecimal() and len(lines) > 1 and int(number) < len(lines)
-    return f"line {lines[int(number)]}" if is_item else None
 
 
 def _hint(argument: Argument, control: Control) -> str | None:

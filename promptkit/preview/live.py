@@ -57,12 +57,6 @@ class CatalogVersion:
         changed:
             The prompts whose function or listing has changed, and the skills with changed files.
 
-        new_count:
-            The number of new warnings.
-
-        fixed_count:
-            The number of fixed diagnostics.
-
         before:
             The catalog before the last save; None at first.
 
@@ -75,16 +69,12 @@ class CatalogVersion:
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    new_count: int = 0
-    fixed_count: int = 0
     before: Catalog | None = None
     calls: LimitedCalls = attrs.field(factory=LimitedCalls)
 
     def __str__(self) -> str:
         names_by_verb = {"changed": self.changed, "added": self.added, "removed": self.removed}
         parts = [f"{verb} {_join_names(names)}" for verb, names in names_by_verb.items() if names]
-        counts_by_verb = {"found": self.new_count, "mended": self.fixed_count}
-        parts += [f"{_count_faults(count)} {verb}" for verb, count in counts_by_verb.items() if count]
         if not parts:
             return "" if self.broken else "Reloaded."
         return f"Reloaded: {'; '.join(parts)}."
@@ -100,16 +90,6 @@ class CatalogVersion:
         """Return the version of a newer catalog."""
         before = self.catalog
         old, new = _by_name(before), _by_name(catalog)
-        files = {
-            diagnostic.location.file for diagnostic in catalog.diagnostics if not diagnostic.is_ignorable
-        }
-        # For a file with an error, its warnings are unknown.
-        old_messages, new_messages = (
-            _messages(
-                diagnostic for diagnostic in compared.diagnostics if diagnostic.location.file not in files
-            )
-            for compared in (before, catalog)
-        )
         # Prompts of a file that was imported again are new objects.
         recompiled = [name for name in catalog if name in old and catalog[name] is not old[name]]
         return CatalogVersion(
@@ -121,8 +101,6 @@ class CatalogVersion:
                 *(name for name in recompiled if _fingerprint(catalog[name]) != _fingerprint(before[name])),
                 *(uri for uri, skill in _skills(catalog).items() if uri in old and old[uri] != skill),
             ),
-            new_count=len(new_messages - old_messages),
-            fixed_count=len(old_messages - new_messages),
             before=before,
         )
 
@@ -283,13 +261,6 @@ def _by_name(catalog: Catalog) -> Mapping[str, object]:
 def _skills(catalog: Catalog) -> Mapping[str, object]:
     """Return the files of each skill by its URI."""
     return {skill.uri_template: skill.files for skill in catalog.skills}
-
-
-def _messages(diagnostics: Iterable[Diagnostic]) -> set[tuple[str, str, str]]:
-    """Return diagnostics without their lines, which move."""
-    return {
-        (diagnostic.rule.value, diagnostic.message, diagnostic.location.file) for diagnostic in diagnostics
-    }
 
 
 def _fingerprint(prompt: CompiledPrompt) -> tuple[object, ...]:

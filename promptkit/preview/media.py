@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.language.media import Media
-from promptkit.language.media_checks import AUDIO_TYPES, IMAGE_TYPES, human_size
+from promptkit.language.content import human_size
+from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES, Media
 from promptkit.preview.controls import value_of
 
 T = TypeVar("T")

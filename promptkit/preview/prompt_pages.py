@@ -1,4 +1,4 @@
-"""The page of a prompt: its form, its conversation, its cases and its other tabs."""
+"""The base class of all pages, and the page of a prompt: its form, conversation, cases and other tabs."""
 
 import asyncio
 from asyncio import CancelledError, to_thread
@@ -11,7 +11,7 @@ import attrs
 from starlette.datastructures import FormData, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from promptkit.catalog.cases import Case, is_refused, sendable
 from promptkit.catalog.completion import Completion
@@ -24,10 +24,9 @@ from promptkit.preview.conversation import ALL_TURNS, Conversation, TurnView
 from promptkit.preview.forms import Submission, fields_of, query_of, submission_of
 from promptkit.preview.live import CatalogVersion, Live
 from promptkit.preview.media import MediaStore, Uploads, form_of, number_in
-from promptkit.preview.page_base import Endpoints, unless_gone
-from promptkit.preview.rendering import LimitedCalls, Rendering, failure, render
+from promptkit.preview.rendering import LimitedCalls, Rendering, failure, render, unless_gone
 from promptkit.preview.tabs import TABS, TabContent, content_of
-from promptkit.preview.templating import prompt_path
+from promptkit.preview.templating import page, prompt_path
 from promptkit.server.user_code import CallTimeoutError, time_limit
 
 
@@ -127,6 +126,43 @@ _REQUESTED_WITHIN_S: Final = 10.0
 
 #: Identifies a rendering: the version, the prompt, and the sent values.
 _RenderingKey: TypeAlias = tuple[int, str, frozenset[tuple[str, str]]]
+
+
+class Endpoints:
+    """
+    Handles the requests for some pages.
+
+    Args:
+        live:
+            The served catalogs.
+
+        targets:
+            The targets as the pages show them.
+
+        media:
+            Stores media until browsers request them.
+
+        editor:
+            The URL scheme that opens a location in an editor; ``""`` for no such links.
+    """
+
+    def __init__(self, live: Live, targets: Sequence[str], media: MediaStore, editor: str) -> None:
+        self._live = live
+        self._targets = targets
+        self._media = media
+        self._editor = editor
+
+    def _version(self, request: Request) -> CatalogVersion:
+        """Return the catalog version of a request, which stays the same until its response."""
+        if not hasattr(request.state, "version"):
+            request.state.version = self._live.newest
+        version: CatalogVersion = request.state.version
+        return version
+
+    def _draw(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        """Render a page, or a part of one."""
+        common = {"version": self._version(request), "target": " ".join(self._targets), "status": status}
+        return HTMLResponse(page(template, self._editor, **common, **values), status)
 
 
 class PromptPages(Endpoints):

@@ -1,4 +1,4 @@
-"""The displayed call as Python source: a test, a case, and a request to a provider."""
+"""The displayed call as Python source: a test and a case."""
 
 import json
 import keyword
@@ -13,33 +13,12 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import HIDDEN
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError
-from promptkit.exports import REQUESTS
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.language.messages import Workflow
 from promptkit.preview.rendering import Rendering
 
 #: Maximum line length, the default of formatters.
 _WIDTH: Final = 88
-
-
-@attrs.frozen
-class _Sdk:
-    """The call of a provider's SDK: the import, the client's class, the method, and further arguments."""
-
-    imported: str
-    client: str
-    method: str
-    fields: str
-
-
-_MODEL: Final = 'model="..."'
-_SDKS: Final = {
-    "openai-chat": _Sdk("from openai import OpenAI", "OpenAI", "chat.completions.create", _MODEL),
-    "openai-responses": _Sdk("from openai import OpenAI", "OpenAI", "responses.create", _MODEL),
-    "anthropic": _Sdk(
-        "from anthropic import Anthropic", "Anthropic", "messages.create", f"{_MODEL}, max_tokens=1024"
-    ),
-    "gemini": _Sdk("from google import genai", "genai.Client", "models.generate_content", _MODEL),
-}
 
 
 @attrs.frozen
@@ -75,45 +54,6 @@ def case_source(rendering: Rendering) -> str:
     return "".join([*imports, "\n".join(_lines(f'{name}.case_wire("a name", {{', pairs))])
 
 
-def request_source(rendering: Rendering, target: str, form: str, *, lossy: bool = False) -> str:
-    """
-    Return source that sends a rendering to a provider with its SDK.
-
-    Args:
-        rendering:
-            The rendering to send.
-
-        target:
-            The target, as the author typed it on the command line.
-
-        form:
-            One of `promptkit.exports.REQUESTS`.
-
-        lossy:
-            Whether the provider cannot represent all of it.
-    """
-    modules, call, sdk = set[str](), _call(rendering, target), _SDKS[form]
-    if call.is_sent:  # clients do not receive everything that a request contains
-        opening = f"compile({_text(target)})[{_text(rendering.prompt.name)}].render({{"
-        call = attrs.evolve(call, imports=["from promptkit.compiler import compile"], begin=opening)
-    pairs = [
-        f"{_text(argument)}: {_argument_expression(rendering, argument, modules)}"
-        for argument in rendering.given
-    ]
-    function = REQUESTS[form].__name__
-    groups = [
-        [f"import {module}" for module in sorted(modules)],
-        [sdk.imported, f"from promptkit.exports import {function}"],
-        call.imports,
-        [
-            *_lines(f"said = {call.begin}", pairs),
-            f"request = {function}(said, {sdk.fields}{', lossy=True' * lossy})",
-        ],
-        [f"answer = {sdk.client}().{sdk.method}(**request)"],
-    ]
-    return "\n\n".join("\n".join(group) for group in groups if group) + "\n"
-
-
 def pytest_source(rendering: Rendering, target: str) -> PytestSource:
     """
     Return a test that calls the prompt as a client does, and passes while its rendering is unchanged.
@@ -131,15 +71,15 @@ def pytest_source(rendering: Rendering, target: str) -> PytestSource:
         f"{_text(rendering.redacted(argument))}: {_argument_expression(rendering, argument, modules)}"
         for argument in rendering.given
     ]
-    call = _call(rendering, target)
+    imports, begin = _call(rendering, target)
     if rendering.workflow is None:
-        body = _error_assertions(rendering, call, pairs)
+        body = _error_assertions(rendering, _lines(f"        {begin}", pairs))
     else:
-        body = [*_lines(f"    said = {call.begin}", pairs), "", *_assertions(rendering, call)]
+        body = [*_lines(f"    said = {begin}", pairs), "", *_assertions(rendering, rendering.workflow)]
     standard = [f"import {module}" for module in sorted(modules)]
-    groups = [standard, ["import pytest"] if rendering.workflow is None else [], call.imports]
-    imports = "\n\n".join("\n".join(group) for group in groups if group)
-    source = [imports, "", "", f"def test_{name}_says_the_same():", *body, ""]
+    groups = [standard, ["import pytest"] if rendering.workflow is None else [], imports]
+    head = "\n\n".join("\n".join(group) for group in groups if group)
+    source = [head, "", "", f"def test_{name}_says_the_same():", *body, ""]
     notes = [
         f"The value of {key} is a secret and is omitted: set the variable {variable(key)} to run the test."
         for key in rendering.given
@@ -160,33 +100,15 @@ def variable(name: str) -> str:
     return name.upper()
 
 
-@attrs.frozen
-class _Call:
-    """
-    How a test calls the prompt: imports, the text before the arguments, and how the expected error is caught.
-    """
-
-    imports: list[str]
-    begin: str
-    error: str
-    message: str
-    is_sent: bool
-
-
-def _call(rendering: Rendering, target: str) -> _Call:
-    prompt, is_refused = rendering.prompt, rendering.workflow is None
-    importable = _importable(prompt)
-    if importable is not None:
+def _call(rendering: Rendering, target: str) -> tuple[list[str], str]:
+    """Return the imports of a call of the prompt, and the text before its arguments."""
+    prompt = rendering.prompt
+    imports = [] if rendering.workflow is not None else ["from promptkit import ArgumentsError"]
+    if (importable := _importable(prompt)) is not None:
         module, name = importable
-        imports = [f"from {module} import {name}", *["from promptkit import ArgumentsError"] * is_refused]
-        return _Call(
-            sorted(imports), f"{name}.render_wire({{", "ArgumentsError", "str(refused.value)", is_sent=False
-        )
-    # The prompt is not importable by name.
-    imports = ["from promptkit.testing import Client" + ", ProtocolError" * is_refused]
-    scopes = f", scopes={sorted(prompt.scopes)!r}" if prompt.scopes else ""
-    begin = f"Client({_text(target)}{scopes}).get_prompt({_text(prompt.name)}, {{"
-    return _Call(imports, begin, "ProtocolError", "refused.value.message", is_sent=True)
+        return sorted([*imports, f"from {module} import {name}"]), f"{name}.render_wire({{"
+    begin = f"compile({_text(target)})[{_text(prompt.name)}].render({{"
+    return [*imports, "from promptkit.compiler import compile"], begin
 
 
 def _argument_expression(rendering: Rendering, name: str, modules: set[str]) -> str:
@@ -245,22 +167,19 @@ def _lines(begin: str, pairs: list[str]) -> list[str]:
     return [begin, *(f"{indent}    {pair}," for pair in pairs), f"{indent}}})"]
 
 
-def _assertions(rendering: Rendering, call: _Call) -> list[str]:
+def _assertions(rendering: Rendering, workflow: Workflow) -> list[str]:
     """Return the assertions for the text and the roles of a rendering."""
-    workflow = rendering.workflow
-    assert workflow is not None  # noqa: S101 (failed prompts have no test)
-    roles = [message.role for message in (workflow.sent if call.is_sent else workflow)]
+    roles = [message.role for message in workflow]
     assertions = _text_assertions(rendering, "said.text", workflow.text)
     if len(roles) <= 1:
         return assertions
     return [f"    assert [message.role for message in said] == [{', '.join(map(_text, roles))}]", *assertions]
 
 
-def _error_assertions(rendering: Rendering, call: _Call, pairs: list[str]) -> list[str]:
+def _error_assertions(rendering: Rendering, call: list[str]) -> list[str]:
     errors = ArgumentsError(rendering.prompt.name, tuple(rendering.faults))
-    lines = _lines(f"        {call.begin}", pairs)
-    assertions = _text_assertions(rendering, call.message, str(errors))
-    return [f"    with pytest.raises({call.error}) as refused:", *lines, "", *assertions]
+    assertions = _text_assertions(rendering, "str(refused.value)", str(errors))
+    return ["    with pytest.raises(ArgumentsError) as refused:", *call, "", *assertions]
 
 
 def _text_assertions(rendering: Rendering, expression: str, text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from threading import Thread
@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import attrs
+from starlette.requests import ClientDisconnect, Request
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.cases import is_refused
@@ -23,8 +24,7 @@ from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.preview.media import Upload
-from promptkit.server.elicitation import askable
-from promptkit.server.elicitation_forms import message
+from promptkit.server.elicitation import askable, form_message
 from promptkit.server.user_code import AuthorCall, CallTimeoutError, explanation, rendering_of, time_limit
 
 if TYPE_CHECKING:  # most recipes have no skills
@@ -105,7 +105,7 @@ async def call(
     Raises:
         CallTimeoutError: If it takes longer.
 
-        BaseException: Any exception from the function, or from starting its thread.
+        BaseException: Any exception from the function.
     """
     loop, author_call = asyncio.get_running_loop(), AuthorCall(function)
     finished: asyncio.Future[None] = loop.create_future()
@@ -118,11 +118,7 @@ async def call(
             with suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(finished.set_result, None)
 
-    try:
-        Thread(target=run, name="promptkit-render", daemon=True).start()
-    except BaseException:
-        ended()
-        raise
+    Thread(target=run, name="promptkit-render", daemon=True).start()
     try:
         done, _ = await asyncio.wait([finished], timeout=seconds)
         line = None if done else author_call.line
@@ -133,6 +129,24 @@ async def call(
     if author_call.raised is not None:
         raise author_call.raised
     return cast("T", author_call.returned)
+
+
+async def unless_gone(request: Request, work: Awaitable[T]) -> T:
+    """Return the result of *work*; if the page disconnects, cancel it and raise ClientDisconnect."""
+    task, disconnect = asyncio.ensure_future(work), asyncio.create_task(_wait_for_disconnect(request))
+    try:
+        await asyncio.wait((task, disconnect), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        disconnect.cancel()
+
+
+async def _wait_for_disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 @attrs.frozen(slots=False)
@@ -187,7 +201,7 @@ class Rendering:
     @property
     def question(self) -> str:
         """The message with which a client would request missing arguments; ``""`` for none."""
-        return message(self.prompt, self.asked) if self.asked else ""
+        return form_message(self.prompt, self.asked) if self.asked else ""
 
     @property
     def transcript(self) -> str:

@@ -1,31 +1,35 @@
 """The tabs of a prompt's page other than the conversation: views of a rendering as text to copy."""
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 import msgspec
 
-from promptkit.catalog.arguments import Argument
-from promptkit.clients.profiles import CLIENTS
+from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.catalog import Catalog
+from promptkit.clients.profiles import CLIENTS, ClientProfile, get_client
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import REQUESTS, ExportError, UnsupportedAnswerError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.language.messages import Workflow
-from promptkit.preview.client_views import ClientView, client_view
+from promptkit.lints.clients import lint_client, lint_workflow
+from promptkit.lints.conversations import SentMessages
 from promptkit.preview.controls import Choice
 from promptkit.preview.media import Upload
-from promptkit.preview.python_source import case_source, pytest_source, request_source, variable
-from promptkit.preview.rendering import Rendering
+from promptkit.preview.python_source import case_source, pytest_source, variable
+from promptkit.preview.rendering import Rendering, failure
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.server.elicitation_forms import elicitation
+from promptkit.server.elicitation import elicitation_params
 from promptkit.server.server import PROMPTKIT
+from promptkit.server.user_code import rendering_of, time_limit
 
-#: The label of each request format, and the SDK method that accepts it.
+#: The label of each request format, and the method of the vendor's SDK that accepts it.
 _VENDORS: Final = {
     "openai-chat": ("OpenAI chat", "chat.completions.create"),
     "openai-responses": ("OpenAI responses", "responses.create"),
@@ -56,6 +60,60 @@ class Block:
     title: str
     text: str
     language: Literal["json", "python", "shell"]
+
+
+@attrs.frozen
+class Arrival:
+    """
+    A message or an argument in one client.
+
+    Args:
+        label:
+            The role, or the argument's name.
+
+        text:
+            Its text.
+
+        arrives:
+            Whether the client shows or sends it unchanged.
+    """
+
+    label: str
+    text: str
+    arrives: bool
+
+
+@attrs.frozen
+class ClientView:
+    """
+    A rendering as one client shows it.
+
+    Args:
+        title:
+            The client.
+
+        notes:
+            The client's limitations, in sentences.
+
+        is_offered:
+            Whether the client offers the prompt to users.
+
+        arguments:
+            What the server receives for each argument with a value.
+
+        messages:
+            The messages.
+
+        reason:
+            Why there are no messages; "" if there are messages, or the prompt is not offered.
+    """
+
+    title: str
+    notes: tuple[str, ...] = ()
+    is_offered: bool = False
+    arguments: tuple[Arrival, ...] = ()
+    messages: tuple[Arrival, ...] = ()
+    reason: str = ""
 
 
 @attrs.frozen
@@ -154,12 +212,12 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
     if not (rendering.asked and lowering.revision.elicitation):
         return (error_block,), "The arguments are invalid: a client gets this error."
     modes = lowering.revision.elicitation_modes
-    params = elicitation(prompt, rendering.asked, modes=modes)
+    params = elicitation_params(prompt, rendering.asked, modes=modes)
     question = _json_block("The params of elicitation/create", redacted(params))
     return (question, error_block), "A client that can show forms gets the question, any other one the error."
 
 
-def _vendors(rendering: Rendering, target: str, choice: str) -> TabContent:
+def _vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
     """Return the request to one provider, with text in place of unsupported parts."""
     form = choice if choice in REQUESTS else next(iter(REQUESTS))
     choices = _choices({name: label for name, (label, _) in _VENDORS.items()}, form)
@@ -171,10 +229,7 @@ def _vendors(rendering: Rendering, target: str, choice: str) -> TabContent:
         return TabContent("vendors", choices, notes=(f"{error}.",))
     title = f"arguments of {_VENDORS[form][1]}{', with text in place of it' * bool(notes)}"
     redacted = rendering.redactor.redacted_json(msgspec.to_builtins(request))
-    source = Block(
-        "Send it by the vendor's SDK", request_source(rendering, target, form, lossy=bool(notes)), "python"
-    )
-    return TabContent("vendors", choices, (_json_block(title, redacted), source), notes)
+    return TabContent("vendors", choices, (_json_block(title, redacted),), notes)
 
 
 def _request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -244,6 +299,118 @@ def _clients(rendering: Rendering, _target: str, choice: str) -> TabContent:
     choices = _choices({name: client.title for name, client in CLIENTS.items()}, name)
     view = client_view(name, rendering)
     return TabContent("clients", choices, notes=view.notes, view=view)
+
+
+def client_view(name: str, rendering: Rendering) -> ClientView:
+    """
+    Return what one client shows and sends, and its limitations.
+
+    Args:
+        name:
+            The client's name on the command line.
+
+        rendering:
+            A prompt with the values that a user typed.
+    """
+    client, max_arguments = get_client(name), get_client(name).most_arguments
+    if not client.has_prompts or (
+        max_arguments is not None and len(rendering.prompt.arguments.ordered) > max_arguments
+    ):
+        return ClientView(client.title, _notes(name, rendering, rendering.workflow))
+    workflow, reason = _workflow_in_client(client, rendering)
+    return ClientView(
+        client.title,
+        _notes(name, rendering, workflow),
+        is_offered=True,
+        arguments=tuple(_arguments(client, rendering)),
+        messages=() if workflow is None else tuple(_messages(client, rendering, workflow)),
+        reason=rendering.redacted(reason),
+    )
+
+
+def sent_by(client: ClientProfile, arguments: Arguments, values: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return what a client sends for values that a user typed in the order of the signature.
+
+    Args:
+        client:
+            The client.
+
+        arguments:
+            The arguments of a prompt.
+
+        values:
+            The typed values by name.
+    """
+    names = [argument.name for argument in arguments.ordered]
+    typed = {name: values[name] for name in names if name in values}
+    words = " ".join(typed.values()).split()
+    if not names or not (client.joins_words or client.cuts_at_blanks):
+        return typed
+    # Each argument gets one word and the last argument the rest, or the first gets all words.
+    targets = names[:1] if client.joins_words else names
+    last = len(targets) - 1
+    texts = [*words[:last], " ".join(words[last:])]
+    return {name: text for name, text in zip(targets, texts, strict=False) if text}
+
+
+def _workflow_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
+    """Return the workflow for the values that a client sends, or None and the reason."""
+    prompt, typed = rendering.prompt, rendering.given
+    sent = sent_by(client, prompt.arguments, typed)
+    if sent != typed and _without_secrets(rendering) != typed:
+        return None, f"{client.title} cuts a secret, so that what the prompt says is not shown."
+    if sent == typed and rendering.refusal:
+        return None, f"not rendered: {rendering.refusal}"
+    if sent == typed and (rendering.workflow is not None or rendering.error):
+        return rendering.workflow, rendering.error or ""
+    try:
+        result = rendering_of(prompt, sent)()
+        if isinstance(result, Coroutine):
+            # This thread cannot be stopped while its event loop is idle.
+            result = asyncio.run(asyncio.wait_for(result, time_limit(prompt)))
+    except ArgumentsError as errors:
+        return None, f"the server refuses what {client.title} sends. {errors}"
+    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+        return None, failure(f"prompt {prompt.name!r}", error)
+    return result, ""
+
+
+def _arguments(client: ClientProfile, rendering: Rendering) -> Iterator[Arrival]:
+    arguments, typed = rendering.prompt.arguments, _without_secrets(rendering)
+    sent = sent_by(client, arguments, typed)
+    for argument in arguments.ordered:
+        text, original = sent.get(argument.name), typed.get(argument.name)
+        if text is not None or original is not None:
+            upload = rendering.uploads.get(argument.name) if argument.takes_bytes else None
+            # Base64 is not readable.
+            display = str(upload) if upload and text == original else rendering.redacted(text or "")
+            yield Arrival(argument.name, display, text == original)
+
+
+def _without_secrets(rendering: Rendering) -> dict[str, str]:
+    """Return the typed values, with one placeholder for each word of a secret."""
+    secret = rendering.prompt.arguments.secret
+    return {
+        name: " ".join("…" for _ in value.split()) if name in secret else value
+        for name, value in rendering.given.items()
+    }
+
+
+def _messages(client: ClientProfile, rendering: Rendering, workflow: Workflow) -> Iterator[Arrival]:
+    for number, sent in enumerate(SentMessages.of_rendering(workflow).content):
+        arrives = sent.kind not in client.lost and not (number and client.sends_first_only)
+        role = "user" if client.drops_roles else sent.role
+        yield Arrival(role, rendering.redacted(str(workflow.sent[number].content)), arrives)
+
+
+def _notes(name: str, rendering: Rendering, workflow: Workflow | None) -> tuple[str, ...]:
+    """Return the client's limitations for the signature and for the rendering."""
+    prompt = rendering.prompt
+    diagnostics = lint_client(name, Catalog([prompt]))
+    diagnostics += () if workflow is None else lint_workflow(name, prompt, workflow)
+    sentences = dict.fromkeys(f"{diagnostic.message}: {diagnostic.hint}" for diagnostic in diagnostics)
+    return tuple(map(rendering.redacted, sentences))
 
 
 #: Takes a rendering, the target as the author typed it, and the choice in the tab.

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cache, lru_cache, partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -21,7 +20,7 @@ from pygments.util import ClassNotFound
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.media_checks import human_size
+from promptkit.language.content import human_size
 from promptkit.preview.live import tag_search
 from promptkit.preview.media import MAX_UPLOAD_SIZE
 
@@ -70,7 +69,7 @@ def environment(editor: str = "") -> Environment:
         "tag_search": tag_search,
         "visible": _visible,
     }
-    jinja.globals |= {"max_upload_size": MAX_UPLOAD_SIZE, "short": SHORT, "static": static_path()}
+    jinja.globals |= {"max_upload_size": MAX_UPLOAD_SIZE, "short": SHORT}
     for name in jinja.list_templates():  # compile all templates before the first request
         jinja.get_template(name)
     return jinja
@@ -126,15 +125,6 @@ def _case_path(name: str, case: str) -> str:
 def search_path(typed: str) -> str:
     """Return the path of the prompts that a search finds."""
     return f"/?{urlencode({'q': typed})}" if typed else "/"
-
-
-@cache
-def static_path() -> str:
-    """Return the path of scripts and styles, which changes with their content."""
-    digest = sha256()
-    for file in sorted((FOLDER / "static").iterdir()):
-        digest.update(file.read_bytes())
-    return f"/static/{digest.hexdigest()[:16]}"
 
 
 def _resource_path(uri: str) -> str:

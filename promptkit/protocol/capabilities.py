@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder
 
 from promptkit.protocol import wire
@@ -16,9 +16,6 @@ _CACHE_MS: Final = 300_000
 
 #: The extension through which clients read skills: https://modelcontextprotocol.io/extensions/skills.
 SKILLS: Final = "io.modelcontextprotocol/skills"
-
-#: The key of a page of a list: the method, the client's revision, and the cursor.
-PageKey: TypeAlias = tuple[str, Revision, str | UnsetType]
 
 #: Whether prompts are also offered as tools: True for one tool each, ``"search"`` for two tools: one finds
 #: prompts, and the other renders them.
@@ -69,10 +66,6 @@ class Capabilities(Struct, frozen=True):
         declared["extensions"] = {SKILLS: {"directoryRead": True}}
         return declared
 
-    def method(self, name: str) -> "Method | None":
-        """Return a method that exists only if prompts are offered as tools, or None."""
-        return TOOL_METHODS.get(name) if self.tools else None
-
 
 class Method(Struct, frozen=True, dict=True):
     """
@@ -93,12 +86,6 @@ class Method(Struct, frozen=True, dict=True):
 
         enveloped:
             Whether a request for the method may name its revision.
-
-        served:
-            Whether the server answers the method, rather than the connection itself.
-
-        static:
-            The result, if it is constant.
     """
 
     params: type[wire.Params]
@@ -106,8 +93,6 @@ class Method(Struct, frozen=True, dict=True):
     modern: bool = True
     opens: bool = False
     enveloped: bool = True
-    served: bool = True
-    static: bytes | None = None
 
     @cached_property
     def decode(self) -> Callable[[bytes | Raw], wire.Params]:
@@ -115,13 +100,14 @@ class Method(Struct, frozen=True, dict=True):
         return Decoder(self.params).decode
 
 
-#: The methods that always exist. This table alone decides when a method may be called.
+#: The methods. This table alone decides when a method may be called, except that ``tools/call`` exists only
+#: if prompts are offered as tools.
 #:
 #: Empty lists are served as well: some clients request every kind of list and abort on an error.
 METHODS: Final[Mapping[str, Method]] = {
-    "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False, served=False),
-    "ping": Method(wire.Params, modern=False, opens=True, served=False, static=b"{}"),
-    "server/discover": Method(wire.Params, handshake=False, served=False),
+    "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False),
+    "ping": Method(wire.Params, modern=False, opens=True),
+    "server/discover": Method(wire.Params, handshake=False),
     "prompts/list": Method(wire.PageParams),
     "prompts/get": Method(wire.GetPromptParams),
     "completion/complete": Method(wire.CompleteParams),
@@ -132,13 +118,11 @@ METHODS: Final[Mapping[str, Method]] = {
     "resources/unsubscribe": Method(wire.ResourceParams, modern=False),
     "subscriptions/listen": Method(wire.ListenParams, handshake=False),
     "tools/list": Method(wire.PageParams),
+    "tools/call": Method(wire.GetPromptParams),
     "skills/list": Method(wire.PageParams),
     "skills/get": Method(wire.ResourceParams),
     "resources/directory/read": Method(wire.DirectoryParams),
 }
-
-#: The methods that exist only if prompts are offered as tools. A call has the params of ``prompts/get``.
-TOOL_METHODS: Final[Mapping[str, Method]] = {"tools/call": METHODS["prompts/get"]}
 
 
 def method_not_found(method: str) -> MethodNotFound:

@@ -12,12 +12,20 @@ from msgspec import UNSET, UnsetType
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
-from promptkit.protocol.decoding import Message
+from promptkit.protocol.decoding import Message, decode_message, leading_id
 from promptkit.protocol.events import ClientResponse, Event
-from promptkit.protocol.jsonrpc import UNREADABLE, RequestId, encode_notification, encode_request
+from promptkit.protocol.jsonrpc import (
+    UNREADABLE,
+    InternalError,
+    Reply,
+    RequestId,
+    encode_error,
+    encode_notification,
+    encode_request,
+)
 from promptkit.protocol.limits import PREFIX_BYTES, CutOff, Limits, OutOfMemoryLine, OverlongLine
-from promptkit.protocol.message_checks import refuse_unread
 from promptkit.protocol.session import Session
+from promptkit.standard_error import say
 
 _decode_any: Final = msgspec.json.Decoder().decode
 
@@ -132,10 +140,12 @@ class Connection(Session):
         """
         events: list[Event] = []
         for line in self._lines.receive_data(data):
+            if not line or line.isspace():
+                continue
             try:
-                events += self._receive(line)
+                events += self.receive_message(decode_message(line, self._limits))
             except Exception as error:  # noqa: BLE001 (memory may be short: continue with the next line)
-                events.append(refuse_unread(line, error))
+                events.append(_refuse_unread(line, error))
         return events
 
     def ask(self, method: str, params: Any) -> tuple[RequestId, bytes]:
@@ -165,3 +175,13 @@ class Connection(Session):
         except UNREADABLE:  # such as a number that is too large: handled like an error
             value = None
         return ClientResponse(request_id, value)
+
+
+def _refuse_unread(line: bytes, error: Exception) -> Reply:
+    """Return the reply to a line that could not be processed because of *error*."""
+    if isinstance(error, MemoryError):
+        reason = "the message is not read: there is not enough memory for it"
+    else:
+        say(f"a line of {len(line):,} bytes could not be read: {error!r}")
+        reason = "the message could not be read"
+    return encode_error(leading_id(line), InternalError(reason))

@@ -42,9 +42,6 @@ from promptkit.types.scalar_parsing import extent
 #: The longest id and the longest method name, in bytes.
 _MAX_NAME: Final = 1024
 
-#: The continuation bytes of UTF-8.
-_CONTINUATION: Final = bytes(range(0x80, 0xC0))
-
 #: The id of a request that only the version and the method precede.
 _LEADING_ID: Final = (
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
@@ -90,6 +87,9 @@ class Message(Struct, gc=False):
 
         error:
             The error to answer with; None for a valid message.
+
+        size:
+            The maximum size of the decoded message in memory, in bytes.
     """
 
     id: RequestId | UnsetType = UNSET
@@ -100,6 +100,7 @@ class Message(Struct, gc=False):
     is_notification: bool = False
     elements: list[Raw] | None = None
     error: JsonRpcError | None = None
+    size: int = 0
 
 
 class _LongMembers(Struct, rename="camel"):
@@ -118,7 +119,20 @@ _decode_text: Final = Decoder(str).decode
 _decode_long_members: Final = Decoder(_LongMembers).decode
 
 
-def find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
+def decode_message(line: bytes, limits: Limits) -> Message:
+    """Decode one message. If it exceeds a limit, only the id is decoded, so that the reply can carry it."""
+    error = _find_excess(line, limits)
+    if isinstance(line, OverlongLine):
+        return Message(leading_id(line), error=error)
+    is_ascii = line.isascii()
+    if not is_ascii and not _is_utf8(line):
+        error = error or ParseError("the message is not UTF-8")
+    message = _decode_line(line, error)
+    message.size = len(line) * (1 if is_ascii else 4)
+    return message
+
+
+def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
     """Return the error for a line that exceeds a limit, or None."""
     if isinstance(line, OutOfMemoryLine):
         return InternalError("the message is not read: there is not enough memory for it")
@@ -138,16 +152,8 @@ def find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
     return None
 
 
-def decode_message(line: bytes, error: JsonRpcError | None = None) -> Message:
-    """
-    Decode one line.
-
-    With *error*, the result of `find_excess`, only the id is decoded, so that the reply can carry it.
-    """
-    if isinstance(line, OverlongLine):
-        return Message(leading_id(line), error=error)
-    if not line.isascii() and not _is_utf8(line):
-        error = error or ParseError("the message is not UTF-8")
+def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
+    """Decode a line, of which only the id is needed if there is an *error*."""
     try:
         return _decode_json(line, error)
     except RecursionError:
@@ -268,13 +274,8 @@ def check_arguments(arguments: Mapping[str, Raw], limits: Limits) -> None:
         msg = f"there are {len(arguments):,} arguments: at most {limits.arguments:,} are taken"
         raise InvalidParams(msg)
     for name, value in arguments.items():
-        if len(value) > limits.argument and (size := _count_characters(value)) > limits.argument:
+        if len(value) > limits.argument:
             msg = (
-                f"{shortened(name)!r} has {size:,} characters of JSON: at most {limits.argument:,} are taken"
+                f"{shortened(name)!r} has {len(value):,} bytes of JSON: at most {limits.argument:,} are taken"
             )
             raise InvalidParams(msg)
-
-
-def _count_characters(raw: Raw) -> int:
-    r"""Count the characters of JSON; a ``\u`` escape counts as one character."""
-    return len(bytes(raw).translate(None, _CONTINUATION)) - len("u00fc") * bytes(raw).count(b"\\u")

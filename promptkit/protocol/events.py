@@ -5,7 +5,7 @@ from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import CANCELLED, InternalError, Reply, RequestId, encode_error
@@ -40,9 +40,6 @@ class Channel(Protocol):
         The key by which requests are counted: requests of the same client share it, as far as that is known.
         """
 
-    def fit_reply(self, request_id: RequestId, reply: Reply) -> Reply:
-        """Return *reply*, or an error if *reply* is too long for the channel."""
-
     def add(self, reply: Reply) -> bytes:
         """Add a reply, which may have no line. Return the bytes that the caller must send."""
 
@@ -55,97 +52,49 @@ class Batch:
     The replies to an array of messages, which are sent together as one line.
 
     Args:
-        longest:
-            The limit on the length of that line, in bytes.
-
-        channel:
-            The destination of that line.
+        limit:
+            The limit on the total size of the results, in bytes.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
     """
 
-    def __init__(self, limit: float = inf, channel: Channel | None = None) -> None:
-        self.awaited = 0
-        self._channel = channel
+    def __init__(self, limit: float = inf) -> None:
         self._limit = limit
-        self._remaining = limit - len(b"[]\n")
-        self._replies: list[memoryview] = []  # without their newlines, and not copied
+        self._awaited = self._size = 0
+        self._lines: list[memoryview] = []  # without their newlines, and not copied
         self._lock = Lock()  # replies may come from several threads
-
-    @property
-    def gone(self) -> bool:
-        """Whether the client has disconnected."""
-        return self._channel is not None and self._channel.gone
-
-    @property
-    def principal(self) -> "Principal | None":
-        """The caller; None without authentication."""
-        return None if self._channel is None else self._channel.principal
-
-    @property
-    def address(self) -> str | None:
-        """The client's network address, if known."""
-        return None if self._channel is None else self._channel.address
-
-    @property
-    def subject(self) -> str:
-        """The key by which requests are counted; ``""`` without a channel."""
-        return "" if self._channel is None else self._channel.subject
 
     def gather(self, events: "list[Event]") -> "list[Event]":
         """
         Collect the replies among *events*, and return the other events.
 
-        If no reply is pending, the complete line is returned as well, and nothing goes to the channel. Space
-        for an error is reserved for each request. If not even the errors fit, a single error replaces all
-        replies.
+        If no reply is pending, the complete line is returned as well.
         """
-        lines = [event.line for event in events if isinstance(event, Reply)]
-        requests = [event for event in events if isinstance(event, Request)]
-        other_events = [event for event in events if not isinstance(event, Reply)]
-        self.awaited = len(lines) + len(requests)
-        reserved = sum(len(self._reply_too_long(request.id).line) for request in requests)
-        self._remaining -= reserved + sum(map(len, lines))
-        if self._remaining < 0:
-            error = self._reply_too_long(UNSET)
-            for request in requests:
-                request.discard(error)
-            remaining: list[Event] = [event for event in other_events if not isinstance(event, Request)]
-            return [error, *remaining]
-        collected = [self._collect(line) for line in lines]
-        return [Reply(line) for line in collected if line] + other_events
+        replies = [event for event in events if isinstance(event, Reply)]
+        others = [event for event in events if not isinstance(event, Reply)]
+        self._awaited = len(replies) + sum(isinstance(event, Request) for event in others)
+        lines = [self.add(reply.line) for reply in replies]
+        return [Reply(line) for line in lines if line] + others
 
-    def fit_reply(self, request_id: RequestId, reply: Reply) -> Reply:
-        """Return *reply*, or an error if *reply* would make the line too long."""
-        error = self._reply_too_long(request_id)
+    def fit(self, request_id: RequestId, reply: Reply) -> Reply:
+        """Return *reply*, or an error if the replies would be too long together."""
         with self._lock:
-            if len(reply.line) > self._remaining + len(error.line):
-                return error
-            self._remaining += len(error.line) - len(reply.line)
-            return reply
-
-    def add(self, reply: Reply) -> bytes:
-        """Collect a reply. Return the complete line after the last one, and ``b""`` before that."""
-        line = self._collect(reply.line)
-        return line if self._channel is None or not line else self._channel.add(Reply(line))
-
-    def _collect(self, line: bytes) -> bytes:
-        with self._lock:
-            self.awaited -= 1
-            if line:
-                self._replies += (memoryview(b","), memoryview(line)[: -len(b"\n")])
-            if self.awaited or not self._replies:
-                return b""
-            return b"".join((b"[", *self._replies[1:], b"]\n"))
-
-    def sender(self, send: Send) -> Send:
-        """Return a function that sends lines before the replies."""
-        return send if self._channel is None else self._channel.sender(send)
-
-    def _reply_too_long(self, request_id: RequestId | UnsetType) -> Reply:
+            if self._size + len(reply.line) <= self._limit:
+                self._size += len(reply.line)
+                return reply
         msg = f"the replies to the batch would have more than {self._limit:,} bytes together"
         return encode_error(request_id, InternalError(msg))
+
+    def add(self, line: bytes) -> bytes:
+        """Collect a line, which may be empty. Return the complete line after the last one, or ``b""``."""
+        with self._lock:
+            self._awaited -= 1
+            if line:
+                self._lines += (memoryview(b","), memoryview(line)[: -len(b"\n")])
+            if self._awaited or not self._lines:
+                return b""
+            return b"".join((b"[", *self._lines[1:], b"]\n"))
 
 
 class Request(Struct, gc=False):
@@ -158,6 +107,7 @@ class Request(Struct, gc=False):
     client: wire.ClientInfo | None
     capabilities: dict[str, Any]
     channel: Channel | None = None
+    batch: Batch | None = None
     awaited: list[Callable[[Reply], object]] | None = None
     large: bool = False  # the arguments may contain many values
     error_id: str | None = None  # identifies the error on standard error and in the reply
@@ -170,14 +120,18 @@ class Request(Struct, gc=False):
 
     def answer(self, reply: Reply) -> bytes:
         """Return the bytes to send for *reply*, or ``b""`` if the reply goes to a channel."""
-        if self.channel is not None:
-            reply = self.channel.fit_reply(self.id, reply)
+        if self.batch is not None:
+            reply = self.batch.fit(self.id, reply)
         if self.awaited is not None:
             for call in self.awaited:
                 try:
                     call(reply)
                 except Exception as error:  # noqa: BLE001 (the client is answered anyway)
                     say(f"a reply could not be recorded: {error!r}")
+        if self.batch is not None:
+            reply = Reply(self.batch.add(reply.line))
+            if not reply.line:
+                return b""
         return reply.line if self.channel is None else self.channel.add(reply)
 
     @property
@@ -203,7 +157,7 @@ class Request(Struct, gc=False):
 
     def discard(self, reply: Reply = CANCELLED) -> None:
         """Close the request without sending *reply*, and report *reply* to the observers of the request."""
-        self.channel = None
+        self.channel = self.batch = None
         self.answer(reply)
 
     def sender(self, send: Send) -> Send:

@@ -10,7 +10,6 @@ import re
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
-from enum import Enum
 from math import ceil
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -39,26 +38,12 @@ OVERHEAD: Final = len(f"{_VERSION}.{'':8}.{'':15}..{'':43}")
 _encode: Final = msgspec.json.encode
 
 
-class Refusal(Enum):
-    """Why a token was rejected."""
-
-    MALFORMED = "this is not a token"
-    FORGED = "no key of the ring has sealed this token for this use"
-    EXPIRED = "the token has expired"
-
-
 class TokenRefusedError(ValueError):
-    """
-    A token was rejected.
+    """No key of the ring has sealed this text for this use."""
 
-    Args:
-        refusal:
-            The reason.
-    """
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.value)
-        self.refusal = refusal
+class TokenExpiredError(TokenRefusedError):
+    """The token has expired."""
 
 
 class Opened(NamedTuple):
@@ -151,20 +136,21 @@ class KeyRing:
                 The context that it was sealed with.
 
         Raises:
-            TokenRefusedError: If the text is not a token, if no key of this ring has sealed it for this use
-                and context, or if it has expired. The first of these is reported.
+            TokenRefusedError: If no key of this ring has sealed the text for this use and context.
+
+            TokenExpiredError: If the token has expired.
         """
         from hmac import compare_digest
 
         if not (parts := _TOKEN.fullmatch(token)):
-            raise TokenRefusedError(Refusal.MALFORMED)
+            raise TokenRefusedError
         head, expires, payload, mac = parts.groups()
         # The MAC covers the text and is compared as text, so that only one spelling is accepted.
         macs = [self._mac(secret, purpose, head, bound) for secret in self.secrets]
         if not any(compare_digest(own, mac) for own in macs):
-            raise TokenRefusedError(Refusal.FORGED)
+            raise TokenRefusedError
         if now > int(expires):
-            raise TokenRefusedError(Refusal.EXPIRED)
+            raise TokenExpiredError
         return Opened(urlsafe_b64decode((payload or "") + "=="), int(expires))  # excess padding is ignored
 
     def digest(self, purpose: str, data: bytes) -> str:
@@ -192,12 +178,6 @@ def _base64url(data: bytes) -> str:
 
 
 _PURPOSE: Final = "requestState"
-
-#: The error messages for rejected tokens.
-_REASONS: Final = {
-    Refusal.MALFORMED: "requestState was not issued by this server: send it back as it came, or leave it out",
-    Refusal.FORGED: "requestState was changed or belongs to another request: send this one again without it",
-}
 
 #: Sorted keys give equal values equal bytes. The signed value is a JSON array, which delimits its parts, so
 #: that no two requests encode to the same bytes.
@@ -248,8 +228,9 @@ class RequestStateSigner:
         """
         try:
             self._ring.open(_PURPOSE, token, self._clock(), bound=_encode_sorted([method, params]))
-        except TokenRefusedError as refused:
-            if refused.refusal is Refusal.EXPIRED:
-                return False
-            raise InvalidParams(_REASONS[refused.refusal]) from None
+        except TokenExpiredError:
+            return False
+        except TokenRefusedError:
+            msg = "requestState was not issued by this server for this request: send the request without it"
+            raise InvalidParams(msg) from None
         return True

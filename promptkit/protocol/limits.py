@@ -94,7 +94,7 @@ OPTIONS: Final[dict[str, LimitOption]] = {
     "values": LimitOption("max-values", "JSON values in a request or in the text of an argument"),
     "messages": LimitOption("max-messages", "messages in a JSON-RPC batch"),
     "arguments": LimitOption("max-arguments", "arguments of a request"),
-    "argument": LimitOption("max-argument", "characters of JSON in one argument"),
+    "argument": LimitOption("max-argument", "bytes of JSON in one argument"),
     "reply": LimitOption("max-reply", "bytes of a reply"),
     "rate": LimitOption("rate", "requests per second, and in one burst"),
     "completions": LimitOption("completion-rate", "completion requests per second, and in one burst"),

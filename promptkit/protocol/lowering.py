@@ -7,7 +7,7 @@ Content that an older revision lacks is converted to content that it has. Nothin
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC
-from functools import cache, cached_property
+from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -23,10 +23,10 @@ from promptkit.errors.exceptions import (
     UnknownPromptError,
     UnknownToolError,
 )
+from promptkit.language.annotations import Tool
 from promptkit.language.content import Content
-from promptkit.language.messages import Message, Workflow
+from promptkit.language.messages import Workflow
 from promptkit.language.text import Text
-from promptkit.language.tools import Tool
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
 from promptkit.protocol.jsonrpc import InternalError, encode, format_message
@@ -41,18 +41,13 @@ if TYPE_CHECKING:  # most prompts hold nothing but text
 
 T = TypeVar("T")
 
-#: A cache of recently encoded bytes, for sizes within these bounds. Lookups compare identity, because hashing
-#: or comparing the bytes would take longer than encoding them.
-_MIN_CACHED: Final = 64 * 1024
-_MAX_CACHED: Final = 2 * 1024 * 1024
+#: A cache of recently encoded bytes, up to this size. Large ones are mostly constants in recipes. Lookups
+#: compare identity, because hashing or comparing the bytes would take longer than encoding them.
+_MAX_CACHED: Final = 3 * 1024 * 1024
 _BASE64_CACHE: Final[deque[tuple[bytes, bytes]]] = deque(maxlen=4)
 
 #: Errors that the model can fix: they are sent as the result of a tool call. Others are JSON-RPC errors.
 _TOOL_ERRORS: Final = (ArgumentsError, PromptError, InternalError, UnknownPromptError)
-
-#: A placeholder for the text of a result, used to find the bytes before and after the text.
-_MARKER: Final = "gap"
-_MARKED: Final = Workflow([Message("user", Text(_MARKER))])
 
 
 def _or_unset(value: T | None) -> T | UnsetType:
@@ -65,7 +60,6 @@ class Lowering:
     def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
         self.revision = revision
         self.results = ResultEncoder(revision, server_info)
-        self._around_text: dict[str | None, list[bytes]] = {}
 
     def result(self, prompt: CompiledPrompt, rendered: Workflow | str) -> bytes:
         """
@@ -74,22 +68,14 @@ class Lowering:
         Raises:
             UnicodeEncodeError: If a text contains a lone surrogate.
         """
-        description = prompt.description
-        if isinstance(rendered, str):  # the common case: encode only the text
-            try:
-                before, after = self._around_text[description]
-            except KeyError:
-                before, after = self._around_text[description] = _around(self.result(prompt, _MARKED))
-            return before + encode(rendered) + after
-        sent = rendered.messages if rendered.system is None else rendered.sent
-        messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
+        if isinstance(rendered, str):
+            messages = [wire.PromptMessage("user", wire.TextContent(rendered))]
+        else:
+            sent = rendered.messages if rendered.system is None else rendered.sent
+            messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
         kind, meta = self.results.type, self.results.meta
-        described = UNSET if description is None else description
-        return encode(wire.GetPromptResult(messages, described, result_type=kind, meta=meta))
-
-    def clear_text_cache(self) -> None:
-        """Clear the cache of encoded results, which is keyed by the prompts' descriptions."""
-        self._around_text.clear()
+        description = _or_unset(prompt.description)
+        return encode(wire.GetPromptResult(messages, description, result_type=kind, meta=meta))
 
     def content(self, content: Content) -> wire.Content:
         """Convert a content block."""
@@ -123,11 +109,11 @@ class Lowering:
         revision = self.revision
         return wire.PromptEntry(
             name=prompt.name,
-            title=_or_unset(prompt.title) if revision.titles else UNSET,
-            description=_or_unset(prompt.description),
-            arguments=[self._argument(argument) for argument in prompt.arguments.ordered] or UNSET,
+            title=prompt.title if revision.titles else None,
+            description=prompt.description,
+            arguments=[self._argument(argument) for argument in prompt.arguments.ordered],
             icons=self.icons(prompt),
-            meta=_meta(prompt) or UNSET if revision.metadata else UNSET,
+            meta=_meta(prompt) if revision.metadata else {},
         )
 
     def tool(self, prompt: CompiledPrompt) -> "wire.ToolEntry":
@@ -136,11 +122,11 @@ class Lowering:
         return wire.ToolEntry(
             name=prompt.name,
             input_schema=prompt.schema,
-            title=_or_unset(prompt.title) if revision.titles else UNSET,
-            description=_or_unset(prompt.description),
-            annotations=_tool_annotations(prompt) if revision.tool_annotations else UNSET,
+            title=prompt.title if revision.titles else None,
+            description=prompt.description,
+            annotations=_tool_annotations(prompt) if revision.tool_annotations else None,
             icons=self.icons(prompt),
-            meta=dict(prompt.meta) or UNSET if revision.metadata else UNSET,
+            meta=dict(prompt.meta) if revision.metadata else {},
         )
 
     def tool_result(self, rendered: Workflow | str) -> bytes:
@@ -151,8 +137,7 @@ class Lowering:
             UnicodeEncodeError: If a text contains a lone surrogate.
         """
         if isinstance(rendered, str):
-            before, after = self._around_call
-            return before + encode(rendered) + after
+            return self._call_result([wire.TextContent(rendered)])
         blocks = list(self._blocks(rendered))
         texts = [b.text for b in blocks if isinstance(b, wire.TextContent) and b.annotations is UNSET]
         if texts and len(texts) == len(blocks):  # some clients only read the first block
@@ -165,9 +150,9 @@ class Lowering:
             return None
         return self._call_result([wire.TextContent(format_message(error))], is_error=True)
 
-    def icons(self, prompt: CompiledPrompt) -> "list[wire.IconEntry] | UnsetType":
+    def icons(self, prompt: CompiledPrompt) -> list[wire.IconEntry]:
         """Convert the icons of a prompt, if the revision has icons."""
-        return [_icon(icon) for icon in prompt.icons if self.revision.icons] or UNSET
+        return [_icon(icon) for icon in prompt.icons if self.revision.icons]
 
     def resource(self, resource: "CompiledResource | CompiledSkill") -> "wire.ResourceEntry":
         """Convert a resource without variables, or the ``SKILL.md`` of a skill, to its list entry."""
@@ -209,11 +194,6 @@ class Lowering:
             moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
         )
 
-    @cached_property
-    def _around_call(self) -> list[bytes]:
-        """The bytes before and after the text in a tool result with a single text."""
-        return _around(self.tool_result(_MARKED))
-
     def _blocks(self, workflow: Workflow) -> Iterator[wire.Content]:
         """
         Yield every content block in order.
@@ -229,23 +209,20 @@ class Lowering:
     def _call_result(self, content: list[wire.Content], *, is_error: bool | UnsetType = UNSET) -> bytes:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
-    def _described(self, resource: "CompiledResource | CompiledSkill") -> tuple[str, Any, Any, Any]:
+    def _described(
+        self, resource: "CompiledResource | CompiledSkill"
+    ) -> tuple[str, str | None, str | None, str | None]:
         """Return the fields of a list entry for a resource, template or skill, except the URI."""
-        title = _or_unset(resource.title) if self.revision.titles else UNSET
-        return resource.name, title, _or_unset(resource.description), _or_unset(resource.mime_type)
+        title = resource.title if self.revision.titles else None
+        return resource.name, title, resource.description, resource.mime_type
 
     def _argument(self, argument: Argument) -> "wire.PromptArgument":
         return wire.PromptArgument(
             name=argument.name,
-            title=_or_unset(argument.title) if self.revision.titles else UNSET,
-            description=_or_unset(argument.description),
+            title=argument.title if self.revision.titles else None,
+            description=argument.description,
             required=argument.required,
         )
-
-
-def _around(result: bytes) -> list[bytes]:
-    """Return the bytes before and after the marker in an encoded result."""
-    return result.split(encode(_MARKER), 1)
 
 
 def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
@@ -262,25 +239,21 @@ def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":
         tool.read_only,
         tool.idempotent,
         tool.open_world,
-        UNSET if tool.read_only else tool.destructive,
+        None if tool.read_only else tool.destructive,
     )
 
 
 def _icon(icon: "Icon") -> "wire.IconEntry":
-    return wire.IconEntry(icon.src, _or_unset(icon.mime_type), icon.sizes or UNSET, _or_unset(icon.theme))
+    return wire.IconEntry(icon.src, icon.mime_type, icon.sizes, icon.theme)
 
 
 def _base64(data: bytes) -> Raw:
-    """Encode bytes. Large ones are mostly constants in recipes, so the most recent ones are cached."""
     from pybase64 import b64encode  # not needed before the first image
 
-    is_cacheable = _MIN_CACHED <= len(data) <= _MAX_CACHED
-    encoded = (
-        next((text for key, text in tuple(_BASE64_CACHE) if key is data), None) if is_cacheable else None
-    )
+    encoded = next((text for key, text in tuple(_BASE64_CACHE) if key is data), None)
     if encoded is None:
         encoded = b'"%b"' % b64encode(data)
-        if is_cacheable:
+        if len(encoded) <= _MAX_CACHED:
             _BASE64_CACHE.append((data, encoded))
     return Raw(encoded)
 

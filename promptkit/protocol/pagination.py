@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from operator import is_
 from typing import Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ToolMode
@@ -16,23 +14,11 @@ from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.limits import PAGE_SIZE
 from promptkit.protocol.lowering import Lowering
 
-try:  # the C module loads quickly, while hashlib loads all of OpenSSL
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
-
-
-def digest(data: bytes, *, key: bytes = b"") -> bytes:
-    """
-    Return the digest of *data*.
-
-    With a secret *key* of up to 64 bytes, others cannot verify guesses at *data* by their digest.
-    """
-    return blake2b(data, digest_size=16, key=key).digest()
-
 
 def digest_of_lines(lines: Iterable[bytes]) -> bytes:
     """Return the digest of *lines*, each followed by a newline, without joining them in memory."""
+    from hashlib import blake2b  # it loads OpenSSL, and most lists have a single page
+
     digest_state = blake2b(digest_size=16)
     for line in lines:
         digest_state.update(line)
@@ -109,13 +95,6 @@ class _List(Struct, frozen=True):
     result: Callable[[list[Raw], str | UnsetType], wire.Result]
 
 
-def _tools(catalog: Catalog, mode: ToolMode) -> Sequence[CompiledPrompt]:
-    if not mode:
-        return ()
-
-    return Tools(catalog, search=mode == "search").listed
-
-
 #: The list of each method.
 LISTS: Final = {
     "prompts/list": _List(lambda catalog, _: catalog.prompts, Lowering.prompt, wire.ListPromptsResult),
@@ -130,30 +109,21 @@ LISTS: Final = {
         wire.ListResourceTemplatesResult,
     ),
     "skills/list": _List(lambda catalog, _: catalog.skills, Lowering.skill, wire.ListSkillsResult),
-    "tools/list": _List(_tools, Lowering.tool, wire.ListToolsResult),
+    "tools/list": _List(
+        lambda catalog, mode: Tools(catalog, search=mode == "search").listed if mode else (),
+        Lowering.tool,
+        wire.ListToolsResult,
+    ),
 }
 
 
-def lists_equal(
-    method: str, catalog: Catalog, other: Catalog, lowering: Lowering, *, tools: ToolMode = False
-) -> bool:
-    """Return whether a method lists the same for two catalogs. Items that they share are not compared."""
-    listing = LISTS[method]
-    items, other_items = listing.items(catalog, tools), listing.items(other, tools)
-    return len(items) == len(other_items) and all(
-        a is b or encode(listing.lower(lowering, a)) == encode(listing.lower(lowering, b))
-        for a, b in zip(items, other_items, strict=True)
-    )
-
-
-def pages_of(  # noqa: PLR0913 (they are independent)
+def pages_of(
     method: str,
     catalog: Catalog,
     lowering: Lowering,
     size: int = PAGE_SIZE,
     *,
     offered: Capabilities = Capabilities(),  # noqa: B008 (it is immutable)
-    before: tuple[Catalog, Pages] | None = None,
 ) -> Pages:
     """
     Return the pages of a list.
@@ -173,22 +143,11 @@ def pages_of(  # noqa: PLR0913 (they are independent)
 
         offered:
             The capabilities of the server.
-
-        before:
-            An earlier catalog and its pages for the same method. Items of both catalogs are not encoded
-            again.
     """
     listing = LISTS[method]
-    items = listing.items(catalog, offered.tools)
-    encoded: dict[int, Raw] = {}
-    if before is not None:
-        earlier, pages = listing.items(before[0], offered.tools), before[1]
-        encoded = dict(zip(map(id, earlier), pages.items, strict=True))
-        if len(items) == len(earlier) and all(map(is_, items, earlier)):
-            return pages
-    entries = [encoded.get(id(item)) or Raw(encode(listing.lower(lowering, item))) for item in items]
+    items = [Raw(encode(listing.lower(lowering, item))) for item in listing.items(catalog, offered.tools)]
 
     def encode_page(items: list[Raw], cursor: str | UnsetType) -> bytes:
         return lowering.results.encode_cacheable(listing.result(items, cursor), changes=offered.changes)
 
-    return Pages(entries, size, encode_page)
+    return Pages(items, size, encode_page)

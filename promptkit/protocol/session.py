@@ -3,14 +3,19 @@ One client's session, sans I/O: messages in, replies or requests out.
 
 A `Session` answers the handshake and rejects invalid requests itself. It returns all other requests, with
 their protocol revision, for the server. It never blocks, and does not depend on prompts.
+
+A request that names a revision in its ``_meta``, its envelope, belongs to the modern era, even if it is
+otherwise invalid. See https://modelcontextprotocol.io/specification/2026-07-28/basic#request-metadata.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from contextlib import suppress
+from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import (
     METHODS,
@@ -20,35 +25,29 @@ from promptkit.protocol.capabilities import (
     ServerInfo,
     method_not_found,
 )
-from promptkit.protocol.decoding import Message, check_params, decode_message, find_excess
+from promptkit.protocol.decoding import Message, check_params, decode_message
 from promptkit.protocol.events import Batch, Cancelled, Channel, Event, MemoryBudget, Request
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
+    InvalidParams,
     InvalidRequest,
     JsonRpcError,
+    ParseError,
     Reply,
     RequestId,
     TooManyRequests,
+    UnsupportedVersion,
     encode_error,
     encode_result,
 )
 from promptkit.protocol.limits import LARGE_MESSAGE, MAX_PARAMS, Limits
-from promptkit.protocol.message_checks import (
-    decode_again,
-    decode_sender,
-    no_session,
-    not_in_a_batch,
-    refuse_batch,
-    refuse_envelope,
-    refuse_unknown,
-    refuse_unread,
-)
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.subscriptions import Subscriptions
 
 Observe: TypeAlias = Callable[[Request, Reply], object]
 
 _decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
+_decode_params: Final = msgspec.json.Decoder(wire.Params).decode
 
 
 class Session:
@@ -70,7 +69,7 @@ class Session:
 
     Attributes:
         methods:
-            The methods that always exist.
+            The methods of the protocol.
 
         observe:
             A callback for each request that the session answers itself, and the reply.
@@ -99,7 +98,6 @@ class Session:
     ) -> None:
         self.server_info = server_info
         self.capabilities = capabilities or Capabilities()
-        self.methods = type(self).methods  # an instance attribute is faster to look up
         self.observe: Observe | None = None
         self.revision: Revision | None = None
         self.client: wire.ClientInfo | None = None
@@ -110,20 +108,25 @@ class Session:
         self._small_params = min(limits.argument, limits.arguments * len('"":0,'), limits.values, MAX_PARAMS)
         self._budget = budget or MemoryBudget(limits.held)
 
-    def receive_message(self, message: bytes, channel: Channel | None = None) -> list[Event]:
-        """Return the events of one message or batch, in JSON. Replies go to *channel*, if there is one."""
-        try:
-            return self._receive(message, channel)
-        except Exception as error:  # noqa: BLE001 (memory may be short: continue with the next message)
-            return [refuse_unread(message, error)]
+    def receive_message(
+        self, message: Message, channel: Channel | None = None, batch: Batch | None = None
+    ) -> list[Event]:
+        """
+        Return the events of one message.
 
-    def _receive(self, line: bytes, channel: Channel | None = None) -> list[Event]:
-        if not line or line.isspace():
-            return []
-        message = decode_message(line, find_excess(line, self._limits))
-        if message.elements is not None and message.error is None and not isinstance(channel, Batch):
-            return self._receive_array(message.elements, channel)
+        Args:
+            message:
+                The message, which may be an array of messages.
+
+            channel:
+                The destination of replies.
+
+            batch:
+                The replies to the array that the message is an element of.
+        """
         event: Event | None
+        if message.elements is not None and message.error is None and batch is None:
+            return self._receive_array(message.elements, channel)
         if message.is_response:
             event = self._receive_response(message)
         elif message.is_notification:
@@ -133,55 +136,49 @@ class Session:
                 message.id, message.error or InvalidRequest("a message must be a JSON object")
             )
         else:
-            event = self._answer(message, message.id, channel)
-            if isinstance(event, Request) and len(line) > LARGE_MESSAGE:
-                event = self._reserve(event, line)
+            event = self._answer(message, message.id, channel, batch)
         return [] if event is None else [event]
 
-    def _answer(self, message: Message, request_id: RequestId, channel: Channel | None) -> Request | Reply:
+    def _answer(
+        self, message: Message, request_id: RequestId, channel: Channel | None, batch: Batch | None
+    ) -> Request | Reply:
         event: Request | Reply
         try:
-            event = self._receive_request(message, request_id, channel)
+            event = self._receive_request(message, request_id, channel, batch)
         except JsonRpcError as error:
             event = encode_error(request_id, error)
         if self.observe is not None and isinstance(event, Reply):
             self._observe_reply(self.observe, message, event, channel)
         return event
 
-    def _reserve(self, request: Request, line: bytes) -> Request | Reply:
-        """Reserve memory for a large request, or return the error if the budget is exhausted."""
-        # Decoded non-ASCII text takes up to four times as much memory.
-        if self._budget.take(request, len(line) * (1 if line.isascii() else 4)):
-            return request
-        msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
-        error_reply = encode_error(request.id, TooManyRequests(msg))
-        if self.observe is not None:
-            self.observe(request, error_reply)
-        return error_reply
-
     def _observe_reply(
         self, observe: Observe, message: Message, reply: Reply, channel: Channel | None
     ) -> None:
-        method = self.methods.get(message.method) or self.capabilities.method(message.method)
-        sender = decode_sender(message.params) if method is None or method.enveloped else None
-        revision, client = sender or (self.revision or LATEST_HANDSHAKE, self.client)
+        revision, client = self.revision or LATEST_HANDSHAKE, self.client
+        method = self._find_method(message.method)
+        meta = decode_meta(message.params)
+        if meta.names_revision and (method is None or method.enveloped):
+            *_, newest = MODERN.values()
+            revision, client = MODERN.get(str(meta.protocol_version), newest), None
+            with suppress(InvalidParams):  # it may be the error that the reply has
+                client = _read_client(meta)
         request_id: Any = message.id
         observe(Request(request_id, message.method, wire.Params(), revision, client, {}, channel), reply)
 
-    def _receive_notification(self, message: Message) -> Cancelled | Reply | None:
+    def _receive_notification(self, message: Message) -> Cancelled | None:
         """Return the event for a notification, or None if it is unknown or malformed."""
         if message.method == "notifications/cancelled":
-            try:
+            with suppress(*UNREADABLE):
                 return Cancelled(_decode_cancelled(message.params).request_id)
-            except UNREADABLE:
-                return None
         if message.method == "notifications/initialized" and self.revision is not None:
-            notifications = self.subscriptions.ready()
-            return Reply(notifications) if notifications else None
+            self.subscriptions.session = True
         return None
 
+    def _find_method(self, name: str) -> Method | None:
+        return self.methods.get(name) if name != "tools/call" or self.capabilities.tools else None
+
     def _receive_request(
-        self, message: Message, request_id: RequestId, channel: Channel | None
+        self, message: Message, request_id: RequestId, channel: Channel | None, batch: Batch | None
     ) -> Request | Reply:
         """
         Return the request if the server must handle it, or the reply if the session can answer it itself.
@@ -190,48 +187,63 @@ class Session:
             JsonRpcError: If the request is invalid.
         """
         name = message.method
-        if (method := self.methods.get(name) or self.capabilities.method(name)) is None:
-            raise refuse_unknown(name, message.params)
+        if (method := self._find_method(name)) is None:
+            raise _request_error(name, None, message.params)
         if large := len(message.params) > self._small_params:
             check_params(name, method.params, message.params, self._limits)
         try:
             params = method.decode(message.params)
         except UNREADABLE as error:
-            params = decode_again(name, method, message.params, error)
-        meta = params.meta
-        if meta and meta.protocol_version is not UNSET and method.enveloped:
-            revision = self._named_revision(name, method, message.params, meta, channel)
-            client, capabilities = meta.client_info or None, meta.client_capabilities or {}
-        else:
-            revision = self._session_revision(name, method)
-            client, capabilities = self.client, self.client_capabilities
-        if method.served:
-            return Request(request_id, name, params, revision, client, capabilities, channel, None, large)
-        if method.static is not None:
-            return encode_result(request_id, method.static)
+            raise _request_error(name, method, message.params, error) from None
+        revision, client, capabilities = self._find_sender(name, method, params.meta, batch)
+        if name == "ping":
+            return encode_result(request_id, b"{}")
         if isinstance(params, wire.InitializeParams):
-            if isinstance(channel, Batch):
-                raise not_in_a_batch(name)
             return encode_result(request_id, self._initialize(params))
-        return encode_result(request_id, self._discover(revision))
+        if name == "server/discover":
+            return encode_result(request_id, self._discover(revision))
+        request = Request(
+            request_id, name, params, revision, client, capabilities, channel, batch, large=large
+        )
+        if message.size > LARGE_MESSAGE and not self._budget.take(request, message.size):
+            msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
+            raise TooManyRequests(msg)
+        return request
 
-    def _named_revision(
-        self, name: str, method: Method, params: Raw, meta: wire.Meta, channel: Channel | None
-    ) -> Revision:
-        """Return the revision that a request names; raise JsonRpcError if the request cannot use it."""
-        revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
-        in_batch = isinstance(channel, Batch)
-        if not in_batch and revision is not None and method.modern and meta.client_capabilities is not UNSET:
-            return revision
-        raise refuse_envelope(name, params, in_batch=in_batch)
+    def _find_sender(
+        self, name: str, method: Method, meta: wire.Meta | UnsetType | None, batch: Batch | None
+    ) -> tuple[Revision, wire.ClientInfo | None, dict[str, Any]]:
+        """
+        Return the revision of a request, the client, and the client's capabilities.
+
+        Raises:
+            JsonRpcError: If the request names a revision and is invalid in it, or if there is no session.
+        """
+        envelope = meta if meta and meta.names_revision and method.enveloped else None
+        if batch is not None and (envelope or name == "initialize"):
+            msg = f"{name} cannot be part of a batch here: send it separately"
+            raise InvalidRequest(msg)
+        if not envelope:
+            return self._session_revision(name, method), self.client, self.client_capabilities
+        sender = read_envelope(envelope)
+        if not method.modern:
+            raise method_not_found(name)
+        return sender
 
     def _session_revision(self, name: str, method: Method) -> Revision:
         """Return the session's revision; raise JsonRpcError if there is none, or it lacks the method."""
-        if self.revision is None and method.opens:
-            return LATEST_HANDSHAKE
         if self.revision is not None and method.handshake:
             return self.revision
-        raise no_session(name) if self.revision is None else method_not_found(name)
+        if self.revision is not None:
+            raise method_not_found(name)
+        if method.opens:
+            return LATEST_HANDSHAKE
+        missing = [wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES]
+        msg = (
+            f"{name} came before initialize, and its params._meta lacks {missing[0]!r}: "
+            "open a session first, or name the revision in every request"
+        )
+        raise InvalidParams(msg, {"missing": missing})
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
         """Negotiate a revision. A second handshake can change it."""
@@ -260,11 +272,84 @@ class Session:
         return None
 
     def _receive_array(self, elements: list[Raw], channel: Channel | None) -> list[Event]:
-        is_allowed = self.revision is not None and self.revision.batches
-        if not (is_allowed and 0 < len(elements) <= self._limits.messages):
-            return [encode_error(UNSET, refuse_batch(self.revision, len(elements), self._limits))]
-        batch = Batch(self._limits.reply, channel)
+        if self.revision is None or not self.revision.batches:
+            msg = "batches are not supported in this revision: send each message separately"
+            return [encode_error(UNSET, InvalidRequest(msg))]
+        if not 0 < len(elements) <= self._limits.messages:
+            msg = f"the batch has {len(elements):,} messages: it needs 1 to {self._limits.messages:,}"
+            return [encode_error(UNSET, InvalidRequest(msg))]
+        batch = Batch(self._limits.reply)
         events: list[Event] = []
         for element in elements:
-            events += self._receive(bytes(element), batch)
+            events += self.receive_message(decode_message(bytes(element), self._limits), channel, batch)
         return batch.gather(events)
+
+
+def decode_meta(params: Raw) -> wire.Meta:
+    """Return the ``_meta`` of *params*, which may be otherwise invalid; empty if it cannot be decoded."""
+    with suppress(*UNREADABLE):
+        return _decode_params(params).meta or wire.Meta()
+    return wire.Meta()
+
+
+def read_envelope(meta: wire.Meta) -> tuple[Revision, wire.ClientInfo | None, dict[str, Any]]:
+    """
+    Return the revision that a request names, the client, and the client's capabilities.
+
+    Raises:
+        UnsupportedVersion: If requests cannot name this revision.
+
+        InvalidParams: If a member is missing or has another type.
+    """
+    version, capabilities = meta.protocol_version, meta.client_capabilities
+    if version is UNSET or capabilities is UNSET:
+        required = ((wire.PROTOCOL_VERSION, version), (wire.CLIENT_CAPABILITIES, capabilities))
+        missing = [key for key, value in required if value is UNSET]
+        msg = f"params._meta lacks {' and '.join(map(repr, missing))}, which every request has to carry"
+        raise InvalidParams(msg, {"missing": missing})
+    if not isinstance(version, str):
+        raise _invalid_member(wire.PROTOCOL_VERSION)
+    if (revision := MODERN.get(version)) is None:
+        requested, served = shortened(version), ", ".join(MODERN)
+        msg = f"protocol version {requested!r} is not served to requests: name {served}, or call initialize"
+        raise UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested})
+    if not isinstance(capabilities, dict):
+        raise _invalid_member(wire.CLIENT_CAPABILITIES)
+    if meta.log_level is not UNSET and meta.log_level not in get_args(wire.LogLevel):
+        raise _invalid_member(wire.LOG_LEVEL)
+    return revision, _read_client(meta), capabilities
+
+
+def _read_client(meta: wire.Meta) -> wire.ClientInfo | None:
+    if meta.client_info is UNSET:
+        return None
+    try:
+        return msgspec.convert(meta.client_info, wire.ClientInfo)
+    except msgspec.ValidationError:
+        raise _invalid_member(wire.CLIENT_INFO) from None
+
+
+def _invalid_member(key: str) -> InvalidParams:
+    return InvalidParams(f"params._meta has an invalid {key!r}")
+
+
+def _request_error(
+    name: str, method: Method | None, params: Raw, error: Exception | None = None
+) -> JsonRpcError:
+    """
+    Return the error for a request whose *method* is unknown, or whose params cannot be decoded.
+
+    Raises:
+        JsonRpcError: If the request names a revision, and its envelope is invalid.
+    """
+    if bytes(memoryview(params)[:1]) != b"{":
+        return InvalidRequest("params is an object")
+    if isinstance(error, RecursionError):
+        return ParseError("the params are nested too deeply")
+    if (method is None or method.enveloped) and (meta := decode_meta(params)).names_revision:
+        read_envelope(meta)
+        if method is not None and not method.modern:
+            return method_not_found(name)
+    if method is None:
+        return method_not_found(name)
+    return InvalidParams(f"the params of {name} are invalid: {error}")

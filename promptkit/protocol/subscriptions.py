@@ -1,10 +1,10 @@
 """The subscriptions of a client, in both eras of the protocol."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection
 from threading import Lock
 from typing import Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ResultEncoder
@@ -16,36 +16,12 @@ from promptkit.protocol.jsonrpc import (
     encode_result,
 )
 
-
-class _ChangeType(Struct, frozen=True):
-    """A notification of changes, the lists that it is about, and the filter field that requests it."""
-
-    notification: str
-    lists: tuple[str, ...]
-    member: str
-    is_offered: Callable[[Capabilities], bool]
-
-
-_CHANGE_TYPES: Final = (
-    _ChangeType(
-        "notifications/prompts/list_changed",
-        ("prompts/list",),
-        "prompts_list_changed",
-        lambda _: True,
-    ),
-    _ChangeType(
-        "notifications/resources/list_changed",
-        ("resources/list", "resources/templates/list", "skills/list"),
-        "resources_list_changed",
-        lambda _: True,
-    ),
-    _ChangeType(
-        "notifications/tools/list_changed",
-        ("tools/list",),
-        "tools_list_changed",
-        lambda offered: bool(offered.tools),
-    ),
-)
+#: The lists about whose changes clients are notified, by kind.
+_KINDS: Final = {
+    "prompts": {"prompts/list"},
+    "resources": {"resources/list", "resources/templates/list", "skills/list"},
+    "tools": {"tools/list"},
+}
 _UPDATED: Final = "notifications/resources/updated"
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
@@ -79,7 +55,6 @@ class Subscriptions:
         self._streams: dict[RequestId, wire.SubscriptionFilter] = {}
         self._listening: dict[str, dict[RequestId, None]] = {}  # the streams to notify, by URI
         self._stream_uris = 0
-        self._corrected: list[_ChangeType] = []
         self._lock = Lock()  # notifications come from a different thread than requests
 
     def open_session(self, offered: Capabilities) -> None:
@@ -136,8 +111,7 @@ class Subscriptions:
             for uri in _uris(accepted):
                 self._listening.setdefault(uri, {})[request_id] = None
         params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
-        line = encode_notification(_ACKNOWLEDGED, params)
-        return line + self._list_changes(self._corrected, in_session=False, streams=[request_id])
+        return encode_notification(_ACKNOWLEDGED, params)
 
     def cancel(self, request_id: RequestId) -> None:
         """Close a stream that the client has cancelled."""
@@ -164,30 +138,19 @@ class Subscriptions:
             if not streams:
                 self._listening.pop(uri, None)
 
-    def __contains__(self, request_id: object) -> bool:
-        """Return whether the stream that this request opened is still open."""
-        return request_id in self._streams
-
-    def correct(self, lists: Collection[str]) -> bytes:
-        """
-        Return the notifications for lists, named by their methods, that were wrong when they were sent.
-
-        Later sessions and streams are notified as well, because their clients may have a wrong list.
-        """
-        with self._lock:
-            self._corrected = _types_for(lists)
-        return self._list_changes(self._corrected, in_session=self.session, streams=list(self._streams))
-
-    def ready(self) -> bytes:
-        """Mark the session as ready, and return the notifications that the client has missed."""
-        was_ready, self.session = self.session, True
-        return b"" if was_ready else self._list_changes(self._corrected, in_session=True, streams=[])
-
     def changed(self, lists: Collection[str]) -> bytes:
         """Return the notifications for changed lists, named by their methods."""
         with self._lock:
-            streams = list(self._streams)
-        return self._list_changes(_types_for(lists), in_session=self.session, streams=streams)
+            streams = list(self._streams.items())
+        lines = b""
+        for kind, methods in _KINDS.items():
+            if methods.isdisjoint(lists):
+                continue
+            member = f"{kind}_list_changed"
+            ids = [stream for stream, requested in streams if getattr(requested, member) is True]
+            in_session = self.session and (kind != "tools" or bool(self._offered.tools))
+            lines += _notifications(f"notifications/{kind}/list_changed", ids, in_session=in_session)
+        return lines
 
     def updated(self, uri: str) -> bytes:
         """Return the notifications for a changed resource."""
@@ -204,21 +167,6 @@ class Subscriptions:
             self._listening.clear()
             self._stream_uris = 0
         return b"".join(_end_stream(request_id, results) for request_id in stream_ids)
-
-    def _list_changes(
-        self, change_types: Iterable[_ChangeType], *, in_session: bool, streams: list[RequestId]
-    ) -> bytes:
-        """Return the notifications of changes, for the session and for those *streams* that request them."""
-        lines = b""
-        for change in change_types:
-            ids = [key for key in streams if getattr(self._streams.get(key), change.member, None) is True]
-            notify_session = in_session and change.is_offered(self._offered)
-            lines += _notifications(change.notification, ids, in_session=notify_session)
-        return lines
-
-
-def _types_for(lists: Collection[str]) -> list[_ChangeType]:
-    return [change for change in _CHANGE_TYPES if not set(change.lists).isdisjoint(lists)]
 
 
 def _uris(requested: "wire.SubscriptionFilter") -> Collection[str]:

@@ -32,17 +32,26 @@ class ClientInfo(Struct, gc=False):
 
 
 class Meta(Struct, kw_only=True, gc=False):
-    """The ``_meta`` of a request. In the modern era it names the revision and the client."""
+    """
+    The ``_meta`` of a request. In the modern era it names the revision and the client.
 
-    protocol_version: str | UnsetType = field(default=UNSET, name=PROTOCOL_VERSION)
-    client_capabilities: dict[str, Any] | UnsetType = field(default=UNSET, name=CLIENT_CAPABILITIES)
-    client_info: ClientInfo | UnsetType = field(default=UNSET, name=CLIENT_INFO)
-    log_level: LogLevel | UnsetType = field(default=UNSET, name=LOG_LEVEL)
+    `promptkit.protocol.session.read_envelope` checks the types, because only that era defines these members.
+    """
+
+    protocol_version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
+    client_capabilities: Any = field(default=UNSET, name=CLIENT_CAPABILITIES)
+    client_info: Any = field(default=UNSET, name=CLIENT_INFO)
+    log_level: Any = field(default=UNSET, name=LOG_LEVEL)
     progress_token: int | str | UnsetType = field(default=UNSET, name="progressToken")
     # Trace context: an invalid value does not make the request fail.
     traceparent: Any = UNSET
     tracestate: Any = UNSET
     baggage: Any = UNSET
+
+    @property
+    def names_revision(self) -> bool:
+        """Whether the request belongs to the modern era."""
+        return self.protocol_version is not UNSET
 
 
 class Params(Struct, kw_only=True, gc=False):
@@ -290,33 +299,41 @@ class CallToolResult(Result, rename="camel"):
     content: list[Content] = field(default_factory=list)
 
 
-class IconEntry(Struct, rename="camel"):
+class Entry(Struct, rename="camel", omit_defaults=True):
+    """
+    An entry of a list, or a part of one.
+
+    Clients in tests return entries to authors: a member that is not sent is None or empty, not `UNSET`.
+    """
+
+
+class IconEntry(Entry):
     """An icon that a client may show."""
 
     src: str
-    mime_type: str | UnsetType = UNSET
-    sizes: tuple[str, ...] | UnsetType = UNSET
-    theme: str | UnsetType = UNSET
+    mime_type: str | None = None
+    sizes: tuple[str, ...] = ()
+    theme: str | None = None
 
 
-class PromptArgument(Struct):
+class PromptArgument(Entry, kw_only=True):
     """An argument in an entry of ``prompts/list``."""
 
     name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    required: bool | UnsetType = UNSET
+    title: str | None = None
+    description: str | None = None
+    required: bool
 
 
-class PromptEntry(Struct):
+class PromptEntry(Entry):
     """An entry of ``prompts/list``."""
 
     name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    arguments: list[PromptArgument] | UnsetType = UNSET
-    icons: list[IconEntry] | UnsetType = UNSET
-    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+    title: str | None = None
+    description: str | None = None
+    arguments: list[PromptArgument] = []
+    icons: list[IconEntry] = []
+    meta: dict[str, Any] = field(default_factory=dict, name="_meta")
 
 
 class ListPromptsResult(Result, rename="camel"):
@@ -326,24 +343,24 @@ class ListPromptsResult(Result, rename="camel"):
     next_cursor: str | UnsetType = UNSET
 
 
-class ResourceEntry(Struct, rename="camel"):
+class ResourceEntry(Entry):
     """An entry of ``resources/list``."""
 
     uri: str
     name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = UNSET
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
 
 
-class ResourceTemplate(Struct, rename="camel"):
+class ResourceTemplate(Entry):
     """An entry of ``resources/templates/list``."""
 
     uri_template: str
     name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = UNSET
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
 
 
 class ListResourcesResult(Result, rename="camel"):
@@ -382,6 +399,11 @@ class SkillEntry(Struct):
     frontmatter: Mapping[str, Any]
     resources: list[SkillFileEntry]
 
+    @property
+    def name(self) -> str:
+        """The skill's name."""
+        return str(self.frontmatter["name"])
+
 
 class ListSkillsResult(Result, rename="camel"):
     """One page of skills, each already encoded."""
@@ -417,22 +439,22 @@ class InputRequiredResult(Result, rename="camel"):
     request_state: str
 
 
-class ToolAnnotations(Struct, rename="camel"):
+class ToolAnnotations(Entry):
     """Hints about the behavior of a tool, which clients should not rely on."""
 
     read_only_hint: bool
     idempotent_hint: bool
     open_world_hint: bool
-    destructive_hint: bool | UnsetType = UNSET
+    destructive_hint: bool | None = None
 
 
-class ToolEntry(Struct, rename="camel"):
+class ToolEntry(Entry):
     """An entry of ``tools/list``."""
 
     name: str
     input_schema: dict[str, Any]
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    annotations: ToolAnnotations | UnsetType = UNSET
-    icons: list[IconEntry] | UnsetType = UNSET
-    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+    title: str | None = None
+    description: str | None = None
+    annotations: ToolAnnotations | None = None
+    icons: list[IconEntry] = []
+    meta: dict[str, Any] = field(default_factory=dict, name="_meta")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -26,7 +27,6 @@ from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply, encode
 from promptkit.protocol.principals import Principal
 from promptkit.server.lookup import RequestTarget, find_target
-from promptkit.server.observers import OpenRequests
 from promptkit.standard_error import say
 
 #: The limits on text from clients, in characters, and on the number of arguments.
@@ -66,26 +66,20 @@ class Audit:
     def __init__(self, file: str | Path) -> None:
         self._file = Path(file).absolute()
         self._lock = Lock()
-        self._open_requests = OpenRequests(self._end)
         self._lost = 0
         self._is_reported = False
         self._has_partial_line = False
         self._descriptor = open_log(self._file)
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
-        """
-        Open an entry for *request*.
-
-        Returns:
-            A function to call with the reply before it is sent. Calls after the first have no effect.
-        """
+        """Open an entry for *request*. Return a function that appends the line, to call with the reply."""
         # Once a request is answered, its address and principal are gone.
         sender = request.address, request.principal
-        return self._open_requests.add(_Entry(request, *sender, catalog, time.time(), time.perf_counter()))
+        entry = _Entry(request, *sender, catalog, time.time(), time.perf_counter())
+        return partial(self._end, entry)
 
     def close(self) -> None:
-        """Log the requests that were never answered, and close the file."""
-        self._open_requests.end_all()
+        """Close the file."""
         with self._lock:
             os.close(self._descriptor)
             self._descriptor = -1

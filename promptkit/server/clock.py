@@ -1,4 +1,8 @@
-"""The clock: a thread that checks pending requests every few milliseconds, and sleeps if there are none."""
+"""
+The clock: a thread that looks after open requests.
+
+It enforces their deadlines, replaces a leader that is stuck in a request, and re-arms the watchdog.
+"""
 
 import time
 from collections.abc import Callable
@@ -6,11 +10,15 @@ from math import inf
 from threading import Event, Lock, current_thread
 from typing import Final
 
-from promptkit.server.threads import DaemonThread
+from promptkit.server.pending import PendingRequest
+from promptkit.server.threads import DaemonThread, Watchdog
 from promptkit.standard_error import say
 
 #: The interval between checks while a request may be stuck, in seconds.
 TICK_S: Final = 0.005
+
+#: How long after the last request the clock still checks in this interval, in seconds.
+_IDLE_S: Final = 1.0
 
 #: The delay before the next check after a failed one, in seconds, because it may fail each time.
 _RETRY_DELAY_S: Final = 0.5
@@ -18,28 +26,61 @@ _RETRY_DELAY_S: Final = 0.5
 
 class Clock:
     """
-    A thread that calls a function whenever work is due. It starts on the first call of `wake`.
+    A thread that checks the requests of a dispatcher while work is due. It starts on the first `wake`.
 
     Args:
-        look:
-            A function that does the work that is due, and returns the seconds until it must be called again;
-            infinity if no work is scheduled.
+        expire:
+            A function that answers the requests whose deadline has passed, and updates `next_deadline`.
+
+        current:
+            A function that returns the request that the leader runs, or None.
+
+        replace_stuck:
+            A function that replaces the leader if it is still in the given request.
+
+        is_shared:
+            A function that returns whether authors' code runs next to the leader.
 
     Attributes:
+        guard:
+            The watchdog that ends the process if no thread can run any more, if any.
+
         is_resting:
-            Whether the thread sleeps. After adding work, check this, and call `wake`.
+            Whether the thread sleeps. After adding work, call `wake`.
+
+        next_deadline:
+            The earliest deadline, by `time.monotonic`.
     """
 
-    def __init__(self, look: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        expire: Callable[[float], object],
+        current: Callable[[], PendingRequest | None],
+        replace_stuck: Callable[[PendingRequest], object],
+        is_shared: Callable[[], bool],
+    ) -> None:
+        self.guard: Watchdog | None = None
         self.is_resting = True
-        self._look = look
+        self.next_deadline = inf
+        self._expire = expire
+        self._current = current
+        self._replace_stuck = replace_stuck
+        self._is_shared = is_shared
+        self._last_current: PendingRequest | None = None
+        self._active_until = self._rearm_at = 0.0
         self._woken = Event()
         self._lock = Lock()
         self._thread: DaemonThread | None = None
         self._is_ending = False
 
     def wake(self) -> None:
-        """Call the function now. This never raises: without a clock, only time limits are not enforced."""
+        """Check now if the thread sleeps. This never raises: without a thread, no limits are enforced."""
+        if not self.is_resting:
+            return
+        # The request may be done before the thread checks it, and the next ones must not wake it again.
+        self._active_until = time.monotonic() + _IDLE_S
+        if self.guard is not None:  # here, because the code that runs next may not release the GIL
+            self.guard.arm()
         self._woken.set()
         with self._lock:
             if self._thread is None:
@@ -51,7 +92,8 @@ class Clock:
                     say(f"time limits are not enforced for now: {error}")
 
     def end(self) -> None:
-        """End the thread once no work is scheduled. A later `wake` starts a new thread."""
+        """End the thread. A later `wake` starts a new one."""
+        self.next_deadline, self._active_until = inf, 0.0
         self._is_ending = True
         self._woken.set()
 
@@ -60,24 +102,22 @@ class Clock:
             if self._thread is not current_thread():  # started too late
                 return
         try:
-            while self._look_and_wait():
+            while self._check_and_wait():
                 pass
         except BaseException:  # out of memory even for the report: the next request starts a new thread
             self.is_resting, self._thread = True, None
             raise
 
-    def _look_and_wait(self) -> bool:
-        """
-        Call the function, and wait until the next call is due. Return False if no more calls will follow.
-        """
+    def _check_and_wait(self) -> bool:
+        """Check, and wait until the next check is due. Return False if no more checks will follow."""
         self.is_resting = False
-        seconds = self._look_safely()
+        seconds = self._check_safely()
         if seconds <= TICK_S:
             time.sleep(seconds)
             return True
         self.is_resting = True
-        # Call it once more: work added meanwhile saw `is_resting` False, and did not call `wake`.
-        seconds = self._look_safely()
+        # Check once more: work added meanwhile saw `is_resting` False, and did not wake the thread.
+        seconds = self._check_safely()
         with self._lock:
             if seconds == inf and self._is_ending and not self._woken.is_set():
                 self._thread = None
@@ -86,9 +126,33 @@ class Clock:
         self._woken.clear()
         return True
 
-    def _look_safely(self) -> float:
+    def _check_safely(self) -> float:
         try:
-            return self._look()
+            return self._check()
         except Exception as error:  # noqa: BLE001 (without this thread, time limits would not be enforced)
             say(f"looking after requests failed: {error!r}")
             return _RETRY_DELAY_S
+
+    def _check(self) -> float:
+        """Do the work that is due; return the seconds until the next check."""
+        now = time.monotonic()
+        if now >= self.next_deadline:
+            self._expire(now)
+        current = self._current()
+        if current is not None:
+            self._active_until = now + _IDLE_S
+            if current is self._last_current:
+                self._replace_stuck(current)
+        self._last_current = current
+        due = TICK_S if now < self._active_until else max(0.0, self.next_deadline - now)
+        return due if self.guard is None else min(due, self._rearm(self.guard, now))
+
+    def _rearm(self, guard: Watchdog, now: float) -> float:
+        """Re-arm the watchdog while authors' code may run; return the seconds until the next time."""
+        if now < self._active_until or self._is_shared():
+            if now >= self._rearm_at or not guard.is_armed:
+                guard.arm()
+                self._rearm_at = now + guard.rearm_every
+            return max(0.0, self._rearm_at - now)
+        guard.disarm()
+        return inf

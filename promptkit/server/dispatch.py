@@ -28,7 +28,7 @@ from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.language.cancellation import cancelled_by
+from promptkit.language.context import cancelled_by
 from promptkit.protocol.events import Cancelled, ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import (
     CANCELLED,
@@ -40,9 +40,8 @@ from promptkit.protocol.jsonrpc import (
     encode_error,
 )
 from promptkit.protocol.limits import Limits
-from promptkit.server.clock import TICK_S, Clock
-from promptkit.server.pending import PendingRequest
-from promptkit.server.replies import reply_to, timeout_error
+from promptkit.server.clock import Clock
+from promptkit.server.pending import PendingRequest, reply_to, timeout_error
 from promptkit.server.request_limits import WaitingLine, queue_full_error
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import DaemonThread, Watchdog
@@ -68,9 +67,6 @@ _MAX_HELD: Final = 1024
 #: A slow prompt that takes less than this, in seconds, no longer counts as slow.
 _FAST_S: Final = 0.002
 
-#: How long after the last request the clock still checks every 5 ms, in seconds.
-_IDLE_S: Final = 1.0
-
 #: The switch interval of the GIL while other threads run next to the leader, in seconds.
 _SHARED_INTERVAL_S: Final = 0.0005
 
@@ -80,6 +76,10 @@ _UNBUFFERED_BYTES: Final = 1 << 16
 #: The maximum number of consecutive read failures, and the delay that each one adds. Memory may be short.
 _MAX_FAILURES: Final = 10
 _RETRY_DELAY_S: Final = 0.01
+
+
+#: The reply to requests that are still open when the server ends, if the client has disconnected.
+_UNANSWERED: Final = Reply(b"", "unanswered")
 
 
 class _Turn:
@@ -144,9 +144,6 @@ class Dispatcher:
         is_loaded:
             Whether the recipes are imported. Until then, requests wait.
 
-        guard:
-            The watchdog that ends the process if no thread can run any more, if any.
-
         waiting_changed:
             A callback that receives 1 when a request starts to wait for a free slot, and -1 when it stops
             waiting.
@@ -166,7 +163,6 @@ class Dispatcher:
     ) -> None:
         self.is_loaded = True
         self._importing = importing
-        self.guard: Watchdog | None = None
         self.waiting_changed: Callable[[int], object] = bool
         self._handlers = handlers
         self._snapshot_for = snapshot_for
@@ -193,10 +189,7 @@ class Dispatcher:
         self._leader: DaemonThread | None = None
         self._next_events: Callable[[], Iterable[Event] | None] | None = None
         self._loop: EventLoopThread | None = None
-        self._clock = Clock(self._look)
-        self._next_deadline = inf
-        self._last_current: PendingRequest | None = None
-        self._active_until = self._rearm_at = 0.0
+        self._clock = Clock(self._expire, self._find_current, self._replace_stuck, lambda: bool(self._aside))
 
     # The leader.
 
@@ -317,7 +310,7 @@ class Dispatcher:
             is_new = key not in self._open
             if is_new:
                 self._open[key] = pending
-                self._next_deadline = min(self._next_deadline, pending.deadline)
+                self._clock.next_deadline = min(self._clock.next_deadline, pending.deadline)
                 must_wait = not self.is_loaded or (
                     len(self._aside) >= self._limits.renders and request.method in _RENDERS
                 )
@@ -334,14 +327,14 @@ class Dispatcher:
             return self._run(pending, self._handlers[request.method], turn)
         if rejected is not None:
             self._end(rejected, rejected.error_reply(queue_full_error(len(self._line))))
-        self._wake_clock()
+        self._clock.wake()
         return True
 
     def _run(self, pending: PendingRequest, handler: Handler, turn: _Turn) -> bool:
         """Run a request on the leader's thread; return whether the thread is still the leader."""
         turn.current = pending  # from now on, another thread may become the leader
         if self._clock.is_resting and self._next_events is not None:
-            self._wake_clock()
+            self._clock.wake()
         reply = reply_to(pending, handler, self._limits.reply)
         with self._lock:
             turn.current = None
@@ -435,8 +428,8 @@ class Dispatcher:
             pending.is_held, pending.stop, pending.on_deadline = True, stop, on_deadline
             pending.deadline = deadline
             self._held += 1
-            self._next_deadline = min(self._next_deadline, deadline)
-        self._wake_clock()
+            self._clock.next_deadline = min(self._clock.next_deadline, deadline)
+        self._clock.wake()
         return True
 
     def release(self, pending: PendingRequest) -> bool:
@@ -487,8 +480,8 @@ class Dispatcher:
         """Set the time limit of a request, from now on."""
         pending.limit = seconds
         pending.deadline = time.monotonic() + seconds
-        self._next_deadline = min(self._next_deadline, pending.deadline)
-        self._wake_clock()
+        self._clock.next_deadline = min(self._clock.next_deadline, pending.deadline)
+        self._clock.wake()
 
     def call(self, pending: PendingRequest, work: Callable[[], bytes]) -> bytes:
         """
@@ -565,7 +558,7 @@ class Dispatcher:
         with self._lock:
             self._add_running(pending)
             pending.stop, pending.thread, pending.coroutine = stop, loop.ident, coroutine
-        self._wake_clock()
+        self._clock.wake()
         loop.start(pending, coroutine, on_done)
 
     def _event_loop(self) -> "EventLoopThread":
@@ -590,7 +583,7 @@ class Dispatcher:
         """Count a request as running next to the leader. The lock is held."""
         sys.setswitchinterval(_SHARED_INTERVAL_S)
         self._aside[pending] = self._aside.get(pending, 0) + 1
-        self._wake_clock()
+        self._clock.wake()
 
     def _remove_running(self, pending: PendingRequest) -> None:
         """Stop counting a request as running next to the leader, if it was counted."""
@@ -659,7 +652,7 @@ class Dispatcher:
         with cancelled_by(turn.is_cancelled):
             while (pending := self._pop_waiting()) is not None:
                 turn.current, pending.thread = pending, turn.thread
-                self._wake_clock()
+                self._clock.wake()
                 reply: Reply | None = _failure_reply(pending.request)
                 try:
                     reply = reply_to(pending, self._handlers[pending.request.method], self._limits.reply)
@@ -671,27 +664,13 @@ class Dispatcher:
 
     # The clock.
 
-    def _wake_clock(self) -> None:
-        if self._clock.is_resting:
-            # The request may be done before the clock checks it, and the next ones must not wake it again.
-            self._active_until = time.monotonic() + _IDLE_S
-            if self.guard is not None:  # here, because the code that runs next may not release the GIL
-                self.guard.arm()
-            self._clock.wake()
+    def watch(self, guard: Watchdog | None) -> None:
+        """Re-arm *guard*, the watchdog that ends the process, while threads can run."""
+        self._clock.guard = guard
 
-    def _look(self) -> float:
-        """Do the work that is due; return the seconds until the next check."""
-        now = time.monotonic()
-        if now >= self._next_deadline:
-            self._expire(now)
-        current = None if self._next_events is None else self._turn.current
-        if current is not None:
-            self._active_until = now + _IDLE_S
-            if current is self._last_current:
-                self._replace_stuck(current)
-        self._last_current = current
-        due = TICK_S if now < self._active_until else max(0.0, self._next_deadline - now)
-        return due if self.guard is None else min(due, self._rearm(self.guard, now))
+    def _find_current(self) -> PendingRequest | None:
+        """Return the request that the leader runs, if another thread can replace the leader."""
+        return None if self._next_events is None else self._turn.current
 
     def _replace_stuck(self, pending: PendingRequest) -> None:
         """Replace the leader if it is still in the request, and record the request as slow."""
@@ -701,16 +680,6 @@ class Dispatcher:
                     pending.snapshot.slow.add(pending.key)
                 self._replace_leader(pending)
 
-    def _rearm(self, guard: Watchdog, now: float) -> float:
-        """Re-arm the watchdog while authors' code may run; return the seconds until the next time."""
-        if now < self._active_until or self._aside:
-            if now >= self._rearm_at or not guard.is_armed:
-                guard.arm()
-                self._rearm_at = now + guard.rearm_every
-            return max(0.0, self._rearm_at - now)
-        guard.disarm()
-        return inf
-
     def _expire(self, now: float) -> None:
         """Answer every request whose deadline has passed."""
         due = [pending for pending in self._open_requests() if pending.deadline <= now]
@@ -718,7 +687,8 @@ class Dispatcher:
             error = pending.on_deadline() if pending.on_deadline else timeout_error(pending, self._importing)
             self._end(pending, pending.error_reply(error))
         with self._lock:
-            self._next_deadline = min((pending.deadline for pending in self._open.values()), default=inf)
+            deadlines = (pending.deadline for pending in self._open.values())
+            self._clock.next_deadline = min(deadlines, default=inf)
 
     # Shutdown.
 
@@ -744,18 +714,18 @@ class Dispatcher:
                 if isinstance(event, Request):
                     self._send(
                         event.answer(
-                            encode_error(event.id, shutdown_error(event)) if shutdown_error else CANCELLED
+                            encode_error(event.id, shutdown_error(event)) if shutdown_error else _UNANSWERED
                         )
                     )
         for pending in self._open_requests():
             self._end(
-                pending, pending.error_reply(shutdown_error(pending.request)) if shutdown_error else CANCELLED
+                pending,
+                pending.error_reply(shutdown_error(pending.request)) if shutdown_error else _UNANSWERED,
             )
         with self._lock:
             loop, self._loop = self._loop, None  # later requests start a new loop
         if loop is not None:
             loop.end()
-        self._next_deadline, self._active_until = inf, 0.0
         self._clock.end()
 
     def _end_held(self) -> None:

@@ -4,27 +4,37 @@ Elicitation: asks the client's user for missing required arguments.
 A client with a session gets a request, and answers it. A modern client gets a result with the question, and
 repeats its own request with the answers. See
 https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation.
+
+The question is a form: a flat object. Each field is a text, a number, a boolean, or a choice.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
+from math import inf, nextafter
 from threading import RLock
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, get_args
 
+import msgspec
 from msgspec import UNSET, Struct
 
 from promptkit.catalog.arguments import Argument
+from promptkit.catalog.json_schema import alternative_of
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import MissingCapability, RequestId
+from promptkit.protocol.jsonrpc import InvalidParams, MissingCapability, RequestId
 from promptkit.protocol.key_ring import RequestStateSigner
-from promptkit.server import elicitation_forms
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
+from promptkit.types.errors import ConversionError
+from promptkit.types.kinds import is_closed, is_list, plain
+from promptkit.types.readers import reader_of
+from promptkit.types.scalars import Reader
 
 #: How long to wait for an answer, in seconds. A `requestState` is valid equally long.
 _ANSWER_WITHIN_S: Final = 900.0
@@ -39,6 +49,24 @@ _QUESTION_COUNTS: Final = frozenset(str(number + 1) for number in range(_MAX_QUE
 
 #: The key of the only question in an `InputRequiredResult`.
 _QUESTION_KEY: Final = "arguments"
+
+
+Schema: TypeAlias = dict[str, Any]
+
+#: The formats that a text field can declare.
+_FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
+
+#: For each numeric type, the type of its field, and a function that returns the next number above (1) or
+#: below (-1) a bound, because forms have no exclusive bounds.
+_NUMBERS: Final[dict[type, tuple[str, Callable[[Any, int], float]]]] = {
+    int: ("integer", lambda bound, direction: bound + direction),
+    float: ("number", lambda bound, direction: nextafter(bound, direction * inf)),
+}
+
+
+class _Answer(msgspec.Struct):
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
 
 
 class Question(Struct, frozen=True):
@@ -82,7 +110,7 @@ class Question(Struct, frozen=True):
             InvalidParams: If *result* is malformed.
         """
         names = {argument.name for argument in askable(self.prompt, self.errors)}
-        answers = None if result is None else elicitation_forms.answers(result, names)
+        answers = None if result is None else read_answer(result, names)
         if answers is None:
             raise self.errors
         return {**self.arguments, **answers}
@@ -115,7 +143,7 @@ class Elicitation:
         dispatcher: Dispatcher,
         send: Callable[[bytes], None],
         answer_within: float = _ANSWER_WITHIN_S,
-        signer: "RequestStateSigner | None" = None,
+        signer: RequestStateSigner | None = None,
     ) -> None:
         self._connection = connection
         self._dispatcher = dispatcher
@@ -126,7 +154,7 @@ class Elicitation:
         # then the question is either never sent, or sent first and withdrawn afterwards. Reentrant, because a
         # client in this process may answer immediately.
         self._asking = RLock()
-        self._created_signer = signer
+        self._signer = signer or RequestStateSigner()
 
     def arguments(self, pending: PendingRequest, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
         """
@@ -164,9 +192,7 @@ class Elicitation:
             MissingCapability: If the client has declared elicitation before, but no longer does.
         """
         request, prompt, errors = question.pending.request, question.prompt, question.errors
-        if question.count >= _MAX_QUESTIONS:
-            raise errors
-        if not askable(prompt, errors):
+        if question.count >= _MAX_QUESTIONS or not askable(prompt, errors):
             raise errors
         if not self._can_ask(request):
             if request.params.request_state is UNSET or not request.revision.stateless:
@@ -178,7 +204,7 @@ class Elicitation:
             errors = _find_errors(prompt, request.params.arguments) or errors
         arguments = askable(prompt, errors)
         modes = request.revision.elicitation_modes
-        return elicitation_forms.elicitation(prompt, arguments, modes=modes, again=question.count > 0)
+        return elicitation_params(prompt, arguments, modes=modes, again=question.count > 0)
 
     def input_required(self, question: Question, params: dict[str, Any]) -> wire.InputRequiredResult:
         """
@@ -231,13 +257,6 @@ class Elicitation:
         is_ready = request.revision.stateless or self._connection.subscriptions.session
         return is_ready and isinstance(capability, dict) and (not capability or "form" in capability)
 
-    @property
-    def _signer(self) -> "RequestStateSigner":
-        with self._asking:  # two signers would reject each other's tokens
-            if self._created_signer is None:
-                self._created_signer = RequestStateSigner()
-            return self._created_signer
-
 
 def _find_errors(prompt: CompiledPrompt, arguments: Mapping[str, Any] | None) -> ArgumentsError | None:
     try:
@@ -275,3 +294,165 @@ def askable(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, .
     if len(arguments) < len(missing) or any(argument.arg.secret for argument in arguments):
         return ()
     return arguments
+
+
+def elicitation_params(
+    prompt: CompiledPrompt, arguments: Iterable[Argument], *, modes: bool, again: bool = False
+) -> Schema:
+    """
+    Return the params of the ``elicitation/create`` request that asks for *arguments*.
+
+    Args:
+        prompt:
+            The prompt that needs them.
+
+        arguments:
+            The arguments to ask for.
+
+        modes:
+            Whether the revision has elicitation modes. Such a revision also has multiple-choice fields.
+
+        again:
+            Whether the user has omitted them before.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
+    """
+    arguments = tuple(arguments)
+    return {
+        **({"mode": "form"} if modes else {}),
+        "message": form_message(prompt, arguments, again=again),
+        "requestedSchema": requested_schema(arguments, multi_select=modes),
+    }
+
+
+def form_message(prompt: CompiledPrompt, arguments: Iterable[Argument], *, again: bool = False) -> str:
+    """Return the message of a form: why *arguments* are needed, or, if asked *again*, still missing."""
+    *first, last = (argument.title or argument.name for argument in arguments)
+    needed = f"{', '.join(first)} and {last}" if first else last
+    if again:
+        return f"Not everything was entered: the prompt {prompt.title or prompt.name!r} still needs {needed}."
+    return f"The prompt {prompt.title or prompt.name!r} needs {needed}."
+
+
+def requested_schema(arguments: Iterable[Argument], *, multi_select: bool) -> Schema:
+    """
+    Return the schema of a form with a required field for each of *arguments*.
+
+    A field allows the values that its argument accepts, as far as a form can express that. Descriptions cover
+    the rest.
+
+    Args:
+        arguments:
+            The arguments to ask for.
+
+        multi_select:
+            Whether forms have multiple-choice fields. If not, lists are text fields.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
+    """
+    properties = {argument.name: _property(argument, multi_select=multi_select) for argument in arguments}
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def read_answer(response: Any, names: Collection[str]) -> dict[str, Any] | None:
+    """
+    Return the values that the user entered, by argument name, or None if the user declined.
+
+    Args:
+        response:
+            The decoded result of an ``elicitation/create`` request.
+
+        names:
+            The arguments that were asked for. Other values are ignored; some may be missing.
+
+    Raises:
+        InvalidParams: If *response* is malformed.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#response-actions
+    """
+    try:
+        answer = msgspec.convert(response, _Answer)
+    except msgspec.ValidationError as error:
+        msg = f"the answer to a form is invalid: {error}"
+        raise InvalidParams(msg) from None
+    if answer.action != "accept":
+        return None
+    return {name: value for name, value in (answer.content or {}).items() if name in names}
+
+
+def _property(argument: Argument, *, multi_select: bool) -> Schema:
+    annotation = plain(argument.annotation, core=True)
+    schema = alternative_of(argument)
+    choice = _choice_field(argument.reader, annotation) or (
+        _multiple_choice_field(annotation, schema) if multi_select and is_list(annotation) else None
+    )
+    field = choice or _number_field(annotation, schema) or _text_field(argument, annotation, schema)
+    # A choice does not need the description of the accepted text.
+    labels = {
+        "title": argument.title,
+        "description": argument.arg.description if choice else argument.description,
+    }
+    return field | {key: text for key, text in labels.items() if text}
+
+
+def _choice_field(reader: Reader, annotation: Any) -> Schema | None:
+    """Return a field to choose one value, or None if the values cannot be listed."""
+    if annotation is bool:
+        return {"type": "boolean"}
+    if not is_closed(annotation):
+        return None
+    # Values of two types may have the same text. Empty text would mean that nothing was entered.
+    return {"type": "string", "enum": list(dict.fromkeys(filter(None, reader.values)))}
+
+
+def _multiple_choice_field(annotation: Any, schema: Schema) -> Schema | None:
+    """Return a field to choose several values, or None if the values cannot be listed."""
+    item = get_args(annotation)[0]
+    reader = reader_of(item)
+    items = _choice_field(reader, plain(item, core=True)) if reader else None
+    if items is None or "enum" not in items:
+        return None
+    return {"type": "array", "items": items} | _pick(schema, "minItems", "maxItems")
+
+
+def _number_field(annotation: Any, schema: Schema) -> Schema | None:
+    """Return a number field, or None for other types, and for numbers with constraints other than bounds."""
+    if not isinstance(annotation, type) or annotation not in _NUMBERS or "multipleOf" in schema:
+        return None
+    kind, next_number = _NUMBERS[annotation]
+    bounds = _pick(schema, "minimum", "maximum")
+    if (bound := schema.get("exclusiveMinimum")) is not None:
+        bounds["minimum"] = next_number(bound, 1)
+    if (bound := schema.get("exclusiveMaximum")) is not None:
+        bounds["maximum"] = next_number(bound, -1)
+    return {"type": kind} | bounds
+
+
+def _text_field(argument: Argument, annotation: Any, schema: Schema) -> Schema:
+    field: Schema = {"type": "string"}
+    # Only for `str`: the length of base64 is not that of its bytes, and other types accept more text than
+    # their schema allows.
+    field |= _pick(schema, "minLength", "maxLength") if annotation is str else {}
+    if format_ := _format(argument.reader, annotation, schema):
+        field["format"] = format_
+    elif not argument.blank_is_value:
+        field["minLength"] = max(1, field.get("minLength", 0))
+    return field
+
+
+def _format(reader: Reader, annotation: Any, schema: Schema) -> str | None:
+    """Return the format of a type's text, if forms have that format."""
+    if annotation is datetime:
+        with suppress(ConversionError):  # a type without a time zone
+            reader.read("2026-01-31T12:00:00Z")
+            return "date-time"
+        return None
+    format_ = schema.get("format")
+    return format_ if format_ in _FORMATS else None
+
+
+def _pick(schema: Schema, *keys: str) -> Schema:
+    return {key: schema[key] for key in keys if key in schema}

@@ -12,7 +12,7 @@ from contextvars import Context
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from promptkit.language.cancellation import cancelled_by
+from promptkit.language.context import cancelled_by
 from promptkit.server.pending import PendingRequest
 from promptkit.server.threads import DaemonThread
 from promptkit.standard_error import say

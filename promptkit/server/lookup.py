@@ -12,6 +12,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import GET
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.protocol import wire
+from promptkit.protocol.capabilities import METHODS
 from promptkit.protocol.events import Request
 from promptkit.server.snapshot import Snapshot
 
@@ -60,6 +61,11 @@ class RequestTarget(Struct, frozen=True):
 def name_of(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> str:
     """Return the name of a prompt, the URI template of a resource, or the URI of a skill."""
     return item.name if isinstance(item, CompiledPrompt) else item.uri_template
+
+
+def known_method(request: Request, fallback: str) -> str:
+    """Return the method of a request, or *fallback* for unknown methods, which are unbounded."""
+    return request.method if request.method in METHODS else fallback
 
 
 def find_target(request: Request, catalog: Catalog) -> RequestTarget | None:
@@ -123,19 +129,15 @@ def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
 def read_hiding_secrets(
     arguments: Arguments, sent: Mapping[str, Any] | None, read: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the values that *read* returns for a client's arguments, and `hide_secrets` among them."""
+    """
+    Return the values that *read* returns for a client's arguments.
+
+    The secrets among them are redacted in all later output of the process, while serving, because the
+    author's code may start threads or create objects that print them later.
+    """
     if not arguments.secret:
         return read(sent)
-    hide_secrets(arguments, sent)
+    redaction.hide(arguments, sent)
     values = read(sent)
-    hide_secrets(arguments, values, read=True)
+    redaction.hide(arguments, values, read=True)
     return values
-
-
-def hide_secrets(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
-    """
-    Redact the secrets among *values* in all later output of the process, while serving.
-
-    The author's code may start threads or create objects that print them later.
-    """
-    redaction.hide(arguments, values, read=read)

@@ -10,9 +10,9 @@ See https://prometheus.github.io/client_python/multiprocess/.
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Literal
 
-import attrs
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -20,8 +20,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.files.scratch import create_scratch_folder, remove_scratch_folder
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
-from promptkit.server.lookup import find_target
-from promptkit.server.observers import OpenRequests, known_method
+from promptkit.server.lookup import find_target, known_method
 
 #: The environment variable in which prometheus_client expects the folder.
 _FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -65,13 +64,6 @@ _PARENT: Final = "parent"
 _FIRST: Final = "0"
 
 
-@attrs.frozen
-class _OpenTimer:
-    method: str
-    prompt: str | None
-    started: float
-
-
 class Metrics:
     """
     The metrics from all workers of a server, created before the workers are forked.
@@ -106,7 +98,6 @@ class Metrics:
             Gauge(f"promptkit_{name}", description, registry=None, multiprocess_mode=mode)
             for name, description, mode in _GAUGES
         )
-        self._open_requests = OpenRequests(self._end)
         for number in range(workers):
             self.serve_as(str(number))  # create the files now, so that no scrape finds an incomplete one
         self.serve_as(_PARENT)
@@ -123,7 +114,7 @@ class Metrics:
         self._open_gauge.inc()
         method = known_method(request, _OTHER)
         prompt = _prompt_of(request, catalog()) if method in _RENDERS else None
-        return self._open_requests.add(_OpenTimer(method, prompt, time.perf_counter()))
+        return partial(self._end, method, prompt, time.perf_counter())
 
     def waiting_changed(self, difference: int) -> None:
         """Add *difference* to the number of waiting requests."""
@@ -146,22 +137,21 @@ class Metrics:
         return generate_latest(registry)
 
     def close(self) -> None:
-        """Count the requests that were never answered."""
-        self._open_requests.end_all()
+        """Do nothing: the files are always complete."""
 
     def remove(self) -> None:
         """Remove the folder, once all workers have ended."""
         remove_scratch_folder(self._folder)
 
-    def _end(self, timer: _OpenTimer, reply: Reply) -> None:
-        seconds = time.perf_counter() - timer.started
+    def _end(self, method: str, prompt: str | None, started: float, reply: Reply) -> None:
+        seconds = time.perf_counter() - started
         outcome = reply.outcome, "" if reply.code is None else reply.code
         self._open_gauge.dec()
-        self._counters["requests"].labels(timer.method, *outcome).inc()
-        self._durations["request"].labels(timer.method).observe(seconds)
-        if timer.prompt is not None:
-            self._counters["prompts"].labels(timer.prompt, *outcome).inc()
-            self._durations["prompt"].labels(timer.prompt).observe(seconds)
+        self._counters["requests"].labels(method, *outcome).inc()
+        self._durations["request"].labels(method).observe(seconds)
+        if prompt is not None:
+            self._counters["prompts"].labels(prompt, *outcome).inc()
+            self._durations["prompt"].labels(prompt).observe(seconds)
 
 
 def _prompt_of(request: Request, catalog: Catalog) -> str:

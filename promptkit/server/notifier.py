@@ -73,12 +73,6 @@ class Notifier:
             if data := b"".join(lines):
                 self._send(data)
 
-    def correct(self, lists: Collection[str]) -> None:
-        """Notify the client of lists, named by their methods, that were out of date when they were sent."""
-        with self._notify_lock:
-            if lines := self.subscriptions.correct(lists):
-                self._send(lines)
-
     def end(self, results: ResultEncoder) -> None:
         """End all streams."""
         with self._notify_lock:

@@ -1,15 +1,26 @@
-"""Requests between their arrival and their reply."""
+"""
+Pending requests, and the replies to them: results, and errors that an author's code has raised.
 
+Neither errors nor logs contain the value of a secret argument.
+"""
+
+import os
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from math import inf
 from typing import Any
 
 from msgspec import Struct
 
-from promptkit.errors.exceptions import PromptkitError
+from promptkit.catalog.redaction import Redactor
+from promptkit.errors.exceptions import PromptError, PromptkitError, shortened
+from promptkit.errors.tracebacks import authors_line, format_exception
+from promptkit.language.context import RequestCancelledError
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import Reply, encode_error, encode_result
-from promptkit.server.lookup import name_of
+from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, Reply, encode_error, encode_result
+from promptkit.server.lookup import RequestTarget, find_target, name_of
 from promptkit.server.snapshot import Snapshot
+from promptkit.standard_error import say
 
 
 class PendingRequest(Struct, eq=False):
@@ -89,3 +100,102 @@ class PendingRequest(Struct, eq=False):
             if result is not None:
                 return encode_result(request.id, result, "failed")
         return encode_error(request.id, error)
+
+
+def timeout_error(pending: PendingRequest, importing: Callable[[], str]) -> InternalError:
+    """
+    Return the error for a request whose deadline has passed, and report the line of its code on stderr.
+
+    The function *importing* returns a suffix that names the recipe that is being imported, or ``""``.
+    """
+    request, about = pending.request, pending.about
+    description = request.method if about is None else f"{about.arguments.kind} {name_of(about)!r}"
+    message, at = f"{description} took longer than its limit of {pending.limit:g} s", ""
+    if pending.is_waiting and (progress := importing()):
+        message = f"the recipes are still being imported after {pending.limit:g} s{progress}"
+    elif pending.is_waiting:
+        message = f"{description} waited longer than {pending.limit:g} s for other prompts (--max-renders)"
+    else:
+        file = "" if about is None else about.location.file
+        line = authors_line(pending.thread, pending.coroutine, file)
+        at = "" if line is None else f", and was at {line}"
+    identifier = shortened(request.id) if isinstance(request.id, str) else request.id
+    say(f"error {_error_id(request)} in {request.method}, request {identifier!r}: {message}{at}")
+    return InternalError(f"{message} (error {request.error_id})")
+
+
+def reply_to(
+    pending: PendingRequest, work: Callable[[PendingRequest], bytes | None], limit: float = inf
+) -> Reply | None:
+    """
+    Return the reply with the result of *work* in JSON, or with the error that it raised.
+
+    Return None if *work* does, because the request is answered later. A result that is longer than *limit*,
+    in bytes, is replaced with an error.
+    """
+    request = pending.request
+    try:
+        result = work(pending)
+    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+        if pending.is_answered and isinstance(error, RequestCancelledError):
+            return None
+        reply = pending.error_reply(_client_error(pending, error))
+        _drop_frames(error)
+        return reply
+    if result is None:
+        return None
+    if len(result) > limit:
+        msg = f"the reply would have {len(result):,} bytes: at most {limit:,} are sent"
+        return pending.error_reply(InternalError(msg))
+    return encode_result(request.id, result, "asked" if pending.asks else "ok")
+
+
+def _drop_frames(error: BaseException) -> None:
+    # Some of these frames reference the error, a cycle that only a full collection would free.
+    current: BaseException | None = error
+    while current is not None and current.__traceback__ is not None:
+        current.with_traceback(None)
+        current = current.__context__
+
+
+def _client_error(pending: PendingRequest, error: BaseException) -> PromptkitError:
+    if isinstance(error, PromptError):
+        with suppress(Exception):  # the author's class may fail in `__str__`
+            return PromptError(_redact(str(error), pending))
+    elif isinstance(error, CLIENT_ERRORS):
+        return error
+    return _internal_error(pending, error)
+
+
+def _internal_error(pending: PendingRequest, error: BaseException) -> InternalError:
+    """Print *error* on stderr. The client only gets an id that identifies it there."""
+    error_id = _error_id(pending.request)
+    description = _describe(pending.request, find_target(pending.request, pending.snapshot.catalog))
+    trace = f"{type(error).__name__}\n"
+    with suppress(Exception):  # the author's class may fail in `__str__`
+        trace = _redact(format_exception(error), pending)
+    say(f"error {error_id} in {description}:\n{trace.rstrip()}")
+    return InternalError(f"{description} failed (error {error_id})")
+
+
+def _error_id(request: Request) -> str:
+    """Create the id of an error, which standard error, the audit log and the reply share."""
+    request.error_id = os.urandom(4).hex()
+    return request.error_id
+
+
+def _describe(request: Request, target: RequestTarget | None) -> str:
+    # A URI may contain a secret: then use its template.
+    if target is None or request.method == "completion/complete":
+        return request.method
+    return f"{target.kind} {(target.name if target.secrets else target.identifier)!r}"
+
+
+def _redact(text: str, pending: PendingRequest) -> str:
+    if pending.about is not None and not pending.about.arguments.secret:
+        return text
+    target = find_target(pending.request, pending.snapshot.catalog)
+    if target is None or target.item is None or not target.secrets:
+        return text
+
+    return Redactor.of(target.item.arguments, target.arguments).redacted(text)

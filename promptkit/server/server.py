@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.language.annotations import NO_SCOPES
@@ -14,26 +14,37 @@ from promptkit.protocol.jsonrpc import InternalError, Reply
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.revisions import MODERN
 from promptkit.protocol.session import Observe
-from promptkit.server.completion_requests import CompletionMethod
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
 from promptkit.server.lookup import find_missing_scopes
+from promptkit.server.methods import CompletionMethod, ResourceMethods, get_skill, read_directory
 from promptkit.server.notifier import Notifier, Streams
 from promptkit.server.pending import PendingRequest
 from promptkit.server.prompts import PromptMethods
 from promptkit.server.request_limits import TokenBuckets
-from promptkit.server.resources import ResourceMethods
-from promptkit.server.skills import METHODS as SKILL_HANDLERS
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.protocol.key_ring import RequestStateSigner
-    from promptkit.server.observers import Observer
 
 #: The default name and version of a server.
 PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
+
+
+class Observer(Protocol):
+    """An object that is notified of every request, such as `promptkit.server.audit.Audit`."""
+
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], object]:
+        """
+        Record *request*. Return a function that is called once, with the reply, before the reply is sent.
+
+        While recipes are being imported, *catalog* returns an empty catalog.
+        """
+
+    def close(self) -> None:
+        """Flush all records. The server has answered every request."""
 
 
 class Server:
@@ -101,7 +112,7 @@ class Server:
         changes: bool = False,
         tools: ToolMode = False,
         limits: Limits = Limits(),  # noqa: B008 (it is immutable)
-        observers: "Sequence[Observer]" = (),
+        observers: Sequence[Observer] = (),
         signer: "RequestStateSigner | None" = None,
         scopes: frozenset[str] = frozenset(),
         guard: Watchdog | None = None,
@@ -128,7 +139,7 @@ class Server:
             many_clients=self.has_many_clients,
         )
         self._dispatcher.is_loaded = catalog is not None
-        self._dispatcher.guard = guard
+        self._dispatcher.watch(guard)
         self._dispatcher.waiting_changed = waiting_changed
         self._notifier = (Streams if self.has_many_clients else Notifier)(self._connection, send)
         self._elicitation = Elicitation(self._connection, self._dispatcher, send, signer=signer)
@@ -201,7 +212,7 @@ class Server:
         because their content is not compared.
         """
         old = self.snapshot
-        new = self.snapshot = old.replaced_by(self._visible(catalog), old)
+        new = self.snapshot = old.replaced_by(self._visible(catalog))
         if not new.capabilities.changes:
             return
 
@@ -278,7 +289,8 @@ def _collect_handlers(
         "resources/subscribe": resources.subscribe,
         "resources/unsubscribe": resources.unsubscribe,
         "subscriptions/listen": resources.listen,
-        **SKILL_HANDLERS,
+        "skills/get": get_skill,
+        "resources/directory/read": read_directory,
     }
 
 

@@ -1,11 +1,11 @@
 """The served state of a catalog, with everything that was encoded from it."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
@@ -13,15 +13,12 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import Capabilities, PageKey, ServerInfo, ToolMode
+from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import LISTS, digest_of_lines, lists_equal, pages_of
+from promptkit.protocol.pagination import LISTS, Pages, digest_of_lines, pages_of
 from promptkit.protocol.revisions import REVISIONS, Revision
-
-if TYPE_CHECKING:
-    from promptkit.protocol.pagination import Pages
 
 #: The limits of the reply cache: entries, and the total size of keys and replies, in bytes.
 CACHED: Final = 256
@@ -53,9 +50,6 @@ class Snapshot:
         tools:
             Whether prompts are offered as tools.
 
-        before:
-            The snapshot that this one replaces. Items in both are not encoded again.
-
     Attributes:
         replies:
             The cached replies of prompts with `cache`.
@@ -73,7 +67,7 @@ class Snapshot:
             The number of items per page of a list.
     """
 
-    def __init__(  # noqa: PLR0913 (a list depends on that much)
+    def __init__(
         self,
         catalog: Catalog,
         identity: ServerInfo,
@@ -81,7 +75,6 @@ class Snapshot:
         *,
         changes: bool,
         tools: ToolMode = False,
-        before: "Snapshot | None" = None,
     ) -> None:
         self.catalog = catalog
         self.replies = ReplyCache()
@@ -91,24 +84,19 @@ class Snapshot:
         self._identity = identity
         self.page_size = page_size
         self._pages: dict[tuple[str, Revision], Pages] = {}
-        self._full_snapshot: Snapshot | None = None  # for a view: the snapshot of the full catalog
-        if before is not None:
-            for lowering in self.lowerings.values():
-                lowering.clear_text_cache()
-            for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (the same class)
-                self._pages[method, revision] = self._encode(method, revision, (before.catalog, pages))
 
-    def replaced_by(self, catalog: Catalog, before: "Snapshot | None" = None) -> "Snapshot":
+    def replaced_by(self, catalog: Catalog) -> "Snapshot":
         """Return a snapshot of another catalog with the same settings."""
         offered = self.capabilities
-        return Snapshot(
-            catalog,
-            self._identity,
-            self.page_size,
-            changes=offered.changes,
-            tools=offered.tools,
-            before=before,
-        )
+        return Snapshot(catalog, self._identity, self.page_size, changes=offered.changes, tools=offered.tools)
+
+    def pages(self, method: str, revision: Revision) -> Pages:
+        """Return the pages of a list, which are encoded when they are first requested."""
+        if (pages := self._pages.get((method, revision))) is None:
+            lowering = self.lowerings[revision]
+            pages = pages_of(method, self.catalog, lowering, self.page_size, offered=self.capabilities)
+            self._pages[method, revision] = pages
+        return pages
 
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes:
         """
@@ -117,15 +105,14 @@ class Snapshot:
         Raises:
             InvalidParams: If *cursor* does not belong to this list.
         """
-        return self._list_pages(method, revision).page(cursor)
+        return self.pages(method, revision).page(cursor)
 
     def changed_lists(self, other: "Snapshot") -> set[str]:
         """Return the methods whose lists differ from those of *other*."""
-        newest, tools = self.lowerings[_NEWEST], self.capabilities.tools
         return {
             method
             for method in LISTS
-            if not lists_equal(method, self.catalog, other.catalog, newest, tools=tools)
+            if self.pages(method, _NEWEST).items != other.pages(method, _NEWEST).items
         }
 
     def changed_resources(self, other: "Snapshot") -> Callable[[str], bool]:
@@ -140,14 +127,6 @@ class Snapshot:
             for catalog in (self.catalog, other.catalog)
         )
         return lambda uri: (new(uri) is not old(uri)) or (new(uri) is None and templates != before)
-
-    def pages(self) -> Iterator[tuple[PageKey, bytes]]:
-        """Return every page of every list, for every revision."""
-        for method in LISTS:
-            for revision in REVISIONS.values():
-                # Not cached, because most of them may never be requested.
-                lists = self._pages.get((method, revision)) or self._encode(method, revision)
-                yield from (((method, revision, cursor), lists.page(cursor)) for cursor in lists.cursors)
 
     @cached_property
     def requirements(self) -> frozenset[frozenset[str]]:
@@ -166,7 +145,7 @@ class Snapshot:
         return self._view(frozenset(required for required in self.requirements if required <= scopes))
 
     @cached_property
-    def _view(self) -> "Callable[[frozenset[frozenset[str]]], Snapshot]":
+    def _view(self) -> Callable[[frozenset[frozenset[str]]], "Snapshot"]:
         return lru_cache(MAX_VIEWS)(self._create_view)
 
     def _create_view(self, met_requirements: frozenset[frozenset[str]]) -> "Snapshot":
@@ -174,35 +153,21 @@ class Snapshot:
             return self
         view = self.replaced_by(self.catalog.visible_to(frozenset().union(*met_requirements)))
         # Cached replies do not depend on the caller, so views share them.
-        view.replies, view.slow, view._full_snapshot = self.replies, self.slow, self  # noqa: SLF001 (the same class)
+        view.replies, view.slow = self.replies, self.slow
         return view
 
     @cached_property
-    def tools(self) -> "Tools":
+    def tools(self) -> Tools:
         """The tools that models can call."""
         return Tools(self.catalog, search=self.capabilities.tools == "search")
 
     @cached_property
     def digest(self) -> str:
         """A digest of all lists and required scopes, which is equal for servers with the same catalog."""
-        lists = [self._list_pages(method, _NEWEST) for method in LISTS]
+        lists = [self.pages(method, _NEWEST) for method in LISTS]
         lines = (pages.page(cursor) for pages in lists for cursor in pages.cursors)
         scopes = (encode([item.name, sorted(item.scopes)]) for item in self.catalog.scoped)
         return digest_of_lines(chain(lines, scopes)).hex()
-
-    def _list_pages(self, method: str, revision: Revision) -> "Pages":
-        if (pages := self._pages.get((method, revision))) is None:
-            full = self._full_snapshot  # whose encoded items all views share
-            previous = None if full is None else (full.catalog, full._list_pages(method, revision))  # noqa: SLF001
-            pages = self._pages[method, revision] = self._encode(method, revision, previous)
-        return pages
-
-    def _encode(
-        self, method: str, revision: Revision, before: "tuple[Catalog, Pages] | None" = None
-    ) -> "Pages":
-
-        lowering, offered = self.lowerings[revision], self.capabilities
-        return pages_of(method, self.catalog, lowering, self.page_size, offered=offered, before=before)
 
 
 class ReplyCache:

@@ -8,6 +8,7 @@ See https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import attrs
@@ -15,11 +16,9 @@ from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.protocol.capabilities import TOOL_METHODS
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
-from promptkit.server.lookup import find_target
-from promptkit.server.observers import OpenRequests, known_method
+from promptkit.server.lookup import find_target, known_method
 from promptkit.version import VERSION
 
 #: OpenTelemetry's names for the transports.
@@ -82,36 +81,27 @@ class Telemetry:
         self._transport = {"network.transport": transport}
         if transport == TCP:
             self._transport["network.protocol.name"] = "http"
-        self._open_requests = OpenRequests(self._end)
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
-        """
-        Start the span of a request.
-
-        Returns:
-            A function to call with the reply before it is sent. Calls after the first have no effect.
-        """
+        """Start the span of a request. Return a function that ends it, to call with the reply."""
         method = known_method(request, _OTHER)
         attributes = {
             "mcp.method.name": method,
             "mcp.protocol.version": request.revision.date,
             **self._transport,
         }
-        name, target_attributes, extra = _describe(request, catalog())
-        attributes |= target_attributes
-        extra["jsonrpc.request.id"] = str(request.id)[:_MAX_ID]
+        request_id = {"jsonrpc.request.id": str(request.id)[:_MAX_ID]}
         span = self._tracer.start_span(
-            name, propagate.extract(_trace_context(request)), SpanKind.SERVER, {**attributes, **extra}
+            method, propagate.extract(_trace_context(request)), SpanKind.SERVER, {**attributes, **request_id}
         )
-        return self._open_requests.add(_OpenSpan(span, time.perf_counter(), attributes, request, catalog))
+        return partial(self._end, _OpenSpan(span, time.perf_counter(), attributes, request, catalog))
 
     def refused(self, status: int) -> None:
         """Count an HTTP request that was rejected with a status."""
         self._refusals.add(1, {"http.response.status_code": status})
 
     def close(self) -> None:
-        """End the spans of requests that were never answered, and flush the exporters."""
-        self._open_requests.end_all()
+        """Flush the exporters."""
         for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):
             flush = getattr(provider, "force_flush", None)  # only the SDK has it
             if flush is not None:
@@ -119,7 +109,7 @@ class Telemetry:
 
     def _end(self, entry: _OpenSpan, reply: Reply) -> None:
         span, attributes = entry.span, entry.attributes
-        # Again, because the recipes may have been imported since the request arrived.
+        # Not earlier, because the recipes may have been imported since the request arrived.
         name, target_attributes, extra = _describe(entry.request, entry.catalog())
         attributes |= target_attributes
         span.update_name(name)
@@ -149,7 +139,7 @@ def _describe(request: Request, catalog: Catalog) -> tuple[str, dict[str, str], 
     if target is None or target.name is None:
         return method, {}, {}
     if target.kind == "prompt":
-        kind = "tool" if method in TOOL_METHODS else "prompt"
+        kind = "tool" if method == "tools/call" else "prompt"
         return f"{method} {target.name}", {f"gen_ai.{kind}.name": target.name}, {}
     return method, {}, {"mcp.resource.uri": target.name} if target.name == target.identifier else {}
 

@@ -17,7 +17,7 @@ from promptkit.errors.exceptions import (
     UnknownResourceError,
 )
 from promptkit.errors.tracebacks import authors_line
-from promptkit.language.cancellation import cancelled_by
+from promptkit.language.context import cancelled_by
 from promptkit.language.messages import Workflow
 from promptkit.protocol.limits import Limits
 

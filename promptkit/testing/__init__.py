@@ -8,9 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from promptkit.testing.client import Client
-    from promptkit.testing.received import ProtocolError
-    from promptkit.testing.skills import SkillMismatchError
+    from promptkit.testing.client import Client, ProtocolError, SkillMismatchError
     from promptkit.testing.strategies import call_arguments, wire_arguments
 
 __all__ = ["Client", "ProtocolError", "SkillMismatchError", "call_arguments", "wire_arguments"]
@@ -21,8 +19,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    modules = {"Client": "client", "ProtocolError": "received", "SkillMismatchError": "skills"}
-    module = modules.get(name, "strategies")
+    module = "strategies" if name.endswith("_arguments") else "client"
     value = getattr(import_module(f"promptkit.testing.{module}"), name)
     globals()[name] = value
     return value

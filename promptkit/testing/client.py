@@ -1,10 +1,12 @@
 """An in-process client that speaks any revision of the protocol and returns decoded values."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
 from itertools import count
 from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, cast
+from urllib.parse import unquote
 from weakref import finalize
 
 import msgspec
@@ -13,65 +15,152 @@ from msgspec import Struct
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
+from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import Target, sound
+from promptkit.declarations.frontmatter import FrontmatterError, read_skill
+from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import parse_scopes
+from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.messages import Workflow
+from promptkit.language.messages import Message, Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import Server
-from promptkit.testing import received
-from promptkit.testing.received import ProtocolError
-from promptkit.testing.skills import ListedSkill, received_skill
+from promptkit.types.content import content_of
 from promptkit.types.unstructuring import json_of, text_of
 from promptkit.version import VERSION
 
+T = TypeVar("T", bound=Struct)
 
-class ServerConnection:
+
+class ProtocolError(PromptkitError):
     """
-    A connection of one revision to an in-process server, through the encoded protocol.
+    The response to a request is an error.
 
     Args:
-        catalog:
-            The catalog to serve.
+        code:
+            The error code: -32602 for an unknown name, invalid arguments or a `PromptError`; -32603 if
+            rendering failed.
+
+        message:
+            The message for the user.
+
+        data:
+            Machine-readable details; None if there are none.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(code, message, data)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class CalledTool(Struct, frozen=True):
+    """
+    The result of a tool call.
+
+    Args:
+        content:
+            One block per part. If there are several turns, each starts with a text block such as
+            ``[assistant]``.
+
+        is_error:
+            Whether the content is an error message.
+    """
+
+    content: tuple[Content, ...]
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """All its text, with a blank line between blocks."""
+        return "\n\n".join("\n".join(content.texts) for content in self.content)
+
+
+class ReceivedSkill(Struct, frozen=True):
+    """
+    A skill with its files, which match the listing.
+
+    Args:
+        listed:
+            Its listing.
+
+        text:
+            The Markdown of ``SKILL.md`` after the frontmatter.
+
+        files:
+            The contents of its files, by their paths in the skill.
+    """
+
+    listed: wire.SkillEntry
+    text: str
+    files: Mapping[str, bytes]
+
+
+class SkillMismatchError(PromptkitError):
+    """The files of a skill differ from its listing; a host must reject it."""
+
+
+class Client:
+    """
+    An in-process client of your prompts, for synchronous and asynchronous tests.
+
+    Each request is encoded and decoded like that of a client of its revision, and the method returns the
+    decoded reply. Tracebacks of prompts that fail go to standard error, as when serving. A client is closed
+    by garbage collection, or at the end of a ``with`` block.
+
+    Args:
+        target:
+            A folder, a file, a module, a `Catalog`, or one or more prompts and resources.
 
         revision:
-            The date of the protocol revision; the newest if None.
+            The date of the protocol revision. The default is the newest.
 
         answers:
-            The values to enter in forms, by name; None for a client without elicitation.
+            The values, by name, to enter when a prompt asks for missing arguments. A form without any known
+            value is declined. None means that the client does not support elicitation.
 
         name:
             The client's name.
 
         tools:
-            Whether the server offers prompts as tools.
+            Whether the server also offers each prompt as a tool, like ``serve --tools``; ``"search"`` means
+            ``serve --tools-search``.
 
         scopes:
-            The scopes granted to the client.
+            The scopes granted to the client. Prompts that need other scopes do not exist for it.
 
     Raises:
-        ValueError: If the revision is unknown.
+        LoadError: If *target* does not exist.
+
+        CompileError: If a prompt or resource does not compile; a `Catalog` serves the valid ones.
+
+        ValueError: If the revision is unknown or a scope is invalid.
     """
 
-    def __init__(  # noqa: PLR0913 (they are independent)
+    def __init__(  # noqa: PLR0913 (each is also an option of serve)
         self,
-        catalog: Catalog,
+        target: Target,
         *,
-        revision: str | None,
-        answers: Mapping[str, Any] | None,
-        name: str,
-        tools: bool | Literal["search"],
-        scopes: frozenset[str],
+        revision: str | None = None,
+        answers: Mapping[str, Any] | None = None,
+        name: str = "promptkit.testing",
+        tools: bool | Literal["search"] = False,
+        scopes: Iterable[str] = (),
     ) -> None:
+        catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
         self._revision = _revision(revision)
         self._answers = answers
         self._info = {"name": name, "version": VERSION}
         self._capabilities: dict[str, Any] = {} if answers is None else {"elicitation": {}}
         self._received: SimpleQueue[bytes] = SimpleQueue()
         self._sent: SimpleQueue[bytes] = SimpleQueue()
-        self._server = Server(catalog, self._received.put, tools=tools, scopes=scopes)
+        self._server = Server(catalog, self._received.put, tools=tools, scopes=parse_scopes(scopes))
         self._server.read_from(self._sent.get, bool)
         self._ids = count(1)
         self._lock = Lock()
@@ -156,92 +245,16 @@ class ServerConnection:
             raise RuntimeError(msg)
         self._sent.put(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
 
-
-def _close(server: Server, sent: SimpleQueue[bytes]) -> None:
-    sent.put(b"")
-    server.close(0.0)
-
-
-def _revision(date: str | None) -> str:
-    """Validate the date of a revision."""
-    if date is None:
-        return list(REVISIONS)[-1]
-    if date not in REVISIONS:
-        suggestion = nearest(date, REVISIONS)
-        hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-        msg = f"there is no revision {date!r} of the protocol, only {', '.join(REVISIONS)}{hint}"
-        raise ValueError(msg)
-    return date
-
-
-if TYPE_CHECKING:
-    from promptkit.testing.skills import ReceivedSkill
-
-T = TypeVar("T", bound=Struct)
-
-
-class Client(ServerConnection):
-    """
-    An in-process client of your prompts, for synchronous and asynchronous tests.
-
-    Each request is encoded and decoded like that of a client of its revision, and the method returns the
-    decoded reply. Tracebacks of prompts that fail go to standard error, as when serving. A client is closed
-    by garbage collection, or at the end of a ``with`` block.
-
-    Args:
-        target:
-            A folder, a file, a module, a `Catalog`, or one or more prompts and resources.
-
-        revision:
-            The date of the protocol revision. The default is the newest.
-
-        answers:
-            The values, by name, to enter when a prompt asks for missing arguments. A form without any known
-            value is declined. None means that the client does not support elicitation.
-
-        name:
-            The client's name.
-
-        tools:
-            Whether the server also offers each prompt as a tool, like ``serve --tools``; ``"search"`` means
-            ``serve --tools-search``.
-
-        scopes:
-            The scopes granted to the client. Prompts that need other scopes do not exist for it.
-
-    Raises:
-        LoadError: If *target* does not exist.
-
-        CompileError: If a prompt or resource does not compile; a `Catalog` serves the valid ones.
-
-        ValueError: If the revision is unknown or a scope is invalid.
-    """
-
-    def __init__(  # noqa: PLR0913 (each is also an option of serve)
-        self,
-        target: Target,
-        *,
-        revision: str | None = None,
-        answers: Mapping[str, Any] | None = None,
-        name: str = "promptkit.testing",
-        tools: bool | Literal["search"] = False,
-        scopes: Iterable[str] = (),
-    ) -> None:
-        catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
-        super().__init__(
-            catalog, revision=revision, answers=answers, name=name, tools=tools, scopes=parse_scopes(scopes)
-        )
-
-    def list_prompts(self) -> list[received.ListedPrompt]:
+    def list_prompts(self) -> list[wire.PromptEntry]:
         """
         List the prompts, with their titles, descriptions, arguments, icons and metadata.
 
         Raises:
             ProtocolError: If the response is an error.
         """
-        return self._list_all("prompts/list", "prompts", received.ListedPrompt)
+        return self._list_all("prompts/list", "prompts", wire.PromptEntry)
 
-    def list_resources(self) -> list[received.ListedResource]:
+    def list_resources(self) -> list[wire.ResourceEntry]:
         """
         List the resources with a fixed URI.
 
@@ -249,18 +262,16 @@ class Client(ServerConnection):
             ProtocolError: If the response is an error. A server without resources returns an error for
                 revisions before 2026-07-28.
         """
-        return self._list_all("resources/list", "resources", received.ListedResource)
+        return self._list_all("resources/list", "resources", wire.ResourceEntry)
 
-    def list_resource_templates(self) -> list[received.ListedResourceTemplate]:
+    def list_resource_templates(self) -> list[wire.ResourceTemplate]:
         """
         List the resource templates.
 
         Raises:
             ProtocolError: In the same cases as `list_resources`.
         """
-        return self._list_all(
-            "resources/templates/list", "resourceTemplates", received.ListedResourceTemplate
-        )
+        return self._list_all("resources/templates/list", "resourceTemplates", wire.ResourceTemplate)
 
     def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
@@ -283,18 +294,19 @@ class Client(ServerConnection):
             TypeError: If a value has a type that cannot be converted to text.
         """
         sent = {key: text_of(value) for key, value in (arguments or {}).items() if value is not None}
-        return received.workflow_of(self.request("prompts/get", {"name": name, "arguments": sent}))
+        result = self.request("prompts/get", {"name": name, "arguments": sent})
+        return Workflow(Message(turn["role"], content_of(turn["content"])) for turn in result["messages"])
 
-    def list_tools(self) -> list[received.ListedTool]:
+    def list_tools(self) -> list[wire.ToolEntry]:
         """
         List the tools; the list is empty unless the client was created with *tools*.
 
         Raises:
             ProtocolError: If the response is an error.
         """
-        return self._list_all("tools/list", "tools", received.ListedTool)
+        return self._list_all("tools/list", "tools", wire.ToolEntry)
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> received.CalledTool:
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> CalledTool:
         """
         Call a tool and return its result as received.
 
@@ -314,7 +326,8 @@ class Client(ServerConnection):
             TypeError: If a value has a type that cannot be converted to JSON.
         """
         sent = {key: json_of(value) for key, value in (arguments or {}).items()}
-        return received.called_tool_of(self.request("tools/call", {"name": name, "arguments": sent}))
+        result = self.request("tools/call", {"name": name, "arguments": sent})
+        return CalledTool(tuple(map(content_of, result["content"])), result.get("isError", False))
 
     def read_resource(self, uri: str) -> EmbeddedResource:
         """
@@ -323,18 +336,19 @@ class Client(ServerConnection):
         Raises:
             ProtocolError: If the resource is unknown or cannot be read.
         """
-        return received.document_of(self.request("resources/read", {"uri": uri})["contents"][0])
+        (contents,) = self.request("resources/read", {"uri": uri})["contents"]
+        return cast("EmbeddedResource", content_of({"type": "resource", "resource": contents}))
 
-    def list_skills(self) -> "list[ListedSkill]":
+    def list_skills(self) -> list[wire.SkillEntry]:
         """
         List the skills, with their frontmatter and the digests of their files.
 
         Raises:
             ProtocolError: If the response is an error, as from a server without skills.
         """
-        return self._list_all("skills/list", "skills", ListedSkill)
+        return self._list_all("skills/list", "skills", wire.SkillEntry)
 
-    def get_skill(self, name: str) -> "ListedSkill":
+    def get_skill(self, name: str) -> wire.SkillEntry:
         """
         Return the listing of one skill.
 
@@ -348,9 +362,9 @@ class Client(ServerConnection):
         if ":" not in name:  # names of skills do not contain colons
             uris = (skill.uri for skill in self.list_skills() if skill.name == name)
             name = next(uris, f"skill://{name}/SKILL.md")
-        return msgspec.convert(self.request("skills/get", {"uri": name})["skill"], ListedSkill)
+        return msgspec.convert(self.request("skills/get", {"uri": name})["skill"], wire.SkillEntry)
 
-    def read_skill(self, name: str) -> "ReceivedSkill":
+    def read_skill(self, name: str) -> ReceivedSkill:
         """
         Read a skill with all its files, and verify each file like a host.
 
@@ -366,7 +380,7 @@ class Client(ServerConnection):
 
             ProtocolError: If the skill is unknown.
         """
-        return received_skill(self.get_skill(name), self.read_resource)
+        return _received_skill(self.get_skill(name), self.read_resource)
 
     def complete(
         self, name: str, argument: str, typed: str = "", chosen: Mapping[str, str] | None = None
@@ -409,3 +423,51 @@ class Client(ServerConnection):
             page = self.request(method, {} if cursor is None else {"cursor": cursor})
             items += msgspec.convert(page[key], list[kind])  # type: ignore[valid-type]
         return items
+
+
+def _close(server: Server, sent: SimpleQueue[bytes]) -> None:
+    sent.put(b"")
+    server.close(0.0)
+
+
+def _revision(date: str | None) -> str:
+    """Validate the date of a revision."""
+    if date is None:
+        return list(REVISIONS)[-1]
+    if date not in REVISIONS:
+        suggestion = nearest(date, REVISIONS)
+        hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+        msg = f"there is no revision {date!r} of the protocol, only {', '.join(REVISIONS)}{hint}"
+        raise ValueError(msg)
+    return date
+
+
+def _received_skill(listed: wire.SkillEntry, read: Callable[[str], EmbeddedResource]) -> ReceivedSkill:
+    """Read all files of a skill, and verify them like a host must."""
+    folder = listed.uri.removesuffix(f"/{SKILL_FILE}")
+    files: dict[str, bytes] = {}
+    for entry in listed.resources:
+        _check(entry.uri.startswith(f"{folder}/"), f"{entry.uri!r} is not a file of {folder!r}")
+        path = unquote(entry.uri.removeprefix(f"{folder}/"))
+        _check(path not in files, f"{path!r} is listed twice")
+        document = read(entry.uri)
+        data = document.blob if document.text is None else document.text.encode()
+        files[path] = data or b""
+        _check(len(files[path]) == entry.size, f"{path!r} has {len(files[path]):,} bytes, not {entry.size:,}")
+        digest = f"sha256:{sha256(files[path]).hexdigest()}"
+        _check(digest == entry.digest, f"{path!r} has the digest {digest}, not {entry.digest}")
+    _check(SKILL_FILE in files, f"{SKILL_FILE} is not among its files")
+    try:
+        fields, text, _ = read_skill(files[SKILL_FILE])
+    except FrontmatterError as error:
+        raise SkillMismatchError(str(error)) from None
+    for key in dict.fromkeys((*fields, *listed.frontmatter)):
+        listed_value, value = listed.frontmatter.get(key), fields.get(key)
+        _check(listed_value == value, f"{key} is {value!r} in {SKILL_FILE}, and {listed_value!r} in the list")
+    _check(folder.rpartition("/")[2] == fields.get("name"), f"{listed.uri!r} does not have its name")
+    return ReceivedSkill(listed, text, files)
+
+
+def _check(is_valid: bool, message: str) -> None:  # noqa: FBT001 (the condition to check)
+    if not is_valid:
+        raise SkillMismatchError(message)

@@ -7,7 +7,8 @@ from promptkit.catalog.cases import Case
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.distribution import needed_by
-from promptkit.files.reading import read_regular_file, replace_regular_file
+from promptkit.files.folder import Folder
+from promptkit.files.reading import read_regular_file
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.validation import describe
@@ -68,7 +69,8 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
     def write_snapshot_collection(cls, *, snapshot_collection: "SnapshotCollection", **_: Any) -> None:
         """Write a snapshot. Refuse to write through links and pipes."""
         text = next(iter(snapshot_collection)).data
-        replace_regular_file(snapshot_collection.location, str(text).encode())
+        file = Path(snapshot_collection.location)
+        Folder(file.parent, is_portable=False).write(file.name, str(text).encode())
 
 
 def _read_snapshot(file: str) -> str:

@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin
 
 import msgspec
+from msgspec import structs
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.cases import sendable
@@ -40,9 +41,6 @@ Bounds: TypeAlias = dict[str, Any]
 #: The number of items that a list can have beyond its minimum, and of levels of a recursive class.
 _EXTRA_ITEMS: Final = 4
 _MAX_DEPTH: Final = 2
-
-#: The supported constraints: those of `msgspec.Meta`, and those of Pydantic with the same names.
-_BOUNDS: Final = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
 
 #: The largest signed 64-bit integer; JSON parsers can reject larger ones.
 _LARGEST: Final = 2**63 - 1
@@ -160,14 +158,9 @@ def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one
 
 
 def _bounded(annotation: Any) -> tuple[Any, Bounds]:
-    """Unwrap a type, and return it with its constraints."""
-    bounds: Bounds = {}
-    while kinds.is_constrained(annotation := kinds.plain(annotation)):
-        for note in annotation.__metadata__:
-            constraints = {name: getattr(note, name, None) for name in _BOUNDS}
-            bounds |= {name: value for name, value in constraints.items() if value is not None}
-        annotation = annotation.__origin__
-    return annotation, bounds
+    """Unwrap a type, and return it with its constraints: of msgspec, or of Pydantic with the same names."""
+    kind, limits = kinds.constrained(annotation, object)
+    return kind, {name: value for name, value in structs.asdict(limits).items() if value is not None}
 
 
 def _integers(bounds: Bounds) -> Values:
@@ -236,11 +229,11 @@ def _record(kind: Any, outer: Outer) -> Values:
     cls = get_origin(kind) or kind
     if outer.count(cls) >= _MAX_DEPTH:
         return st.nothing()
-    members = [(member, _values(member.type, (*outer, cls))) for member in _members(kind)]
-    config = getattr(cls, "__struct_config__", None)
-    tag = {config.tag_field: st.just(config.tag)} if config and config.tag_field else {}
-    if kinds.is_named_tuple(cls) or (config and config.array_like):
-        return _array([*tag.values()], members)
+    members = [(member, _values(member.type, (*outer, cls))) for member in kinds.members_of_record(kind)]
+    if kinds.is_named_tuple(cls):
+        values, minimum = [values for _, values in members], sum(member.required for member, _ in members)
+        return st.one_of([st.tuples(*values[:end]).map(list) for end in range(minimum, len(values) + 1)])
+    tag = {name: st.just(value) for name, value in kinds.tag_of(kind).items()}
     required = {member.name: values for member, values in members if member.required}
     optional = {member.name: values for member, values in members if not (member.required or values.is_empty)}
     return st.fixed_dictionaries(required | tag, optional=optional)
@@ -261,23 +254,6 @@ def _model(kind: Any, outer: Outer) -> Values:
         elif not values.is_empty:
             optional[alias] = values
     return st.fixed_dictionaries(required, optional=optional)
-
-
-def _members(kind: Any) -> list[kinds.Member]:
-    if not kinds.is_named_tuple(kind):
-        return kinds.members_of_record(kind)
-    defaults, hints = kind._field_defaults, kinds.hints_of(kind)
-    return [kinds.Member(name, name, hint, name not in defaults) for name, hint in hints.items()]
-
-
-def _array(tag: list[Values], members: list[tuple[kinds.Member, Values]]) -> Values:
-    """Return a strategy for a record that is an array in JSON; optional members at its end can be omitted."""
-    minimum = max(
-        (number for number, (member, _) in enumerate(members, start=1) if member.required), default=0
-    )
-    values = [*tag, *(values for _, values in members)]
-    ends = range(len(tag) + minimum, len(values) + 1)
-    return st.one_of([st.tuples(*values[:end]).map(list) for end in ends])
 
 
 def _to_json(value: Any) -> Any:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
-from itertools import takewhile
+from itertools import zip_longest
+from os.path import commonprefix
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from promptkit.language.content import Content
@@ -51,7 +52,7 @@ def transcript(value: Turns) -> str:
     are those of `visible_line_ends`.
     """
     messages: Iterable[Any] = value.shown if isinstance(value, Workflow) else [value]
-    return "\n\n".join("\n".join(_escape_content(lines_of(message))) for message in messages)
+    return "\n\n".join("\n".join(line.text for line in lines_of(message)) for message in messages)
 
 
 def visible_line_ends(text: str) -> str:
@@ -67,14 +68,6 @@ def _replace_symbol(match: re.Match[str]) -> str:
     # Leading backslashes are doubled, so that replaced and original symbols can be distinguished.
     backslashes, character = match.groups()
     return backslashes * 2 + _LINE_ENDS.get(character, f"\\{character}")
-
-
-def _escape_content(lines: Iterable[Line]) -> Iterator[str]:
-    """Yield the head of a message, and its content lines escaped so that none looks like a head."""
-    head, *content = lines
-    yield head.text
-    for line in content:
-        yield visible_line_ends(f"\\{line.text}" if _HEAD.match(line.text) else line.text)
 
 
 def has_transcript(value: object) -> bool:
@@ -116,12 +109,12 @@ def _message_lines(message: Message, turn: str) -> Iterator[Line]:
 
 
 def _content_lines(content: Content, head: str, turn: str) -> Iterator[Line]:
-    """Yield *head* with the attributes that the text does not show, and then the text."""
+    """Yield *head* with the attributes that the text does not show, and then the text, escaped."""
     details = ((name, getattr(content, name)) for name in (*_ANNOTATIONS, *_hidden_fields(content)))
     attributes = (f"{name}={_value(value)}" for name, value in details if value not in (None, ()))
     yield Line(" ".join([head, *attributes]), turn)
     for line in str(content).split("\n"):
-        yield Line(line, turn)
+        yield Line(visible_line_ends(f"\\{line}" if _HEAD.match(line) else line), turn)
 
 
 def _hidden_fields(content: Content) -> tuple[str, ...]:
@@ -148,12 +141,8 @@ def _value(value: object) -> str:
 _MAX_LINE: Final = 100
 _CONTEXT: Final = 40
 
-#: The number of lines and characters of an explanation that pytest shows by default.
-_SHOWN_LINES: Final = 8
-_SHOWN_CHARACTERS: Final = 640
-
-#: A step of a diff, as in difflib: its kind, the old range of lines, the new range of lines.
-_Opcode: TypeAlias = tuple[str, int, int, int, int]
+#: The number of differences with labels in an explanation, of which pytest shows eight lines by default.
+_LABELLED: Final = 2
 
 
 def explain(operator: str, left: object, right: object, *, full: bool = False) -> list[str] | None:
@@ -162,26 +151,24 @@ def explain(operator: str, left: object, right: object, *, full: bool = False) -
 
     *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are truncated unless *full*.
     """
+    head = f"{type(left).__name__} {operator} {type(right).__name__}"
     if operator in ("in", "not in"):
         is_search = isinstance(left, str) and isinstance(right, Workflow | Message)
         return _explain_search(operator, left, right, full=full) if is_search else None
     if not (has_transcript(left) or has_transcript(right)):
         return None
-    head = f"{type(left).__name__} {operator} {type(right).__name__}"
     if operator == "!=":
         return [f"{head}: they are equal", *(_format_line(line.text, full=full) for line in lines_of(left))]
     hint = _hint(left, right)
     differ = "the transcripts differ (- right, + left)"
     head = f"{head}: these are never equal; compare {hint}" if hint else f"{head}: {differ}"
-    lines = _trimmed_diff(head, lines_of(right), lines_of(left), full=full)
-    if hint is None and len(lines) == 1:  # the transcripts are equal
-        return _trimmed_diff(head, map(Line, _reprs(right)), map(Line, _reprs(left)), full=True)
-    return lines
+    return [head, *_diff_lines([*lines_of(right)], [*lines_of(left)], full=full)]
 
 
 def differences(head: str, old: str, new: str) -> str:
     """Return a line-by-line diff of two texts under *head*."""
-    return "\n".join(_trimmed_diff(head, map(Line, old.splitlines()), map(Line, new.splitlines()), full=True))
+    old_lines, new_lines = list(map(Line, old.splitlines())), list(map(Line, new.splitlines()))
+    return "\n".join([head, *_diff_lines(old_lines, new_lines, full=True)])
 
 
 def _explain_search(operator: str, text: object, turns: object, *, full: bool) -> list[str]:
@@ -202,61 +189,24 @@ def _hint(left: object, right: object) -> str | None:
         return None
     if isinstance(left, type(right)) or isinstance(right, type(left)):
         return None
-    if isinstance(left, str) or isinstance(right, str):
-        return "its .text, or str(...) of it, with a string"
-    turns, other = (left, right) if isinstance(left, Workflow) else (right, left)
-    if isinstance(turns, Workflow) and isinstance(other, list | tuple):
-        return f"{type(other).__name__}(workflow), or a Workflow"
-    return "values of one type"
+    is_text = isinstance(left, str) or isinstance(right, str)
+    return "its .text, or str(...) of it, with a string" if is_text else "values of one type"
 
 
-def _reprs(value: Any) -> list[str]:
-    items = value if isinstance(value, Workflow | list | tuple) else [value]
-    return [repr(item) for item in items]
-
-
-def _trimmed_diff(head: str, old: Iterable[Line], new: Iterable[Line], *, full: bool) -> list[str]:
-    """Return *head* and the diff, with as much context as fits into pytest's limits."""
-    old, new = list(old), list(new)
+def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str]:
+    """Yield the lines that differ. A few differences are under the labels of their messages."""
     matcher = SequenceMatcher(None, [line.text for line in old], [line.text for line in new])
-    for context, with_labels in ((1, True), (0, True), (0, False)):
-        groups = [list(group) for group in matcher.get_grouped_opcodes(context)]
-        lines = [head, *_diff_lines(groups, old, new, with_labels=with_labels, full=full)]
-        if full or (len(lines) <= _SHOWN_LINES and sum(map(len, lines)) <= _SHOWN_CHARACTERS):
-            break
-    return lines
-
-
-def _diff_lines(
-    groups: Iterable[list[_Opcode]], old: list[Line], new: list[Line], *, with_labels: bool, full: bool
-) -> Iterator[str]:
-    """Yield the diff of each group, with its context, under the label of its message."""
-    for group in groups:
-        changed = [opcode for opcode in group if opcode[0] != "equal"]
-        if not changed:
-            continue
-        _, i, j, k, _ = changed[0]
-        first = old[i] if i < j else new[k]
-        if with_labels and first.turn:
-            yield f"{first.turn}:"
-        for tag, i, j, k, m in group:
-            if tag == "equal":
-                yield from (f"  {_format_line(line.text, full=full)}" for line in old[i:j])
-            else:
-                yield from _changes(old[i:j], new[k:m], full=full)
-
-
-def _changes(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str]:
-    """Yield removed and added lines, in pairs if there are equally many."""
-    if len(old) != len(new):
-        yield from (f"- {_format_line(line.text, full=full)}" for line in old)
-        yield from (f"+ {_format_line(line.text, full=full)}" for line in new)
-        return
-    for before, after in zip((line.text for line in old), (line.text for line in new), strict=True):
-        common = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
-        cut = 0 if full else max(sum(1 for _ in common) - _CONTEXT, 0)
-        yield f"- {_format_line(before, cut, full=full)}"
-        yield f"+ {_format_line(after, cut, full=full)}"
+    changes = [opcode for opcode in matcher.get_opcodes() if opcode[0] != "equal"]
+    for _, i, j, k, m in changes:
+        turn = (old[i:j] or new[k:m])[0].turn
+        if turn and (full or len(changes) <= _LABELLED):
+            yield f"{turn}:"
+        for before, after in zip_longest(old[i:j], new[k:m]):
+            common = commonprefix([before.text, after.text]) if before and after else ""  # noqa: RUF071
+            cut = 0 if full else max(len(common) - _CONTEXT, 0)
+            for sign, line in (("-", before), ("+", after)):
+                if line is not None:
+                    yield f"{sign} {_format_line(line.text, cut, full=full)}"
 
 
 def _format_line(line: str, cut: int = 0, *, full: bool = False) -> str:

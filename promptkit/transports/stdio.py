@@ -12,7 +12,6 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Final, NoReturn
@@ -165,9 +164,7 @@ def redirect_stdio(grace: float = GRACE_S) -> StdioPipes:
     return pipes
 
 
-def serve(
-    server: Server, pipes: StdioPipes, *, look: Callable[[], object] = bool, grace: float = GRACE_S
-) -> bool:
+def serve(server: Server, pipes: StdioPipes, *, grace: float = GRACE_S) -> bool:
     """
     Answer one client until it hangs up or a signal asks the process to end.
 
@@ -177,9 +174,6 @@ def serve(
 
         pipes:
             The result of `redirect_stdio`.
-
-        look:
-            Called once a second.
 
         grace:
             How long to wait for running prompts at the end, in seconds.
@@ -193,7 +187,7 @@ def serve(
         say(f"nothing can be read: {error}")
     # Signal handlers run on this thread.
     while not pipes.ended.wait(_LOOK_FOR_PARENT_EVERY_S) and server.is_reading and not pipes.is_orphaned:
-        look()
+        pass
     served = pipes.ended.is_set() or server.is_reading
     exit_after(grace, 0 if served else 1)
     # Send no errors to a client that has hung up: the official Python client fails on them.

@@ -1,44 +1,19 @@
-"""Choices, which are enumerations and ``Literal``: their order, and their readers."""
+"""Readers of choices, which are enumerations and ``Literal``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, Flag
 from functools import partial, reduce
 from operator import or_
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, get_args
 
-from msgspec import inspect as mi
 from msgspec import structs
 
 from promptkit.errors.suggestions import nearest
 from promptkit.types.errors import ConversionError
-from promptkit.types.kinds import is_literal, plain
 from promptkit.types.scalars import Reader
 
 #: Longer text is not a sum of flags, and takes long to parse as a number.
 _MAX_DIGITS: Final = 40
-
-#: The values of each ``Literal`` in the author's order.
-Orders: TypeAlias = Mapping[frozenset[Any], tuple[Any, ...]]
-
-
-def orders_of(*annotations: Any) -> Orders:
-    """Return the orders of the choices in types, but not in the members of their classes."""
-    orders: dict[frozenset[Any], tuple[Any, ...]] = {}
-    for annotation in map(plain, annotations):
-        arguments = get_args(annotation)
-        orders |= {_typed(arguments): arguments} if is_literal(annotation) else orders_of(*arguments)
-    return orders
-
-
-def values_of(tree: mi.LiteralType | mi.EnumType, orders: Orders) -> Iterable[Any]:
-    """Return the values of choices in the author's order."""
-    if isinstance(tree, mi.EnumType):
-        return tree.cls
-    return orders.get(_typed(tree.values), tree.values)
-
-
-def _typed(values: Iterable[Any]) -> frozenset[Any]:
-    return frozenset((type(value), value) for value in values)
 
 
 def enum_reader(annotation: type[Enum]) -> Reader | None:
@@ -86,12 +61,9 @@ def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
     """Return a reader of values by their names, as text or other JSON. The first name is displayed."""
     choices = list(choices)
     exact, folded = _by_name(choices)
-    texts = {name: value for (kind, name), value in exact.items() if kind is str}
     display_names = {str(name): str(names[0]) for _, names in reversed(choices) for name in names}
 
     def read(value: Any) -> Any:
-        if type(value) is str and value in texts:  # the usual case
-            return texts[value]
         if not isinstance(value, str | int | float | bool):
             raise ConversionError
         if isinstance(value, float) and value.is_integer() and (float, value) not in exact:

@@ -1,15 +1,19 @@
 """
 Constraints of `msgspec.Meta` and of time zones, in descriptions, examples and JSON Schemas.
 
-Each function takes a type as `msgspec.inspect` returns it; some take a noun or an example first.
+Most functions take the constraints of a type; some take a noun, an example or the type itself first.
 """
 
 from datetime import datetime, time, tzinfo
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
-from msgspec import inspect as mi
+
+from promptkit.types.kinds import Constraints, constrained
+
+#: `datetime` or `time`.
+Moment: TypeAlias = type[datetime | time]
 
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
@@ -32,83 +36,84 @@ _BOUNDS: Final = (
 )
 
 
-def describe_number(noun: str, tree: mi.IntType | mi.FloatType) -> str:
+def describe_number(noun: str, limits: Constraints) -> str:
     """Describe a number, with its bounds: ``a whole number from 1 to 9``."""
-    if tree.ge is not None and tree.le is not None:
-        return f"{noun} from {tree.ge} to {tree.le}"
-    bounds = [(phrase, getattr(tree, name)) for phrase, name in _BOUNDS]
+    if limits.ge is not None and limits.le is not None:
+        return f"{noun} from {limits.ge} to {limits.le}"
+    bounds = [(phrase, getattr(limits, name)) for phrase, name in _BOUNDS]
     words = [f"{phrase} {bound}" for phrase, bound in bounds if bound is not None]
     return " ".join([noun, " and ".join(words)]).strip()
 
 
-def number_example(example: float, tree: mi.IntType | mi.FloatType) -> float:
-    """Return an example that meets the constraints of a number."""
-    if tree.multiple_of is not None or isinstance(tree, mi.IntType):
-        return _multiple_within(tree.multiple_of or 1, tree)
-    if tree.gt is not None and tree.lt is not None:
-        return (tree.gt + tree.lt) / 2
-    above, below = (None if tree.gt is None else tree.gt + 1), (None if tree.lt is None else tree.lt - 1)
-    return next((bound for bound in (tree.ge, tree.le, above, below) if bound is not None), example)
+def number_example(example: float, limits: Constraints) -> float:
+    """Return an example that meets the constraints of a number; an integer if *example* is one."""
+    if limits.multiple_of is not None or isinstance(example, int):
+        return _multiple_within(limits.multiple_of or 1, limits)
+    if limits.gt is not None and limits.lt is not None:
+        return (limits.gt + limits.lt) / 2
+    above = None if limits.gt is None else limits.gt + 1
+    below = None if limits.lt is None else limits.lt - 1
+    return next((bound for bound in (limits.ge, limits.le, above, below) if bound is not None), example)
 
 
-def _multiple_within(step: float, tree: mi.IntType | mi.FloatType) -> float:
+def _multiple_within(step: float, limits: Constraints) -> float:
     """Return the smallest multiple within the bounds, or the largest if there is only an upper bound."""
-    if tree.ge is not None:
-        return -(-tree.ge // step) * step
-    if tree.gt is not None:
-        return (tree.gt // step + 1) * step
-    if tree.le is not None:
-        return tree.le // step * step
-    return step if tree.lt is None else -(-tree.lt // step + 1) * step
+    if limits.ge is not None:
+        return -(-limits.ge // step) * step
+    if limits.gt is not None:
+        return (limits.gt // step + 1) * step
+    if limits.le is not None:
+        return limits.le // step * step
+    return step if limits.lt is None else -(-limits.lt // step + 1) * step
 
 
-def describe_text(tree: mi.StrType) -> str:
+def describe_text(limits: Constraints) -> str:
     """Describe text, with its length and its pattern."""
-    pattern = f" that matches {tree.pattern}" if tree.pattern else ""
-    return f"text{describe_length(tree, 'characters')}{pattern}"
+    pattern = f" that matches {limits.pattern}" if limits.pattern else ""
+    return f"text{describe_length(limits, 'characters')}{pattern}"
 
 
-def describe_base64(tree: mi.BytesType) -> str:
+def describe_base64(limits: Constraints) -> str:
     """Describe bytes in JSON, with their length."""
-    return f"base64{describe_length(tree, 'bytes')}"
+    return f"base64{describe_length(limits, 'bytes')}"
 
 
-def describe_length(tree: Any, noun: str) -> str:
+def describe_length(limits: Constraints, noun: str) -> str:
     """Describe the bounds of a length, with a leading space; ``""`` if it has none."""
-    if tree.min_length == tree.max_length:
-        return "" if tree.min_length is None else f" of {tree.min_length} {noun}"
-    limits = {"at least": tree.min_length, "at most": tree.max_length}
-    bounds = [f"{word} {limit}" for word, limit in limits.items() if limit is not None]
-    return f" of {' and '.join(bounds)} {noun}"
+    if limits.min_length == limits.max_length:
+        return "" if limits.min_length is None else f" of {limits.min_length} {noun}"
+    bounds = {"at least": limits.min_length, "at most": limits.max_length}
+    words = [f"{word} {bound}" for word, bound in bounds.items() if bound is not None]
+    return f" of {' and '.join(words)} {noun}"
 
 
-def describe_moment(noun: str, tree: mi.DateTimeType | mi.TimeType) -> str:
+def describe_moment(noun: str, kind: Moment, limits: Constraints) -> str:
     """Describe a date and time, or a time: whether it has an offset, and an example."""
-    return f"{noun}{_OFFSET_WORDS[tree.tz]}, as in {moment_example(tree)}"
+    return f"{noun}{_OFFSET_WORDS[limits.tz]}, as in {moment_example(kind, limits)}"
 
 
-def moment_example(tree: mi.DateTimeType | mi.TimeType) -> str:
+def moment_example(kind: Moment, limits: Constraints) -> str:
     """Return an example of a date and time, or of a time, with an offset if one is required."""
-    moment, offset = ("12:00:00", "") if isinstance(tree, mi.TimeType) else ("2026-01-31T12:00:00", "Z")
-    return moment + (offset if tree.tz is None else _OFFSET_EXAMPLES[tree.tz])
+    moment, offset = ("12:00:00", "") if kind is time else ("2026-01-31T12:00:00", "Z")
+    return moment + (offset if limits.tz is None else _OFFSET_EXAMPLES[limits.tz])
 
 
-def moment_facets(tree: mi.DateTimeType | mi.TimeType) -> dict[str, str]:
+def moment_facets(kind: Moment, limits: Constraints) -> dict[str, str]:
     """Return the keywords of the JSON Schema of a date and time, or of a time, except its type."""
-    format_ = "date-time" if isinstance(tree, mi.DateTimeType) else "time"
-    return {**({"format": format_} if tree.tz else {}), **moment_pattern(tree)}
+    format_ = "time" if kind is time else "date-time"
+    return {**({"format": format_} if limits.tz else {}), **moment_pattern(kind, limits)}
 
 
-def base64_length(tree: mi.BytesType) -> dict[str, int]:
+def base64_length(limits: Constraints) -> dict[str, int]:
     """Convert the bounds of a length in bytes to those of its base64."""
-    bounds = {"minLength": tree.min_length, "maxLength": tree.max_length}
+    bounds = {"minLength": limits.min_length, "maxLength": limits.max_length}
     return {word: 4 * ((bound + 2) // 3) for word, bound in bounds.items() if bound is not None}
 
 
-def moment_pattern(tree: mi.DateTimeType | mi.TimeType) -> dict[str, str]:
+def moment_pattern(kind: Moment, limits: Constraints) -> dict[str, str]:
     """Return the JSON Schema pattern of a date and time, or of a time, as msgspec parses it."""
-    date = f"{_DATE}[Tt ]" if isinstance(tree, mi.DateTimeType) else ""
-    return {"pattern": f"^{date}{_TIME}{_OFFSETS[tree.tz]}$"}
+    date = "" if kind is time else f"{_DATE}[Tt ]"
+    return {"pattern": f"^{date}{_TIME}{_OFFSETS[limits.tz]}$"}
 
 
 NO_OFFSET: Final = "has no offset"
@@ -146,17 +151,14 @@ def offset_error(value: Any, annotation: Any, *, seconds: str = "") -> str | Non
         seconds:
             The seconds in the example, if they are required.
     """
-    kind = getattr(annotation, "__origin__", None)
-    timezone_flags = [
-        note.tz for note in getattr(annotation, "__metadata__", ()) if isinstance(note, msgspec.Meta)
-    ]
-    if kind not in (datetime, time) or not {True, False}.intersection(timezone_flags):
+    kind, limits = constrained(annotation)
+    if kind not in (datetime, time) or limits.tz is None:
         return None
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
         return None
     example = f"{'2026-01-31T' if kind is datetime else ''}12:00{seconds}"
-    if True in timezone_flags:
+    if limits.tz:
         return f"{NO_OFFSET}: add an offset, as in {example}+01:00"
     return f"{HAS_OFFSET}: leave it out, as in {example}"

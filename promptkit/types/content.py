@@ -3,25 +3,57 @@
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, get_args
 
-from msgspec import Struct, field, structs, to_builtins
+from msgspec import Struct, convert, field, structs, to_builtins
 
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.suggestions import nearest
-from promptkit.language.blocks import system_text, to_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Message, Workflow, message_of, workflow_of
+from promptkit.language.messages import Message, Workflow, message_of, system_text, to_block, workflow_of
 from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
 from promptkit.language.validation import Role, checked_role
-from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.types.proxies import Surrogate
+from promptkit.types.errors import ABSENT, ConversionError, collect
 from promptkit.types.scalar_parsing import BASE64
 
-T = TypeVar("T")
+
+class Surrogate(Struct, frozen=True):
+    """
+    A type that is read in place of another, and the conversions between them.
+
+    Args:
+        model:
+            The type that is read.
+
+        build:
+            Converts a value of *model* to the original type. Raises `ConversionError` for every invalid part.
+
+        dump:
+            Converts a value to JSON.
+
+        schema:
+            The JSON Schema of the input of *build*, with its own ``$defs``.
+
+        expected:
+            A short description of the input of *build*, for the end of a sentence.
+
+        example:
+            An example in JSON; None if there is none.
+
+        values:
+            All valid texts, if there are few.
+    """
+
+    model: Any
+    build: Callable[[Any], Any]
+    dump: Callable[[Any], Any]
+    schema: Mapping[str, Any]
+    expected: str
+    example: Any = None
+    values: tuple[str, ...] = ()
 
 
 # The wire format. These classes have no docstrings; their members are in the order of the specification:
@@ -85,28 +117,12 @@ _KINDS: Final[Mapping[str, _BlockKind]] = {
 
 
 def _workflow(turns: list[_SentTurn]) -> Workflow:
-    workflows = _convert_each(turns, _turn_workflow)
+    workflows = collect(enumerate(turns), _turn_workflow)
     try:
         system = system_text(*(workflow.system for workflow in workflows))
     except ValueError as error:
         raise ConversionError(reason=f"is refused: {error}") from None
     return workflow_of(tuple(message for workflow in workflows for message in workflow), system)
-
-
-def _convert_each(turns: list[_SentTurn], read: Callable[[_SentTurn], T]) -> list[T]:
-    """Convert each turn with *read*, and raise all errors together."""
-    results: list[T] = []
-    errors: list[ConversionError] = []
-    for index, turn in enumerate(turns):
-        try:
-            results.append(read(turn))
-        except ConversionError as error:
-            errors.append(error.at(f"[{index}]"))
-            if len(errors) >= MAX_FAULTS:
-                break
-    if errors:
-        raise ConversionError(inner=tuple(errors))
-    return results
 
 
 def _turn_workflow(turn: _SentTurn) -> Workflow:
@@ -155,6 +171,11 @@ def _blocks(content: str | _SentBlock | list[_SentBlock]) -> Iterator[Content]:
     else:
         for index, block in enumerate(content):
             yield _content(block, f".content[{index}]")
+
+
+def content_of(block: Mapping[str, Any]) -> Content:
+    """Convert a content block in its wire format."""
+    return _content(convert(block, _SentBlock), "")
 
 
 def _content(block: _SentBlock, path: str) -> Content:
@@ -263,15 +284,15 @@ SURROGATES: Final[Mapping[type, Surrogate]] = {
 }
 
 
-def sequence_surrogate(item: type, collect: Callable[[list[Any]], Any]) -> Surrogate | None:
-    """Return the surrogate for a collection of messages that *collect* creates; None for other items."""
+def sequence_surrogate(item: type, make: Callable[[list[Any]], Any]) -> Surrogate | None:
+    """Return the surrogate for a collection of messages that *make* creates; None for other items."""
     if item is not Message:
         return None
     return structs.replace(
         _CONVERSATION,
         # Not item by item, because a turn with several blocks becomes several messages.
-        build=lambda turns: collect(
-            [message for messages in _convert_each(turns, _messages) for message in messages]
+        build=lambda turns: make(
+            [message for messages in collect(enumerate(turns), _messages) for message in messages]
         ),
         dump=lambda messages: list(map(_turn, messages)),
         schema={"type": "array", "items": _TURN_SCHEMA},

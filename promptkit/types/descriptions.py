@@ -1,19 +1,31 @@
 """
 Descriptions of types in words, and examples where words are not enough.
 
-Choices are described in the author's order. Examples use types as `msgspec.inspect` returns them.
+Choices are described in the author's order.
 """
 
 from collections.abc import Iterable
 from types import NoneType
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
-from msgspec import inspect as mi
 
-from promptkit.types.choices import Orders, one_of, orders_of, values_of
+from promptkit.types.choices import one_of
 from promptkit.types.constraints import describe_length
-from promptkit.types.kinds import fields_of, is_enum, is_list, is_literal, is_union, plain, surrogate_of
+from promptkit.types.kinds import (
+    constrained,
+    is_enum,
+    is_literal,
+    is_mapping,
+    is_named_tuple,
+    is_record,
+    is_sequence,
+    is_union,
+    members_of,
+    members_of_record,
+    surrogate_of,
+    tag_of,
+)
 from promptkit.types.scalars import scalar_of
 from promptkit.types.unstructuring import json_of
 
@@ -35,45 +47,32 @@ def default_clause(variable: str | None, values: Iterable[str]) -> str:
 
 def expected_of(annotation: Any) -> str:
     """Describe the valid values of a type, for the end of a sentence: ``a whole number of at least 1``."""
-    annotation = plain(annotation)
-    if is_literal(annotation) or is_enum(annotation):
-        return describe_choices(get_args(annotation) or annotation)
-    if (surrogate := surrogate_of(annotation)) is not None:
-        return surrogate.expected
-    try:
-        return describe(mi.type_info(annotation), orders_of(annotation))
-    except TypeError:  # msgspec does not support the type, but there are readers of its parts
-        parts = [expected_of(part) for part in get_args(annotation) if part is not NoneType]
-    if is_list(annotation):
-        return f"a list, each {parts[0]}"
-    return " or ".join(dict.fromkeys(parts)) if is_union(annotation) else "a value"
-
-
-def describe(tree: mi.Type, orders: Orders) -> str:
-    """Describe a type as `msgspec.inspect` returns it."""
-    tree = plain(tree)
-    if (scalar := scalar_of(tree)) is not None:
-        return scalar.describe(tree)
-    if (surrogate := surrogate_of(getattr(tree, "cls", None))) is not None:
-        return surrogate.expected
+    kind, limits = constrained(annotation)
     words = "a value"
-    match tree:
-        case mi.NoneType():
-            words = "null"
-        case mi.CustomType():
-            words = tree.cls.__name__
-        case mi.UnionType():
-            members = (describe(part, orders) for part in tree.types if not isinstance(part, mi.NoneType))
-            words = " or ".join(dict.fromkeys(members))
-        case mi.EnumType() | mi.LiteralType():
-            words = describe_choices(values_of(tree, orders))
-        case mi.TupleType():
-            items = ", ".join(describe(item, orders) for item in tree.item_types)
-            words = f"a list of {len(tree.item_types)} items: {items}" if items else "an empty list"
-        case mi.TypedDictType() | mi.DataclassType() | mi.StructType() | mi.NamedTupleType():
-            words = _describe_fields(tree)
-        case _ if hasattr(tree, "item_type") or hasattr(tree, "value_type"):
-            words = _describe_items(tree, orders)
+    if (scalar := scalar_of(kind)) is not None:
+        words = scalar.describe(limits)
+    elif (surrogate := surrogate_of(kind)) is not None:
+        words = surrogate.expected
+    elif is_literal(kind) or is_enum(kind):
+        words = describe_choices(get_args(kind) or kind)
+    elif is_union(kind):
+        words = " or ".join(dict.fromkeys(map(expected_of, members_of(kind))))
+    elif is_mapping(kind):
+        part = expected_of((*get_args(kind), Any, Any)[1])
+        words = f"a JSON object{describe_length(limits, 'members')}"
+        words += "" if part == "a value" else f", each value {part}"
+    elif is_sequence(kind):
+        part = expected_of((*get_args(kind), Any)[0])
+        words = f"a list{describe_length(limits, 'items')}"
+        words += "" if part in ("a value", "text") else f", each {part}"
+    elif get_origin(kind) is tuple:
+        items = [expected_of(item) for item in get_args(kind)]
+        words = f"a list of {len(items)} items: {', '.join(items)}" if items else "an empty list"
+    elif is_record(cls := get_origin(kind) or kind) or is_named_tuple(cls):
+        names = ", ".join(member.name for member in members_of_record(kind))
+        words = f"a list of {names}" if is_named_tuple(cls) else f"a JSON object with {names}"
+    elif kind is NoneType:
+        words = "null"
     return words
 
 
@@ -85,70 +84,35 @@ def describe_choices(values: Iterable[Any]) -> str:
     )
 
 
-def _describe_items(tree: Any, orders: Orders) -> str:
-    """Describe a list, or an object with arbitrary members."""
-    if isinstance(tree, mi.DictType):
-        words, item, prefix = (
-            f"a JSON object{describe_length(tree, 'members')}",
-            tree.value_type,
-            "each value",
-        )
-        is_plain = False
-    else:
-        words, item, prefix = f"a list{describe_length(tree, 'items')}", tree.item_type, "each"
-        is_plain = isinstance(item, mi.StrType) and not describe_length(item, "")
-    return (
-        words if is_plain or isinstance(item, mi.AnyType) else f"{words}, {prefix} {describe(item, orders)}"
-    )
-
-
-def _describe_fields(tree: Any) -> str:
-    if isinstance(tree, mi.NamedTupleType) or getattr(tree, "array_like", False):
-        return f"a list of {', '.join(field.name for field in tree.fields)}"
-    return f"a JSON object with {', '.join(field.encode_name for field in fields_of(tree))}"
-
-
-def example_text(tree: mi.Type) -> str:
+def example_text(annotation: Any) -> str:
     """Return an example of a type as JSON."""
-    return msgspec.json.encode(_example(tree, 0)).decode()
+    return msgspec.json.encode(_example(annotation, 0)).decode()
 
 
-def _example(tree: mi.Type, depth: int) -> Any:  # noqa: C901 (one for each kind of type)
-    tree = plain(tree)
-    if depth > _MAX_DEPTH:
-        return None
-    if (scalar := scalar_of(tree)) is not None:
-        return scalar.example_of(tree)
-    if (surrogate := surrogate_of(getattr(tree, "cls", None))) is not None:
-        return surrogate.example
+def _example(annotation: Any, depth: int) -> Any:  # noqa: C901 (one for each kind of type)
+    kind, limits = constrained(annotation)
+    arguments = get_args(kind)
     example: Any = "text"
-    match tree:
-        case mi.UnionType():
-            example = _example(next(t for t in tree.types if not isinstance(t, mi.NoneType)), depth)
-        case mi.LiteralType():
-            example = next(value for value in tree.values if value is not None)
-        case mi.EnumType():
-            example = next(iter(tree.cls)).value
-        case mi.ListType() | mi.SetType() | mi.FrozenSetType() | mi.VarTupleType():
-            example = _array_example([tree.item_type], depth)
-        case mi.TupleType():
-            example = _array_example(tree.item_types, depth)
-        case mi.DictType():
-            example = {str(_example(tree.key_type, depth + 1)): _example(tree.value_type, depth + 1)}
-        case mi.TypedDictType() | mi.DataclassType() | mi.StructType() | mi.NamedTupleType():
-            example = _fields_example(tree, depth)
+    if depth > _MAX_DEPTH:
+        example = None
+    elif (scalar := scalar_of(kind)) is not None:
+        example = scalar.example_of(limits)
+    elif (surrogate := surrogate_of(kind)) is not None:
+        example = surrogate.example
+    elif is_literal(kind) or is_enum(kind):
+        example = json_of(next(value for value in arguments or kind if value is not None))
+    elif is_union(kind):
+        example = _example(members_of(kind)[0], depth)
+    elif is_mapping(kind):
+        key, value = arguments or (Any, Any)
+        example = {str(_example(key, depth + 1)): _example(value, depth + 1)}
+    elif is_sequence(kind):
+        example = [_example((*arguments, Any)[0], depth + 1)]
+    elif get_origin(kind) is tuple:
+        example = [_example(item, depth + 1) for item in arguments]
+    elif is_named_tuple(get_origin(kind) or kind):
+        example = [_example(member.type, depth + 1) for member in members_of_record(kind)]
+    elif is_record(get_origin(kind) or kind):
+        required = [member for member in members_of_record(kind) if member.required]
+        example = tag_of(kind) | {member.name: _example(member.type, depth + 1) for member in required}
     return example
-
-
-def _array_example(types: Any, depth: int) -> list[Any]:
-    return [_example(kind, depth + 1) for kind in types]
-
-
-def _fields_example(tree: Any, depth: int) -> Any:
-    """Return an example of a record. Optional members are omitted if members have names."""
-    tag = tree.tag if isinstance(tree, mi.StructType) else None
-    if isinstance(tree, mi.NamedTupleType) or getattr(tree, "array_like", False):
-        values = _array_example((field.type for field in tree.fields), depth)
-        return values if tag is None else [tag, *values]
-    members = {f.encode_name: _example(f.type, depth + 1) for f in fields_of(tree) if f.required}
-    return members if tag is None else {tree.tag_field: tag} | members

@@ -1,7 +1,10 @@
 """Errors of conversion: invalid values and invalid parts of values."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+Part = TypeVar("Part")
+Value = TypeVar("Value")
 
 #: A marker for a missing value.
 ABSENT: Final = object()
@@ -71,6 +74,52 @@ class ConversionError(ValueError):
         """Return the same error with some parameters changed."""
         parameters = {name: getattr(self, name) for name in ("expected", "got", "path", "reason", "inner")}
         return ConversionError(**{**parameters, "nearest": self._nearest, **changes})
+
+
+TOO_DEEP: Final = "is nested too deeply"
+
+
+def parts_of(error: Exception) -> tuple[ConversionError, ...]:
+    """Return every conversion error in an exception."""
+    if isinstance(error, ConversionError):
+        return error.parts
+    is_deep = isinstance(error, RecursionError)
+    return (ConversionError(reason=TOO_DEEP if is_deep else f"is refused: {error}"),)
+
+
+def collect(
+    parts: Iterable[tuple[Any, Part]],
+    convert: Callable[[Part], Value],
+    step: Callable[[Any], str] = "[{}]".format,
+) -> list[Value]:
+    """
+    Convert several parts, and raise their errors together.
+
+    Args:
+        parts:
+            The parts, each with its key.
+
+        convert:
+            Converts one part.
+
+        step:
+            Returns the path step for a key.
+
+    Raises:
+        ConversionError: If any part is invalid.
+    """
+    results: list[Value] = []
+    errors: list[ConversionError] = []
+    for key, part in parts:
+        try:
+            results.append(convert(part))
+        except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
+            errors += (inner.at(step(key)) for inner in parts_of(error))
+            if len(errors) >= MAX_FAULTS:
+                break
+    if errors:
+        raise ConversionError(inner=tuple(errors))
+    return results
 
 
 def error_of_union(errors: list[ConversionError]) -> ConversionError | None:

@@ -1,19 +1,19 @@
 """Kinds of types, and type checks of values."""
 
+import dataclasses
 import types
 import typing
 from collections import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, Literal, get_args, get_origin
 
 import attrs
 import msgspec
-from msgspec import inspect as mi
+from msgspec import NODEFAULT, UNSET
 
-from promptkit.types.content import SURROGATES, sequence_surrogate
+from promptkit.types.content import SURROGATES, Surrogate, sequence_surrogate
 from promptkit.types.errors import ConversionError
-from promptkit.types.proxies import Surrogate
 
 #: The maximum size of a set, or of a dict whose keys are not text, from a client, and the maximum number of
 #: equal hashes in it. Clients can choose numbers that collide, which take quadratic time.
@@ -54,11 +54,11 @@ _QUALIFIERS: Final = (typing.Required, typing.NotRequired, getattr(typing, "Read
 
 def plain(annotation: Any, *, core: bool = False) -> Any:
     """
-    Unwrap a `typing.NewType`, a ``type`` alias, or a type with a title.
+    Unwrap a `typing.NewType` or a ``type`` alias.
 
     Args:
         annotation:
-            A type, or one as `msgspec.inspect` returns it.
+            A type.
 
         core:
             Whether to remove constraints and None as well.
@@ -66,8 +66,6 @@ def plain(annotation: Any, *, core: bool = False) -> Any:
     while True:
         if isinstance(annotation, typing.NewType):
             annotation = annotation.__supertype__
-        elif isinstance(annotation, mi.Metadata):
-            annotation = annotation.type
         elif type(annotation).__name__ == "TypeAliasType" and get_origin(annotation) is None:
             annotation = annotation.__value__
         elif core and is_constrained(annotation):
@@ -76,6 +74,42 @@ def plain(annotation: Any, *, core: bool = False) -> Any:
             annotation = members[0]
         else:
             return annotation
+
+
+class Constraints(msgspec.Struct, frozen=True):
+    """The constraints and descriptions of `msgspec.Meta` around a type."""
+
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+    multiple_of: float | None = None
+    pattern: str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    tz: bool | None = None
+    title: str | None = None
+    description: str | None = None
+    examples: list[Any] | None = None
+    extra_json_schema: dict[str, Any] | None = None
+
+
+_NO_CONSTRAINTS: Final = Constraints()
+
+
+def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Constraints]:
+    """Return a type without aliases and metadata, and its constraints in objects of class *metadata*."""
+    if isinstance(annotation, type):
+        return annotation, _NO_CONSTRAINTS
+    found: dict[str, Any] = {}
+    while is_constrained(annotation := plain(annotation)):
+        notes = [note for note in annotation.__metadata__ if isinstance(note, metadata)]
+        values = [
+            (name, getattr(note, name, None)) for note in notes for name in Constraints.__struct_fields__
+        ]
+        found = {name: value for name, value in values if value is not None} | found
+        annotation = annotation.__origin__
+    return annotation, Constraints(**found)
 
 
 def is_enum(annotation: Any) -> bool:
@@ -112,16 +146,10 @@ def is_named_tuple(annotation: Any) -> bool:
 
 
 def is_record(annotation: Any) -> bool:
-    """Whether *annotation* is a dataclass, an attrs class or a TypedDict."""
-    is_class = isinstance(annotation, type)
-    return typing.is_typeddict(annotation) or (
-        is_class and (hasattr(annotation, "__dataclass_fields__") or attrs.has(annotation))
-    )
-
-
-def is_struct(annotation: Any) -> bool:
-    """Whether *annotation* is a `msgspec.Struct`."""
-    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+    """Whether *annotation* is a dataclass, an attrs class, a `msgspec.Struct` or a TypedDict."""
+    names = ("__dataclass_fields__", "__attrs_attrs__", "__struct_config__")
+    is_class = isinstance(annotation, type) and any(hasattr(annotation, name) for name in names)
+    return is_class or typing.is_typeddict(annotation)
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -140,36 +168,68 @@ class Member(msgspec.Struct, frozen=True):
 
         required:
             Whether it has no default.
+
+        default:
+            Its default; `UNSET` if there is none, or if a function makes it.
     """
 
     name: str
     parameter: str
     type: Any
     required: bool
+    default: Any = UNSET
 
 
 def members_of_record(kind: Any) -> list[Member]:
-    """Return the members of a record or struct that can be sent."""
+    """Return the members of a record or a named tuple that can be sent."""
     cls = get_origin(kind) or kind
-    if is_struct(cls):
-        return [Member(f.encode_name, f.name, f.type, f.required) for f in msgspec.structs.fields(kind)]
+    if config := getattr(cls, "__struct_config__", None):
+        if config.array_like:
+            msg = f"{cls.__name__} is written as a list: write a NamedTuple"
+            raise TypeError(msg)
+        return [
+            _member(f.encode_name, f.name, f.type, f.default, f.default_factory)
+            for f in msgspec.structs.fields(kind)
+        ]
     hints = hints_of(kind)
     if typing.is_typeddict(cls):
-        return [Member(name, name, hint, name in cls.__required_keys__) for name, hint in hints.items()]
+        known = {typing.Required: True, typing.NotRequired: False}
+        qualified = typing.get_type_hints(cls, include_extras=True)
+        return [  # annotations that are strings have not been considered in the class's own set
+            Member(name, name, hint, known.get(get_origin(qualified[name]), name in cls.__required_keys__))
+            for name, hint in hints.items()
+        ]
+    if is_named_tuple(cls):
+        defaults = cls._field_defaults
+        return [_member(name, name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
     if attrs.has(cls):
         return [
-            Member(f.name, f.alias or f.name, hints[f.name], f.default is attrs.NOTHING)
+            _member(f.name, f.alias, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT))
             for f in attrs.fields(cls)
             if f.init
         ]
-    import dataclasses  # already imported by the author of a dataclass
-
-    missing = dataclasses.MISSING
+    if any(isinstance(hint, dataclasses.InitVar) for hint in hints.values()):
+        msg = f"{cls.__name__} has members that its constructor takes and does not store"
+        raise TypeError(msg)
     return [
-        Member(f.name, f.name, hints[f.name], f.default is missing and f.default_factory is missing)
+        _member(f.name, f.name, hints[f.name], f.default, f.default_factory)
         for f in dataclasses.fields(cls)
         if f.init
     ]
+
+
+def _member(name: str, parameter: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
+    """Return a member, given its default or the function that makes it, as its library represents them."""
+    has_default, has_factory = (
+        all(value is not missing for missing in (NODEFAULT, dataclasses.MISSING, attrs.NOTHING))
+        for value in (default, factory)
+    )
+    value = UNSET
+    if has_default and not has_factory:
+        value = default
+    elif factory in (list, dict, set):
+        value = factory()
+    return Member(name, parameter, hint, not (has_default or has_factory), value)
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
@@ -181,13 +241,10 @@ def hints_of(kind: Any) -> dict[str, Any]:
     return {name: _substitute(hint, type_arguments) for name, hint in zip(hints, plain_hints, strict=True)}
 
 
-def fields_of(tree: Any) -> Sequence[Any]:
-    """Return the fields of a class in the author's order: msgspec sorts those of a TypedDict."""
-    if not isinstance(tree, mi.TypedDictType):
-        fields: Sequence[Any] = tree.fields
-        return fields
-    order = list(hints_of(tree.cls))
-    return sorted(tree.fields, key=lambda field: order.index(field.name))
+def tag_of(kind: Any) -> dict[str, Any]:
+    """Return the member that names the class of a tagged struct, with its value; ``{}`` for other types."""
+    config = getattr(get_origin(kind) or kind, "__struct_config__", None)
+    return {config.tag_field: config.tag} if config and config.tag_field else {}
 
 
 def _substitute(hint: Any, type_arguments: Mapping[Any, Any]) -> Any:
@@ -258,23 +315,8 @@ def has_parts(annotation: Any) -> bool:
     """Whether values of *annotation* have parts, so that they are written as JSON."""
     kind = get_origin(annotation) or annotation
     return isinstance(kind, type) and (
-        kind in SEQUENCES or kind in _MAPPINGS or is_record(kind) or issubclass(kind, tuple | msgspec.Struct)
+        kind in SEQUENCES or kind in _MAPPINGS or is_record(kind) or issubclass(kind, tuple)
     )
-
-
-def type_tree(annotation: Any) -> mi.Type:
-    """Return *annotation* as `msgspec.inspect` represents it. Raises TypeError if it is not supported."""
-    tree: mi.Type = plain(mi.type_info(annotation))
-    return tree
-
-
-def parts_of(tree: mi.Type) -> list[mi.Type]:
-    """Return the types of the parts of a type: items, keys, values, members and fields."""
-    names = ("item_type", "key_type", "value_type")
-    parts = [getattr(tree, name) for name in names if hasattr(tree, name)]
-    parts += [*getattr(tree, "item_types", ()), *getattr(tree, "types", ())]
-    parts += [field.type for field in getattr(tree, "fields", ())]
-    return parts
 
 
 def type_name(annotation: Any) -> str:

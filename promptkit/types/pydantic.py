@@ -17,8 +17,8 @@ from pydantic_core import ErrorDetails, to_json
 
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
+from promptkit.types.content import Surrogate
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.types.proxies import Surrogate
 
 #: By the type of a schema: the type that is read in place of a model, a description, and an example.
 _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {

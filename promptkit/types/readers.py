@@ -11,32 +11,34 @@ from datetime import tzinfo
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
-from msgspec import inspect as mi
 from msgspec import structs
 
 from promptkit.types.choices import enum_reader, literal_reader
 from promptkit.types.constraints import located, offset_error, zone_of
 from promptkit.types.descriptions import example_text, expected_of
-from promptkit.types.errors import MAX_FAULTS, ConversionError, error_of_union
-from promptkit.types.fast_path import json_read
-from promptkit.types.json_scalars import sized
+from promptkit.types.errors import ConversionError, collect, error_of_union
 from promptkit.types.kinds import (
     SEQUENCES,
+    constrained,
     has_parts,
     is_constrained,
     is_enum,
     is_list,
     is_literal,
+    is_mapping,
+    is_named_tuple,
     is_own,
+    is_record,
+    is_sequence,
     is_union,
     members_of,
-    parts_of,
+    members_of_record,
     plain,
     surrogate_of,
-    type_tree,
 )
-from promptkit.types.scalar_parsing import MAX_DIGITS, Read
+from promptkit.types.scalar_parsing import Read
 from promptkit.types.scalars import SCALARS, Reader, ScalarType, scalar_of
+from promptkit.types.structuring import is_leaf, sized, structurer
 
 
 def reader_of(annotation: Any) -> Reader | None:
@@ -92,14 +94,11 @@ def _constrained_reader(annotation: Any) -> Reader | None:
         return None
     if zone := zone_of(annotation):
         return _zoned_reader(inner, zone)
-    try:
-        msgspec.json.Decoder(annotation)  # checks that the type supports these constraints
-        tree = type_tree(annotation)
-    except TypeError:
+    if not _is_supported(annotation):
         return None
     expected = expected_of(annotation)
-    if scalar_of(tree) is None and hasattr(tree, "min_length"):
-        read = sized(inner.read, annotation, tree)
+    if scalar_of(annotation) is None:
+        read = sized(inner.read, annotation)
     else:
 
         def read(value: Any) -> Any:
@@ -127,11 +126,11 @@ def _surrogate_reader(annotation: Any) -> Reader | None:
         return None
     read_inner, build, expected = inner.read, surrogate.build, surrogate.expected
     reader = structs.replace(inner, expected=expected, hint=expected, values=surrogate.values)
-    if isinstance(reader, ScalarType):  # its tree would mean that no code of an author runs
-        return structs.replace(reader, read=lambda value: build(read_inner(value)), tree=None)
+    if isinstance(reader, ScalarType):
+        return structs.replace(reader, read=lambda value: build(read_inner(value)))
     example = surrogate.example
     hint = expected if example is None else f"JSON, for example {msgspec.json.encode(example).decode()}"
-    return structs.replace(reader, read=json_read(annotation, _decode), hint=hint)
+    return structs.replace(reader, read=_json_read(annotation), hint=hint)
 
 
 def _list_reader(annotation: Any) -> Reader | None:
@@ -153,27 +152,24 @@ def _list_reader(annotation: Any) -> Reader | None:
 
 def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bool, one_a_line: bool) -> Read:
     """Return a function that reads every item with *member*, and raises all errors together."""
-    read_member = member.read
+
+    def read_item(item: Any) -> Any:
+        try:
+            return None if item is None and nullable else member.read(item)
+        except ConversionError as error:
+            parts = (
+                part.replaced(
+                    expected=part.expected or member.expected, got=item if part.got is None else part.got
+                )
+                for part in error.parts
+            )
+            raise ConversionError(inner=tuple(parts)) from None
 
     def read(value: Any) -> Any:
         items = split_list(value, one_a_line=one_a_line) if isinstance(value, str) else value
         if not isinstance(items, list):
             raise ConversionError
-        results, errors = [], []
-        for i, part in enumerate(items):
-            try:
-                results.append(None if part is None and nullable else read_member(part))
-            except ConversionError as error:
-                for part_error in error.parts:
-                    expected, got = (
-                        part_error.expected or member.expected,
-                        part if part_error.got is None else part_error.got,
-                    )
-                    errors.append(part_error.replaced(expected=expected, got=got).at(f"[{i}]"))
-                if len(errors) >= MAX_FAULTS:
-                    break
-        if errors:
-            raise ConversionError(inner=tuple(errors))
+        results = collect(enumerate(items), read_item)
         try:
             return make(results)
         except TypeError:  # values of a registered type can be unhashable
@@ -201,70 +197,78 @@ def _decode(text: str) -> Any:
 
 _READABLE: Final = "JSON that can be read"
 
-#: msgspec's error messages for malformed JSON, with the byte offset, and for a number, with its path.
+#: msgspec's error message for malformed JSON, with the byte offset.
 _MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
-_OUT_OF_RANGE: Final = r"Number out of range - at `\$(.*)`"
 
-#: Problems that msgspec reports as an early end of the input: lone surrogates, and too many digits.
-_FALSE_ENDS: Final = (
-    (r"(?i)\\u(?:d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])", "half of a character"),
-    (f"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}", "a number of too many digits"),
-)
+#: An escaped lone surrogate, which msgspec reports as an early end of the input.
+_LONE_SURROGATE: Final = r"(?i)\\u(?:d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])"
 
 
 def _unreadable(text: str, error: Exception) -> ConversionError:
     """Explain why and where JSON cannot be read."""
     if isinstance(error, RecursionError):
         return ConversionError(_READABLE, reason="is nested too deeply")
-    if isinstance(error, UnicodeError):
-        return ConversionError(_READABLE, reason="holds half of a character")
-    if match := re.fullmatch(_OUT_OF_RANGE, str(error)):
-        return ConversionError(_READABLE, path=match[1], reason="is a number that is out of range")
-    reason, before = "it ends too early", text
-    if match := re.fullmatch(_MALFORMED, str(error)):
+    if isinstance(error, UnicodeError | msgspec.ValidationError):
+        return ConversionError(_READABLE, reason=f"is JSON that cannot be read: {error}")
+    reason, before = str(error).replace("Input data was truncated", "it ends too early"), text
+    if match := re.fullmatch(_MALFORMED, reason):
         reason, before = match[1], text.encode()[: int(match[2])].decode(errors="ignore")
-    for pattern, description in _FALSE_ENDS if before is text else ():
-        if match := re.search(pattern, text):
-            reason, before = description, text[: match.start()]
+    elif match := re.search(_LONE_SURROGATE, text):
+        reason, before = "half of a character", text[: match.start()]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
     reason = f"is JSON that cannot be read at line {line}, column {column}: {reason}"
     return ConversionError(_READABLE, reason=reason)
 
 
+def _json_read(annotation: Any) -> Read:
+    """Return a function that converts JSON, as text or decoded."""
+    structure = structurer(annotation)
+    return lambda value: structure(_decode(value) if isinstance(value, str) else value)
+
+
 def _json_reader(annotation: Any) -> Reader | None:
     """Return a reader of a type whose values have parts, which are written as JSON."""
     try:
-        tree = type_tree(annotation)
-    except (TypeError, NameError, NotImplementedError, RecursionError):
+        if not _is_readable(annotation, frozenset()):
+            return None
+    except (TypeError, NameError, RecursionError):
         return None
-    if not _is_readable(tree, frozenset()):
-        return None
-    read = json_read(annotation, _decode)
-    hint = f"JSON, for example {example_text(tree)}"
-    return Reader(read, expected_of(annotation), hint, is_json=True, is_several=True)
+    hint = f"JSON, for example {example_text(annotation)}"
+    return Reader(_json_read(annotation), expected_of(annotation), hint, is_json=True, is_several=True)
 
 
-def _is_readable(tree: mi.Type, seen: frozenset[type]) -> bool:
+def _is_supported(annotation: Any) -> bool:
+    """Whether msgspec supports a type, with its constraints."""
+    try:
+        msgspec.json.Decoder(annotation)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_readable(annotation: Any, seen: frozenset[Any]) -> bool:
     """Whether every part of a type can be read."""
-    tree = plain(tree)
-    if scalar_of(tree) is not None or surrogate_of(getattr(tree, "cls", None)) is not None:
+    kind, _ = constrained(annotation)
+    if (is_constrained(annotation) or is_leaf(kind)) and not _is_supported(annotation):
+        return False
+    if kind is Any or kind in seen or is_leaf(kind) or surrogate_of(kind) is not None:
         return True
-    if isinstance(tree, mi.CustomType | mi.RawType | mi.ExtType | mi.ByteArrayType | mi.MemoryViewType):
+    if is_record(cls := get_origin(kind) or kind) or is_named_tuple(cls):
+        return not is_own(cls) and all(
+            _is_readable(member.type, seen | {kind}) for member in members_of_record(kind)
+        )
+    if is_mapping(kind) and not _can_be_key((*get_args(kind), Any)[0]):
         return False
-    if isinstance(tree, mi.DictType) and not _can_be_key(tree.key_type):
-        return False
-    if (kind := getattr(tree, "cls", None)) in seen:
-        return True
-    if hasattr(tree, "fields") and is_own(kind):
-        return False
-    return all(_is_readable(part, seen | {kind} if kind else seen) for part in parts_of(tree))
+    is_container = is_mapping(kind) or is_sequence(kind) or is_union(kind) or cls is tuple
+    return is_container and all(_is_readable(part, seen) for part in get_args(kind) if part is not Ellipsis)
 
 
-def _can_be_key(tree: mi.Type) -> bool:
+def _can_be_key(annotation: Any) -> bool:
     """Whether values of a type can be keys of a JSON object."""
-    if (scalar := scalar_of(tree)) is not None:
+    kind, _ = constrained(annotation)
+    if (scalar := scalar_of(kind)) is not None:
         return scalar.key_schema is not None
-    return isinstance(tree, mi.AnyType | mi.EnumType | mi.LiteralType | mi.CustomType)
+    return kind is Any or is_literal(kind) or is_enum(kind)
 
 
 #: Predicates of types with parts or alternatives, and factories of their readers. The first match counts, but

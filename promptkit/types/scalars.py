@@ -15,11 +15,11 @@ from uuid import UUID
 
 import msgspec
 from msgspec import Struct
-from msgspec import inspect as mi
 
 from promptkit.types import constraints
 from promptkit.types import scalar_parsing as parsing
 from promptkit.types.errors import ConversionError
+from promptkit.types.kinds import Constraints, constrained
 from promptkit.types.scalar_parsing import Read, parsed
 
 #: Converts a JSON value to a type with its constraints. Raises `ConversionError`, or an error of msgspec.
@@ -27,9 +27,9 @@ Convert: TypeAlias = Callable[[Any, Any], Any]
 
 Schema: TypeAlias = Mapping[str, Any]
 
-#: Either constant, or derived from the constraints in the tree of a type.
-Words: TypeAlias = str | Callable[[Any], str]
-Facets: TypeAlias = Schema | Callable[[Any], Schema]
+#: Either constant, or derived from the constraints of a type.
+Words: TypeAlias = str | Callable[[Constraints], str]
+Facets: TypeAlias = Schema | Callable[[Constraints], Schema]
 
 
 class Reader(Struct, frozen=True):
@@ -65,10 +65,8 @@ class Reader(Struct, frozen=True):
 
 
 class ScalarType(Reader, frozen=True, kw_only=True):
-    """A scalar type. Attributes that depend on constraints can be functions of the type's tree."""
+    """A scalar type. Attributes that depend on constraints can be functions of them."""
 
-    #: The class that `msgspec.inspect` returns for the type; None if msgspec does not support it.
-    tree: type[mi.Type] | None = None
     #: Converts a JSON value, a part of a larger one, to a value. It accepts the values of *schema*, while
     #: *read* also accepts what people write.
     convert: Convert = msgspec.convert
@@ -92,25 +90,23 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     shown_in_row: bool = True
     #: Whether people write several values on separate lines, because a value can contain commas.
     one_a_line: bool = False
-    #: Whether a value can have an offset from UTC.
-    may_have_offset: bool = False
 
-    def describe(self, tree: mi.Type) -> str:
-        """Describe the input of `convert` with the constraints of *tree*."""
+    def describe(self, limits: Constraints) -> str:
+        """Describe the input of `convert` with its constraints."""
         words = self.expected if self.described is None else self.described
-        return words(tree) if callable(words) else words
+        return words(limits) if callable(words) else words
 
-    def example_of(self, tree: mi.Type) -> Any:
-        """Return an example that meets the constraints of *tree*."""
-        return self.example(tree) if callable(self.example) else self.example
+    def example_of(self, limits: Constraints) -> Any:
+        """Return an example that meets the constraints."""
+        return self.example(limits) if callable(self.example) else self.example
 
-    def facets_of(self, tree: mi.Type) -> Schema:
-        """Return the keywords that the constraints of *tree* add to the schema of this type."""
-        return self.facets(tree) if callable(self.facets) else self.facets
+    def facets_of(self, limits: Constraints) -> Schema:
+        """Return the keywords that the constraints add to the schema of this type."""
+        return self.facets(limits) if callable(self.facets) else self.facets
 
-    def key_schema_of(self, tree: mi.Type) -> Schema:
-        """Return the JSON Schema of a key with the constraints of *tree*."""
-        return self.key_schema(tree) if callable(self.key_schema) else self.key_schema or {}
+    def key_schema_of(self, limits: Constraints) -> Schema:
+        """Return the JSON Schema of a key with its constraints."""
+        return self.key_schema(limits) if callable(self.key_schema) else self.key_schema or {}
 
 
 def text_scalar(
@@ -151,7 +147,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
     str: ScalarType(
         parsing.parse_text,
         "text",
-        tree=mi.StrType,
         described=constraints.describe_text,
         schema={"type": "string"},
         key_schema={},
@@ -160,7 +155,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         parsing.parse_bool,
         "yes or no",
         values=("yes", "no"),
-        tree=mi.BoolType,
         described="true or false",
         example=True,
         schema={"type": "boolean"},
@@ -170,7 +164,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
     int: _scalar(
         parsing.parse_int,
         _INTEGER,
-        tree=mi.IntType,
         described=partial(constraints.describe_number, _INTEGER),
         example=partial(constraints.number_example, 1),
         schema={"type": "integer"},
@@ -180,7 +173,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
     float: _scalar(
         parsing.parse_float,
         _NUMBER,
-        tree=mi.FloatType,
         described=partial(constraints.describe_number, _NUMBER),
         example=partial(constraints.number_example, 1.5),
         schema={"type": "number"},
@@ -189,7 +181,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
     bytes: _scalar(
         parsing.parse_bytes,
         "base64 or a data: URI",
-        tree=mi.BytesType,
         described=constraints.describe_base64,
         example="aGVsbG8=",
         schema={"type": "string", "contentEncoding": "base64", "pattern": parsing.BASE64},
@@ -201,7 +192,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
     Decimal: _scalar(
         parsing.parse_decimal,
         _NUMBER,
-        tree=mi.DecimalType,
         convert=parsing.convert_decimal,
         example="1.50",
         schema={"anyOf": [{"type": "string", "pattern": parsing.DECIMAL}, {"type": "number"}]},
@@ -210,7 +200,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
     date: _scalar(
         parsed(date.fromisoformat),
         "a date, as in 2026-01-31",
-        tree=mi.DateType,
         example="2026-01-31",
         schema={"type": "string", "format": "date"},
         key_schema={"format": "date"},
@@ -220,32 +209,27 @@ SCALARS: Final[dict[type, ScalarType]] = {
         parsed(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
         "a date and time, as in 2026-01-31T12:00",
         "a date and time, as in 2026-01-31T12:00, read as it is written, with an offset (+01:00) or without",
-        tree=mi.DateTimeType,
-        described=partial(constraints.describe_moment, "a date and time"),
-        example=constraints.moment_example,
+        described=partial(constraints.describe_moment, "a date and time", datetime),
+        example=partial(constraints.moment_example, datetime),
         schema={"type": "string"},
-        facets=constraints.moment_facets,
-        key_schema=constraints.moment_pattern,
+        facets=partial(constraints.moment_facets, datetime),
+        key_schema=partial(constraints.moment_pattern, datetime),
         write=datetime.isoformat,
-        may_have_offset=True,
     ),
     time: _scalar(
         parsed(lambda text: time.fromisoformat(text.upper())),
         "a time of day, as in 12:00",
-        tree=mi.TimeType,
-        described=partial(constraints.describe_moment, "a time of day"),
-        example=constraints.moment_example,
+        described=partial(constraints.describe_moment, "a time of day", time),
+        example=partial(constraints.moment_example, time),
         schema={"type": "string"},
-        facets=constraints.moment_facets,
-        key_schema=constraints.moment_pattern,
+        facets=partial(constraints.moment_facets, time),
+        key_schema=partial(constraints.moment_pattern, time),
         write=time.isoformat,
-        may_have_offset=True,
     ),
     timedelta: _scalar(
         parsed(parsing.parse_duration),
         "a duration, as in 1h 30m",
         write=parsing.duration_text,
-        tree=mi.TimeDeltaType,
         described="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",
         schema={"type": "string", "pattern": parsing.DURATION},  # with the format, some clients send years
@@ -254,7 +238,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
     UUID: _scalar(
         parsed(UUID),
         "a UUID",
-        tree=mi.UUIDType,
         example="12345678-1234-5678-1234-567812345678",
         schema={"type": "string", "pattern": parsing.UUID_TEXT},  # with the format, some want version 4
         key_schema={"pattern": parsing.UUID_TEXT},
@@ -267,12 +250,13 @@ SCALARS: Final[dict[type, ScalarType]] = {
     ),
 }
 
-_BY_TREE: Final = {scalar.tree: scalar for scalar in SCALARS.values() if scalar.tree is not None}
+_BUILT_IN: Final = frozenset(SCALARS)
 
 
-def scalar_of(tree: mi.Type) -> ScalarType | None:
-    """Return the record of a type as `msgspec.inspect` returns it; None if it is not a scalar type."""
-    return SCALARS.get(tree.cls) if isinstance(tree, mi.CustomType) else _BY_TREE.get(type(tree))
+def scalar_of(annotation: Any) -> ScalarType | None:
+    """Return the record of a type, with or without constraints; None if it is not a scalar type."""
+    kind, _ = constrained(annotation)
+    return SCALARS.get(kind) if isinstance(kind, type) else None
 
 
 def scalar_of_value(value: Any) -> ScalarType | None:
@@ -307,8 +291,7 @@ def register_type(
         write:
             Converts a value to text that *read* accepts.
     """
-    existing = SCALARS.get(kind)
-    if existing is None or existing.tree is None:  # msgspec reads and writes the types that it supports
+    if kind not in _BUILT_IN:
         SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)
 
 

@@ -14,26 +14,28 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args, get_origin
 
-from msgspec import NODEFAULT, Struct
-from msgspec import inspect as mi
+from msgspec import UNSET, Struct
 
-from promptkit.types.choices import Orders, orders_of, values_of
-from promptkit.types.descriptions import describe, describe_choices, described, expected_of
+from promptkit.types.content import Surrogate
+from promptkit.types.descriptions import described, expected_of
 from promptkit.types.kinds import (
-    fields_of,
-    hints_of,
+    Constraints,
+    constrained,
     is_enum,
-    is_list,
     is_literal,
+    is_mapping,
+    is_named_tuple,
+    is_record,
+    is_sequence,
     is_union,
-    plain,
+    members_of_record,
     surrogate_of,
+    tag_of,
 )
-from promptkit.types.proxies import Surrogate
 from promptkit.types.readers import reader_of
-from promptkit.types.scalars import SCALARS, scalar_of
+from promptkit.types.scalars import scalar_of
 from promptkit.types.unstructuring import can_be_sent, json_of
 
 Schema: TypeAlias = dict[str, Any]
@@ -106,21 +108,20 @@ def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schem
 #: JSON types by Python type.
 _JSON_TYPES: Final = {NoneType: "null", bool: "boolean", int: "integer", float: "number", str: "string"}
 
-#: Keywords for the constraints of `msgspec.Meta`, except lengths.
+#: Keywords for the constraints of numbers and text, except lengths.
 _BOUNDS: Final = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",
     "le": "maximum",
     "lt": "exclusiveMaximum",
     "multiple_of": "multipleOf",
+    "pattern": "pattern",
 }
 
 #: Syntax that some regular expression engines lack: lookaround, backreferences, named groups and anchors.
 _UNPORTABLE: Final = re.compile(r"\(\?[^:]|\\[1-9AZ]")
 
 _NULL: Final = {"type": "null"}
-
-_LISTS: Final = (mi.ListType, mi.SetType, mi.FrozenSetType, mi.VarTupleType)
 
 
 def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
@@ -134,21 +135,7 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
         definitions:
             Receives the definitions that the schema refers to.
     """
-    annotation = plain(annotation)
-    if is_literal(annotation) or is_enum(annotation):
-        values = get_args(annotation) if is_literal(annotation) else annotation
-        return _choices(values), _form_of_choices(values)
-    scalar = SCALARS.get(annotation) if isinstance(annotation, type) else None
-    if scalar is not None and scalar.schema.keys() == {"type"} and not scalar.facets:
-        return dict(scalar.schema), ""  # a fast path for most parameters: text, numbers and booleans
-    if (surrogate := surrogate_of(annotation)) is not None:
-        return schema_of_surrogate(surrogate, definitions), _form_of_surrogate(surrogate)
-    try:
-        tree = mi.type_info(annotation)
-    except TypeError:
-        return _composed(annotation, definitions)
-    writer = _Writer(definitions, orders_of(annotation), frozenset())
-    return writer.schema(tree), writer.form(tree)
+    return _Writer(definitions, frozenset()).schema(annotation), _form(annotation)
 
 
 def with_words(schema: Schema, words: str) -> Schema:
@@ -162,142 +149,127 @@ def with_words(schema: Schema, words: str) -> Schema:
     return described
 
 
-def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
-    """Return the schema and description of a type that msgspec does not support, but whose parts it does."""
-    parts = [type_schema(part, definitions) for part in get_args(annotation) if part is not NoneType]
-    schemas, forms = [schema for schema, _ in parts], [form for _, form in parts]
-    null = [_NULL] if NoneType in get_args(annotation) else []
-    schema: Schema = {}
-    if is_list(annotation):
-        schema = {"type": "array", "items": schemas[0]}
-    elif is_union(annotation):
-        schema = _any_of([*schemas, *null])
-    if not any(forms):
-        return schema, ""
-    return schema, expected_of(annotation)
+def _form(annotation: Any) -> str:
+    """Describe the format of a type; return ``""`` if its JSON types are enough."""
+    return expected_of(annotation) if _has_form(annotation) else ""
 
 
-def _form_of_surrogate(surrogate: Surrogate) -> str:
-    """Describe the format of a surrogate; return ``""`` if it has parts, which the schema describes."""
-    return surrogate.expected if surrogate.schema.get("type") == "string" else ""
+def _has_form(annotation: Any) -> bool:
+    """Whether the JSON types of a type are not enough to describe it."""
+    kind, limits = constrained(annotation)
+    arguments = get_args(kind)
+    if (scalar := scalar_of(kind)) is not None:
+        has_form = {**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)}.keys() != {"type"}
+    elif (surrogate := surrogate_of(kind)) is not None:
+        has_form = surrogate.schema.get("type") == "string"  # the schema describes those with parts
+    elif is_literal(kind) or is_enum(kind):
+        has_form = not all(isinstance(value, str | None) for value in map(json_of, arguments or kind))
+    elif is_union(kind):
+        has_form = any(map(_has_form, arguments))
+    elif is_sequence(kind):
+        has_form = bool(_length(limits, "Items")) or _has_form((*arguments, Any)[0])
+    else:
+        has_form = is_mapping(kind) or get_origin(kind) is tuple or is_named_tuple(get_origin(kind) or kind)
+    return has_form
 
 
 class _Writer(Struct):
-    """A writer of schemas for types as `msgspec.inspect` returns them, inside the classes *ancestors*."""
+    """A writer of schemas for types inside the classes *ancestors*."""
 
     definitions: Definitions
-    orders: Orders
     ancestors: frozenset[Any]
 
-    def schema(self, tree: mi.Type) -> Schema:  # noqa: C901 (one for each kind of type)
-        """Return the schema of a type."""
-        if isinstance(tree, mi.Metadata):
-            return {**self.schema(tree.type), **(tree.extra_json_schema or {})}
-        if (scalar := scalar_of(tree)) is not None:
-            return _portable({**scalar.schema, **_bounds(tree), **scalar.facets_of(tree)})
-        if (surrogate := surrogate_of(getattr(tree, "cls", None))) is not None:
-            return schema_of_surrogate(surrogate, self.definitions)
+    def schema(self, annotation: Any) -> Schema:
+        """Return the schema of a type, with the title and description of `msgspec.Meta`."""
+        kind, limits = constrained(annotation)
+        words = {name: getattr(limits, name) for name in ("title", "description", "examples")}
+        words = {name: value for name, value in words.items() if value is not None}
+        return {**self._schema(kind, limits), **words, **(limits.extra_json_schema or {})}
+
+    def _schema(self, kind: Any, limits: Constraints) -> Schema:
+        arguments = get_args(kind)
         schema: Schema = {}
-        match tree:
-            case mi.NoneType():
-                schema = _NULL
-            case mi.UnionType():
-                null_last = sorted(tree.types, key=lambda part: isinstance(part, mi.NoneType))
-                schema = _any_of(map(self.schema, null_last))
-            case mi.EnumType() | mi.LiteralType():
-                schema = _choices(values_of(tree, self.orders))
-            case mi.ListType() | mi.SetType() | mi.FrozenSetType() | mi.VarTupleType():
-                schema = {"type": "array", "items": self.schema(tree.item_type), **_length(tree, "Items")}
-            case mi.TupleType():
-                schema = self._fixed_array([*map(self.schema, tree.item_types)], len(tree.item_types))
-            case mi.DictType():
-                schema = self._object(tree)
-            case mi.TypedDictType() | mi.DataclassType() | mi.StructType() | mi.NamedTupleType():
-                schema = self._record(tree)
+        if (scalar := scalar_of(kind)) is not None:
+            schema = _portable({**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)})
+        elif (surrogate := surrogate_of(kind)) is not None:
+            schema = schema_of_surrogate(surrogate, self.definitions)
+        elif kind is NoneType:
+            schema = _NULL
+        elif is_literal(kind) or is_enum(kind):
+            schema = _choices(arguments or kind)
+        elif is_union(kind):
+            schema = _any_of(map(self.schema, sorted(arguments, key=lambda member: member is NoneType)))
+        elif is_mapping(kind):
+            key, value = arguments or (Any, Any)
+            schema = self._object(key, value, limits)
+        elif is_sequence(kind):
+            items = self.schema((*arguments, Any)[0])
+            schema = {"type": "array", "items": items, **_length(limits, "Items")}
+        elif get_origin(kind) is tuple:
+            schema = self._fixed_array([*map(self.schema, arguments)], len(arguments))
+        elif is_record(cls := get_origin(kind) or kind) or is_named_tuple(cls):
+            schema = self._record(kind)
         return schema
 
-    def form(self, tree: mi.Type) -> str:
-        """Describe the format of a type; return ``""`` if its JSON types are enough."""
-        tree = plain(tree)
-        if (surrogate := surrogate_of(getattr(tree, "cls", None))) is not None:
-            return _form_of_surrogate(surrogate)
-        if isinstance(tree, mi.LiteralType | mi.EnumType):
-            return _form_of_choices(values_of(tree, self.orders))
-        if isinstance(tree, mi.UnionType):
-            has_details = any(map(self.form, tree.types))
-        elif isinstance(tree, _LISTS):
-            has_details = bool(_length(tree, "Items") or self.form(tree.item_type))
-        elif scalar_of(tree) is not None:
-            has_details = bool(_bounds(tree)) or self.schema(tree).keys() != {"type"}
-        else:
-            has_details = _is_array(tree) or isinstance(tree, mi.DictType)
-        if not has_details:
-            return ""
-        return describe(tree, self.orders)
-
-    def _object(self, tree: mi.DictType) -> Schema:
-        keys = self._key(plain(tree.key_type))
+    def _object(self, key: Any, value: Any, limits: Constraints) -> Schema:
+        keys = _key_schema(key)
         names = {"propertyNames": keys} if keys else {}
-        values = self.schema(tree.value_type)
-        return {"type": "object", **names, "additionalProperties": values, **_length(tree, "Properties")}
+        values = self.schema(value)
+        return {"type": "object", **names, "additionalProperties": values, **_length(limits, "Properties")}
 
-    def _record(self, tree: Any) -> Schema:
+    def _record(self, kind: Any) -> Schema:
         """Return the schema of a class, or a reference to it if it is recursive."""
-        kind, definitions = tree.cls, self.definitions
+        definitions = self.definitions
         if kind in self.ancestors or definitions.has(kind):
             return definitions.refer(kind)
-        hints = hints_of(getattr(kind, "__origin__", kind)).values()
-        writer = _Writer(definitions, {**self.orders, **orders_of(*hints)}, self.ancestors | {kind})
-        docstring = _docstring(tree)
+        writer = _Writer(definitions, self.ancestors | {kind})
+        docstring = _docstring(get_origin(kind) or kind)
         schema = {"description": docstring} if docstring else {}
-        schema |= writer._array(tree) if _is_array(tree) else writer._members(tree)
+        schema |= writer._array(kind) if is_named_tuple(get_origin(kind) or kind) else writer._members(kind)
         if not definitions.has(kind):
             return schema
         definitions.schemas[definitions.name(kind)] = schema
         return definitions.refer(kind)
 
-    def _array(self, tree: Any) -> Schema:
-        fields = [self.schema(field.type) for field in tree.fields]
-        tag = [] if getattr(tree, "tag", None) is None else [_choices([tree.tag])]
-        optional = next((i for i, field in enumerate(reversed(tree.fields)) if field.required), len(fields))
-        # msgspec accepts longer arrays for a struct.
-        is_open = isinstance(tree, mi.StructType) and not tree.forbid_unknown_fields
-        return self._fixed_array([*tag, *fields], len(tag) + len(fields) - optional, is_open=is_open)
+    def _array(self, kind: Any) -> Schema:
+        members = members_of_record(kind)
+        items = [self.schema(member.type) for member in members]
+        return self._fixed_array(items, sum(member.required for member in members))
 
-    def _fixed_array(self, items: Sequence[Schema], minimum: int, *, is_open: bool = False) -> Schema:
-        """Return the schema of an array with a schema per position; an open array can have more items."""
-        prefix = {"prefixItems": items, "items": is_open}
+    def _fixed_array(self, items: Sequence[Schema], minimum: int) -> Schema:
+        """Return the schema of an array with a schema per position."""
+        prefix = {"prefixItems": items, "items": False}
         items_schema = prefix if self.definitions.places else {"items": _any_of(items)}
-        return {"type": "array", **items_schema, "minItems": minimum} | (
-            {} if is_open else {"maxItems": len(items)}
-        )
+        return {"type": "array", **items_schema, "minItems": minimum, "maxItems": len(items)}
 
-    def _members(self, tree: Any) -> Schema:
-        properties, required = {}, []
-        if getattr(tree, "tag_field", None) is not None:
-            properties[tree.tag_field] = _choices([tree.tag])
-            required.append(tree.tag_field)
-        for field in fields_of(tree):
-            properties[field.encode_name] = self._named(field.type) | _default(field)
-            required += [field.encode_name] if field.required else []
+    def _members(self, kind: Any) -> Schema:
+        properties = {name: _choices([tag]) for name, tag in tag_of(kind).items()}
+        required = [*properties]
+        for member in members_of_record(kind):
+            has_default = member.default is not UNSET and can_be_sent(member.default)
+            default = {"default": json_of(member.default)} if has_default else {}
+            properties[member.name] = self._named(member.type) | default
+            required += [member.name] if member.required else []
         return {"type": "object", "properties": properties, "required": required}
 
-    def _named(self, tree: mi.Type) -> Schema:
+    def _named(self, annotation: Any) -> Schema:
         """Return the schema of a named member, with the description, because clients can show it alone."""
-        schema = self.schema(tree)
-        is_outlined = self.definitions.brief and scalar_of(plain(tree)) is None
+        schema = self.schema(annotation)
+        is_outlined = self.definitions.brief and scalar_of(annotation) is None
         return with_words(
-            schema, described(schema.get("description"), [] if is_outlined else [self.form(tree)])
+            schema, described(schema.get("description"), [] if is_outlined else [_form(annotation)])
         )
 
-    def _key(self, tree: mi.Type) -> Schema:
-        """Return the schema of the keys of an object, which are strings in JSON; ``{}`` for any string."""
-        if isinstance(tree, mi.LiteralType | mi.EnumType):
-            return _choices([str(json_of(value)) for value in values_of(tree, self.orders)])
-        if isinstance(tree, mi.StrType):
-            return _portable(_bounds(tree))
-        scalar = scalar_of(tree)
-        return {} if scalar is None else dict(scalar.key_schema_of(tree))
+
+def _key_schema(annotation: Any) -> Schema:
+    """Return the schema of the keys of an object, which are strings in JSON; ``{}`` for any string."""
+    kind, limits = constrained(annotation)
+    if is_literal(kind) or is_enum(kind):
+        return _choices([str(json_of(value)) for value in get_args(kind) or kind])
+    if kind is str:
+        return _portable(_bounds(kind, limits))
+    scalar = scalar_of(kind)
+    return {} if scalar is None else dict(scalar.key_schema_of(limits))
 
 
 def _any_of(schemas: Iterable[Schema]) -> Schema:
@@ -320,28 +292,15 @@ def _choices(values: Iterable[Any]) -> Schema:
     return _any_of([*({"type": kind, "enum": members} for kind, members in by_type.items()), *null])
 
 
-def _form_of_choices(values: Iterable[Any]) -> str:
-    """Describe choices; return ``""`` if all are text, because their schema is enough for models."""
-    if all(isinstance(value, str | None) for value in map(json_of, values)):
-        return ""
-    return describe_choices(values)
-
-
-def _bounds(tree: Any) -> Schema:
+def _bounds(kind: Any, limits: Constraints) -> Schema:
     """Return the constraints of a number, or of the length and pattern of text."""
-    bounds = {
-        keyword: bound
-        for name, keyword in _BOUNDS.items()
-        if (bound := getattr(tree, name, None)) is not None
-    }
-    if isinstance(tree, mi.StrType):
-        bounds |= _length(tree, "Length")
-        bounds |= {"pattern": tree.pattern} if tree.pattern is not None else {}
-    return bounds
+    bounds = {keyword: getattr(limits, name) for name, keyword in _BOUNDS.items()}
+    lengths = _length(limits, "Length") if kind is str else {}
+    return lengths | {keyword: bound for keyword, bound in bounds.items() if bound is not None}
 
 
-def _length(tree: Any, noun: str) -> Schema:
-    bounds = {f"min{noun}": tree.min_length, f"max{noun}": tree.max_length}
+def _length(limits: Constraints, noun: str) -> Schema:
+    bounds = {f"min{noun}": limits.min_length, f"max{noun}": limits.max_length}
     return {keyword: bound for keyword, bound in bounds.items() if bound is not None}
 
 
@@ -352,23 +311,8 @@ def _portable(schema: Schema) -> Schema:
     return schema
 
 
-def _default(field: Any) -> Schema:
-    """Return the default of a member, if it can be sent."""
-    has_factory = field.default_factory in (list, dict, set)
-    default = field.default_factory() if has_factory else field.default
-    if default is NODEFAULT or not can_be_sent(default):
-        return {}
-    return {"default": json_of(default)}
-
-
-def _is_array(tree: Any) -> bool:
-    """Whether values of a type are JSON arrays with a type per position."""
-    return isinstance(tree, mi.TupleType | mi.NamedTupleType) or getattr(tree, "array_like", False)
-
-
-def _docstring(tree: Any) -> str:
+def _docstring(kind: Any) -> str:
     """Return the author's docstring of a class, not the one that Python generates."""
-    kind = getattr(tree.cls, "__origin__", tree.cls)
     docstring = inspect.cleandoc(kind.__doc__ or "")
     return "" if docstring.startswith(f"{kind.__name__}(") and docstring.endswith(")") else docstring
 

@@ -6,38 +6,49 @@ Conversion is strict: it accepts the values that the JSON Schema of the type acc
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from functools import partial
 from inspect import signature
 from types import NoneType
-from typing import Any, Final, get_args, get_origin, is_typeddict
+from typing import Any, Final, get_args, get_origin
 
+import attrs
 import msgspec
 
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
+from promptkit.types.constraints import located, offset_error, zone_of
 from promptkit.types.descriptions import expected_of
-from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError, error_of_union
-from promptkit.types.json_scalars import is_leaf, key_converter, leaf, sized, step
+from promptkit.types.errors import (
+    ABSENT,
+    MAX_FAULTS,
+    TOO_DEEP,
+    ConversionError,
+    collect,
+    error_of_union,
+    parts_of,
+)
 from promptkit.types.kinds import (
     SEQUENCES,
     checked_hashed,
-    hints_of,
+    constrained,
     is_constrained,
+    is_enum,
+    is_literal,
     is_mapping,
     is_named_tuple,
     is_record,
     is_sequence,
-    is_struct,
     is_union,
     members_of_record,
     plain,
     surrogate_of,
-    type_tree,
+    tag_of,
 )
-from promptkit.types.scalar_parsing import Read
+from promptkit.types.scalar_parsing import Read, convert_key
+from promptkit.types.scalars import scalar_of
 
-_TOO_DEEP: Final = "is nested too deeply"
 _UNKNOWN_MEMBER: Final = "is not a member of this object"
 
 #: The converters of types, by the ids of the types: ``int | float`` equals ``float | int``, but the order of
@@ -56,9 +67,9 @@ def structurer(annotation: Any) -> Read:
         try:
             return _structured(value, annotation)
         except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-            parts = tuple(_parts(error, ""))
+            parts = parts_of(error)
         # On a stack overflow, every member of the innermost object has this error.
-        too_deep = next((part for part in parts if part.reason == _TOO_DEEP), None)
+        too_deep = next((part for part in parts if part.reason == TOO_DEEP), None)
         raise too_deep or ConversionError(inner=parts)
 
     return structure
@@ -84,42 +95,75 @@ def _structure_of(annotation: Any) -> Read:
     return factory(annotation) if factory else lambda value: value
 
 
-def _parts(error: BaseException, path: str) -> Iterable[ConversionError]:
-    """Return every error in *error*, with its path below *path*."""
-    if isinstance(error, ConversionError):
-        return (part.at(path) for part in error.parts)
-    if isinstance(error, RecursionError):
-        return [ConversionError(path=path, reason=_TOO_DEEP)]
-    return [ConversionError(path=path, reason=f"is refused: {error}")]
+def is_leaf(annotation: Any) -> bool:
+    """Whether values of *annotation* have no parts."""
+    kind, _ = constrained(annotation)
+    return scalar_of(kind) is not None or kind is NoneType or is_literal(kind) or is_enum(kind)
 
 
-def _unknown_member_errors(names: Iterable[str], record: Any) -> list[ConversionError]:
-    """Return an error for each sent member that *record* does not have."""
-    known_names = [member.name for member in members_of_record(record)]
-    if (config := getattr(record, "__struct_config__", None)) and config.tag_field:
-        known_names.append(config.tag_field)
-    return [
-        ConversionError(
-            path=f".{shortened(name)}", reason=_UNKNOWN_MEMBER, nearest=partial(nearest, name, known_names)
-        )
-        for name in heapq.nsmallest(MAX_FAULTS, map(str, names))  # direct calls can have names of any type
-    ]
+def _leaf(annotation: Any) -> Read:
+    """Return a converter to a type without nested values."""
+    scalar = scalar_of(annotation)
+    convert = msgspec.convert if scalar is None else scalar.convert
+    if convert is msgspec.convert and (scalar is None or is_constrained(annotation)):
+        convert = _converter(annotation)
+    # In JSON Schema, 1.0 is an integer. The values of a Literal or an Enum can also be integers.
+    takes_integers = scalar is None or scalar.schema.get("type") == "integer"
+    zone = zone_of(annotation)
 
-
-def _collect(items: Iterable[tuple[Any, Any, str]]) -> list[Any]:
-    """Convert several parts, given as value, type and path, and raise their errors together."""
-    results: list[Any] = []
-    errors: list[ConversionError] = []
-    for value, annotation, path in items:
+    def structure(value: Any) -> Any:
+        if type(value) is annotation:
+            return value
+        if takes_integers and isinstance(value, float) and value.is_integer():
+            value = int(value)
         try:
-            results.append(_structured(value, annotation))
-        except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-            errors += _parts(error, path)
-            if len(errors) >= MAX_FAULTS:
-                break
-    if errors:
-        raise ConversionError(inner=tuple(errors))
-    return results
+            result = convert(value, annotation)
+        except (msgspec.ValidationError, ValueError, OverflowError):
+            raise _leaf_error(value, annotation) from None
+        return result if zone is None else located(result, zone)
+
+    return structure
+
+
+def _converter(annotation: Any) -> Callable[[Any, Any], Any]:
+    """Return msgspec's conversion to a type. It caches type information of structs, not of other types."""
+    holder: Any = msgspec.defstruct("Holder", [("held", annotation)])
+    return lambda value, _: msgspec.convert({"held": value}, holder).held
+
+
+def _leaf_error(value: Any, annotation: Any) -> ConversionError:
+    names = [str(name) for name in get_args(annotation)] if is_literal(annotation) else []
+    names += [str(member.value) for member in annotation] if is_enum(annotation) else []
+    suggestion = partial(nearest, value, names) if names and isinstance(value, str) else None
+    reason = offset_error(value, annotation, seconds=":00")
+    return ConversionError(expected_of(annotation), got=value, nearest=suggestion, reason=reason)
+
+
+def sized(read: Read, annotation: Any) -> Read:
+    """Wrap *read* to check the number of parts."""
+    _, limits = constrained(annotation)
+    minimum, maximum = limits.min_length or 0, limits.max_length
+    if not minimum and maximum is None:
+        return read
+
+    def read_sized(value: Any) -> Any:
+        result = read(value)
+        if len(result) < minimum or (maximum is not None and len(result) > maximum):
+            raise ConversionError(expected_of(annotation), got=value)
+        return result
+
+    return read_sized
+
+
+def _sized(annotation: Any) -> Read:
+    """Return a converter that also checks the number of parts."""
+    return sized(lambda value: _structured(value, annotation.__origin__), annotation)
+
+
+def _surrogate(annotation: Any) -> Read:
+    """Return a converter by way of a surrogate."""
+    surrogate: Any = surrogate_of(annotation)
+    return lambda value: surrogate.build(_structured(value, surrogate.model))
 
 
 def _sequence(annotation: Any) -> Read:
@@ -130,7 +174,7 @@ def _sequence(annotation: Any) -> Read:
     def structure(value: Any) -> Any:
         if not isinstance(value, list):
             raise ConversionError(expected_of(annotation), got=value)
-        items = _collect((part, item, f"[{i}]") for i, part in enumerate(value))
+        items = collect(enumerate(value), lambda part: _structured(part, item))
         try:
             return make(items)
         except TypeError:  # an item of a set is not hashable
@@ -139,31 +183,32 @@ def _sequence(annotation: Any) -> Read:
     return structure
 
 
-def _fixed(annotation: Any) -> Read:
-    """Return a converter of JSON arrays with a type per position: to a tuple or an array-like record."""
+def _is_fixed(annotation: Any) -> bool:
+    """Whether values are JSON arrays with a type per position."""
     kind = get_origin(annotation) or annotation
-    names: Sequence[str] = ()
+    return kind is tuple or is_named_tuple(kind)
+
+
+def _fixed(annotation: Any) -> Read:
+    """Return a converter of JSON arrays with a type per position, to a tuple."""
+    kind = get_origin(annotation) or annotation
+    make: Callable[[list[Any]], Any] = tuple
     types: Sequence[Any] = get_args(annotation)
-    minimum, tag, is_open = len(types), [], False
+    keys: Sequence[Any] = range(len(types))
+    minimum, step = len(types), "[{}]".format
     if is_named_tuple(kind):
-        hints, names = hints_of(annotation), kind._fields
-        types, minimum = [hints[name] for name in names], len(names) - len(kind._field_defaults)
-    elif is_struct(kind):
-        fields = msgspec.structs.fields(annotation)
-        names, types = [field.name for field in fields], [field.type for field in fields]
-        minimum = max((number for number, field in enumerate(fields, start=1) if field.required), default=0)
-        config = kind.__struct_config__
-        tag, is_open = [config.tag] if config.tag_field else [], not config.forbid_unknown_fields
-    paths = [f"[{i}]" for i in range(len(types))] if kind is tuple else [f".{name}" for name in names]
+        members = members_of_record(annotation)
+        types, keys = [member.type for member in members], [member.name for member in members]
+        minimum, step = sum(member.required for member in members), ".{}".format
+
+        def make(values: list[Any]) -> Any:
+            return kind(*values)
 
     def structure(value: Any) -> Any:
-        if not isinstance(value, list) or value[: len(tag)] != tag:
+        if not isinstance(value, list) or not minimum <= len(value) <= len(types):
             raise ConversionError(expected_of(annotation), got=value)
-        value = value[len(tag) :]
-        if len(value) < minimum or (len(value) > len(types) and not is_open):
-            raise ConversionError(expected_of(annotation), got=value)
-        values = _collect(zip(value, types, paths, strict=False))
-        return tuple(values) if kind is tuple else annotation(**dict(zip(names, values, strict=False)))
+        parts = zip(keys, zip(value, types, strict=False), strict=False)
+        return make(collect(parts, lambda part: _structured(*part), step))
 
     return structure
 
@@ -171,22 +216,17 @@ def _fixed(annotation: Any) -> Read:
 def _mapping(annotation: Any) -> Read:
     """Return a converter of JSON objects to a dict. Keys are text in JSON, whatever their type."""
     key_type, value_type = get_args(annotation) or (Any, Any)
-    convert_key = key_converter(key_type)
+    convert_key = _key_converter(key_type)
 
     def structure(value: Any) -> Any:
         if not isinstance(value, dict):
             raise ConversionError(expected_of(annotation), got=value)
-        keys: list[Any] = []
-        errors: list[ConversionError] = []
-        for key in value:
-            try:
-                keys.append(convert_key(key))
-            except ConversionError as error:
-                errors += error.parts
-                if len(errors) >= MAX_FAULTS:
-                    break
         try:
-            values = _collect((part, value_type, step(key)) for key, part in value.items())
+            keys, errors = collect(zip(value, value, strict=True), convert_key, _step), []
+        except ConversionError as error:
+            errors = [*error.parts]
+        try:
+            values = collect(value.items(), lambda part: _structured(part, value_type), _step)
         except ConversionError as error:
             errors += error.parts
         if errors:
@@ -197,15 +237,27 @@ def _mapping(annotation: Any) -> Read:
     return structure
 
 
-def _sized(annotation: Any) -> Read:
-    """Return a converter that also checks the number of parts."""
-    return sized(lambda value: _structured(value, annotation.__origin__), annotation, type_tree(annotation))
+def _key_converter(annotation: Any) -> Callable[[str], Any]:
+    """Return a function that converts the key of a JSON object to a value of *annotation*."""
+    if annotation in (Any, str):
+        return str
+    scalar = scalar_of(annotation)
+    convert, zone = convert_key if scalar is None else scalar.convert_key, zone_of(annotation)
+
+    def structure(text: str) -> Any:
+        try:
+            key = convert(text, annotation)
+        except (msgspec.ValidationError, ConversionError):
+            reason = offset_error(text, annotation, seconds=":00")
+            raise ConversionError(expected_of(annotation), got=text, reason=reason) from None
+        return key if zone is None else located(key, zone)
+
+    return structure
 
 
-def _surrogate(annotation: Any) -> Read:
-    """Return a converter by way of a surrogate."""
-    surrogate: Any = surrogate_of(annotation)
-    return lambda value: surrogate.build(_structured(value, surrogate.model))
+def _step(key: str) -> str:
+    """Return the path step for *key*, truncated because every error below it repeats the step."""
+    return f"[{shortened(key)!r}]"
 
 
 def _union(annotation: Any) -> Read:
@@ -222,7 +274,7 @@ def _union(annotation: Any) -> Read:
             try:
                 return _structured(value, member)
             except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
-                errors.append(ConversionError(inner=tuple(_parts(error, ""))))
+                errors.append(ConversionError(inner=parts_of(error)))
         if (likely_error := error_of_union(errors)) is not None:
             raise likely_error
         raise ConversionError(expected_of(annotation), got=value)
@@ -230,25 +282,53 @@ def _union(annotation: Any) -> Read:
     return structure
 
 
+def _record(annotation: Any) -> Read:
+    """Return a converter of JSON objects to a `msgspec.Struct` or a TypedDict."""
+    cls = get_origin(annotation) or annotation
+    tag = tag_of(annotation)
+    members = {member.name: member for member in members_of_record(annotation)}
+    names = [*members, *tag]
+
+    def structure(value: Any) -> Any:
+        if not isinstance(value, dict) or any(value.get(name, text) != text for name, text in tag.items()):
+            raise ConversionError(expected_of(annotation), got=value)
+        present = [member for member in members.values() if member.required or member.name in value]
+        errors = _unknown_member_errors(value.keys() - names, names)
+        for name in tag.keys() - value.keys():
+            errors.insert(0, ConversionError(repr(tag[name]), got=ABSENT, path=f".{name}"))
+        try:
+            values = collect(
+                ((member.name, member) for member in present),
+                lambda member: _structured(value.get(member.name, ABSENT), member.type),
+                ".{}".format,
+            )
+        except ConversionError as error:
+            raise ConversionError(inner=(*error.parts, *errors)) from None
+        if errors:
+            raise ConversionError(inner=tuple(errors))
+        return cls(**dict(zip((member.parameter for member in present), values, strict=True)))
+
+    return structure
+
+
 def _class(annotation: Any) -> Read:
-    """Return a converter of JSON objects to a dataclass, an attrs class or a TypedDict."""
-    from cattrs import ClassValidationError, Converter  # importing them takes longer than starting a server
+    """Return a converter of JSON objects to an attrs class or a dataclass."""
+    from cattrs import ClassValidationError, Converter  # takes longer to import than a server to start
     from cattrs.gen import make_dict_structure_fn, override
-    from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_structure_fn
 
     converter = Converter(detailed_validation=True, forbid_extra_keys=True)
     converter.register_structure_hook_func(lambda _: True, _structured)
-    is_dict = is_typeddict(get_origin(annotation) or annotation)
-    make: Any = make_typeddict_structure_fn if is_dict else make_dict_structure_fn
-    # Names in types are resolved here. Members with the names of parameters of `make` cannot be overridden.
-    members = {
-        member.name: override(struct_hook=partial(_structured_as, member.type))
-        for member in members_of_record(annotation)
-        if member.name not in signature(make).parameters
+    members = {member.name: member.type for member in members_of_record(annotation)}
+    # `members_of_record` has resolved names in types.
+    hooks: dict[str, Any] = {
+        name: override(struct_hook=partial(_structured_as, kind))
+        for name, kind in members.items()
+        if name not in signature(make_dict_structure_fn).parameters
     }
     parameters = getattr(annotation, "__parameters__", ())  # missing type arguments mean Any
-    parametrized = annotation[(Any,) * len(parameters)] if parameters else annotation
-    structure_members = make(parametrized, converter, **members)
+    structure_members = make_dict_structure_fn(
+        annotation[(Any,) * len(parameters)] if parameters else annotation, converter, **hooks
+    )
 
     def structure(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -256,7 +336,7 @@ def _class(annotation: Any) -> Read:
         try:
             return structure_members(value, annotation)
         except ClassValidationError as error:
-            raise ConversionError(inner=tuple(_parts_of_class(error, annotation))) from None
+            raise ConversionError(inner=tuple(_parts_of_class(error, members))) from None
 
     return structure
 
@@ -265,64 +345,38 @@ def _structured_as(annotation: Any, value: Any, _: Any) -> Any:
     return _structured(value, annotation)
 
 
-def _parts_of_class(error: Any, annotation: Any) -> Iterator[ConversionError]:
-    """Yield every error that cattrs found in a class."""
+def _parts_of_class(error: Any, members: Mapping[str, Any]) -> Iterator[ConversionError]:
+    """Yield every error that cattrs found in a class, given the types of its members."""
     named_errors, other_errors = error.group_exceptions()
     for inner, note in named_errors:
-        path = f".{note.name}"
         if isinstance(inner, KeyError):
-            types = {member.name: member.type for member in members_of_record(annotation)}
-            yield ConversionError(expected_of(types[note.name]), got=ABSENT, path=path)
+            yield ConversionError(expected_of(members[note.name]), got=ABSENT, path=f".{note.name}")
         else:
-            yield from _parts(inner, path)
+            yield from (part.at(f".{note.name}") for part in parts_of(inner))
     for inner in other_errors:
-        unknown_names = getattr(inner, "extra_fields", None)
-        yield from (
-            _parts(inner, "") if unknown_names is None else _unknown_member_errors(unknown_names, annotation)
+        unknown = getattr(inner, "extra_fields", None)
+        yield from parts_of(inner) if unknown is None else _unknown_member_errors(unknown, members)
+
+
+def _unknown_member_errors(unknown: Iterable[Any], names: Iterable[str]) -> list[ConversionError]:
+    """Return an error for each sent member that a record does not have."""
+    return [
+        ConversionError(
+            path=f".{shortened(name)}", reason=_UNKNOWN_MEMBER, nearest=partial(nearest, name, names)
         )
-
-
-def _struct(annotation: Any) -> Read:
-    """Return a converter of JSON objects to a `msgspec.Struct`."""
-    config = (get_origin(annotation) or annotation).__struct_config__
-    tag = config.tag_field
-    members = {member.name: member for member in members_of_record(annotation)}
-
-    def structure(value: Any) -> Any:
-        if not isinstance(value, dict) or value.get(tag, config.tag) != config.tag:
-            raise ConversionError(expected_of(annotation), got=value)
-        present = [member for member in members.values() if member.required or member.name in value]
-        errors = _unknown_member_errors(value.keys() - members.keys() - {tag}, annotation)
-        if tag is not None and tag not in value:
-            errors.insert(0, ConversionError(repr(config.tag), got=ABSENT, path=f".{tag}"))
-        try:
-            values = _collect(
-                (value.get(member.name, ABSENT), member.type, f".{member.name}") for member in present
-            )
-        except ConversionError as error:
-            raise ConversionError(inner=(*error.parts, *errors)) from None
-        if errors:
-            raise ConversionError(inner=tuple(errors))
-        return annotation(**dict(zip((member.parameter for member in present), values, strict=True)))
-
-    return structure
-
-
-def _is_fixed(annotation: Any) -> bool:
-    """Whether values are JSON arrays with a type per position."""
-    kind = get_origin(annotation) or annotation
-    return kind is tuple or is_named_tuple(kind) or (is_struct(kind) and kind.__struct_config__.array_like)
+        for name in heapq.nsmallest(MAX_FAULTS, map(str, unknown))  # direct calls can have names of any type
+    ]
 
 
 #: Predicates of types, and the factories of their converters. The first match counts.
 _STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ...]] = (
-    (is_leaf, leaf),
+    (is_leaf, _leaf),
     (is_constrained, _sized),
     (lambda t: surrogate_of(t) is not None, _surrogate),
     (is_sequence, _sequence),
     (_is_fixed, _fixed),
     (is_mapping, _mapping),
     (is_union, _union),
-    (lambda t: is_struct(get_origin(t) or t), _struct),
-    (lambda t: is_record(get_origin(t) or t), _class),
+    (lambda t: attrs.has(get_origin(t) or t) or is_dataclass(get_origin(t) or t), _class),
+    (lambda t: is_record(get_origin(t) or t), _record),
 )

@@ -32,7 +32,7 @@ def text_of(value: Any) -> str:
         return "|".join(str(flag.value) for flag in value) or "0"
     if isinstance(value, Enum):
         return str(json_of(value))
-    if (scalar := scalar_of_value(value)) is not None and scalar.tree is not None:
+    if (scalar := scalar_of_value(value)) is not None:
         return scalar.write(value)
     json_value = json_of(value)
     return json_value if isinstance(json_value, str) else msgspec.json.encode(json_value).decode()

@@ -11,7 +11,7 @@ from promptkit.errors.exceptions import PromptError, shortened
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 from promptkit.fragments.text import truncate
-from promptkit.language.cancellation import is_cancelled
+from promptkit.language.context import is_cancelled
 from promptkit.workspace.execution import Outcome, execute
 from promptkit.workspace.paths import workspace
 

@@ -18,7 +18,7 @@ from typing import IO, Any, Final, Literal
 
 from msgspec import Struct
 
-from promptkit.language.cancellation import RequestCancelledError
+from promptkit.language.context import RequestCancelledError
 
 if sys.platform == "win32":
     import _winapi

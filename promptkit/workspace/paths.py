@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from promptkit.errors.exceptions import PromptError
-from promptkit.language.cancellation import is_cancelled
+from promptkit.language.context import is_cancelled
 from promptkit.workspace.execution import execute
 
 #: The variable that ``promptkit serve`` sets, and users can set. An empty value means no workspace.

@@ -207,7 +207,7 @@ class TestResults:
             def __str__(self):
                 raise LookupError(self.__class__.__name__)
 
-        rows = {b"1": {"a": Odd()}, b"2": {"a": "b"}}
+        rows = {b"1\n": {"a": Odd()}, b"2\n": {"a": "b"}}
         monkeypatch.setattr("promptkit.batch.tables._from_json", rows.__getitem__)
         (folder / "t.jsonl").write_text("1\n2\n", encoding="utf-8")
         results = result("1-0123456789abcdef", "A") + result("2-0123456789abcdef", "B")
@@ -239,8 +239,7 @@ ODD_VALUES = [
 class TestOddRows:
     @pytest.mark.parametrize("column", ["ticket", "severity", "votes"])
     @pytest.mark.parametrize("value", ODD_VALUES, ids=range(len(ODD_VALUES)))
-    @pytest.mark.parametrize("workers", [1, 2])
-    def test_a_row_of_json_lines(self, value, column, workers, batch, folder):
+    def test_a_row_of_json_lines(self, value, column, batch, folder):
         """A row with an unusual value becomes a request or is rejected, and the other rows are rendered."""
         odd = ", ".join(
             f'"{name}": {value if name == column else 1}' for name in ("ticket", "votes", "severity")
@@ -249,7 +248,7 @@ class TestOddRows:
             f'{{"ticket": "a"}}\n{{{odd}}}\n{{"ticket": "b"}}\n', encoding="utf-8"
         )
 
-        ran = batch("triage", "t.jsonl", "--workers", workers)
+        ran = batch("triage", "t.jsonl")
 
         assert ran.code in (0, 1)
         assert ran.err == ""
@@ -357,19 +356,10 @@ class TestHeaders:
         assert any("longer than 16,777,216 bytes" in reason for reason in reasons)
 
 
-@pytest.fixture(params=["pyarrow", "polars"])
-def reader(request, monkeypatch):
-    pytest.importorskip("pyarrow")
-    if request.param == "polars":
-        pytest.importorskip("polars")
-        monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
-    return request.param
-
-
 class TestTypedTables:
     @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather"])
     @pytest.mark.parametrize("part", [0, 4, 0.3, 0.9])
-    def test_a_truncated_file(self, name, part, batch, folder, reader):
+    def test_a_truncated_file(self, name, part, batch, folder):
         """A truncated file is refused with a one-line error."""
         write(folder / name)
         data = (folder / name).read_bytes()
@@ -397,7 +387,7 @@ class TestTypedTables:
         assert is_one_line(ran)
         assert "'t.arrow' cannot be read: " in ran.err
 
-    def test_a_value_that_python_cannot_have(self, batch, folder, reader):
+    def test_a_value_that_python_cannot_have(self, batch, folder):
         """A row with a value that Python cannot represent is rejected, and the other rows are rendered."""
         pa = pytest.importorskip("pyarrow")
         days = pa.array([0, 2**60, 1], pa.int64()).view(pa.timestamp("ms"))
@@ -437,10 +427,12 @@ def test_a_disk_that_is_too_full_for_keys(words, batch, folder, monkeypatch):
 
     class FullDisk(sqlite3.Connection):
         def execute(self, statement, *values):
-            if "INSERT" in statement:
-                msg = "database or disk is full"
-                raise sqlite3.OperationalError(msg)
-            return super().execute(statement, *values)
+            if "INSERT" not in statement:
+                return super().execute(statement, *values)
+            msg = "database or disk is full"
+            raise sqlite3.OperationalError(msg)
+
+        executemany = execute
 
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=FullDisk))
     (folder / "t.csv").write_text("id,ticket\na,a\n", encoding="utf-8")

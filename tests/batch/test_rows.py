@@ -1,6 +1,5 @@
 """Table files: typed columns, detection of the format, and chunk sizes."""
 
-import itertools
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.batch.rows import RowError
 from promptkit.batch.tables import open_table
 from promptkit.errors.distribution import install_command
 from tests.batch.conftest import requests_in
@@ -44,17 +42,8 @@ def write(path):
             writer.write_table(table)
 
 
-@pytest.fixture(params=["pyarrow", "polars"])
-def reader(request, monkeypatch):
-    """The library that is available: pyarrow or polars."""
-    other = {"pyarrow": "polars", "polars": "pyarrow"}[request.param]
-    if request.param == "polars":
-        monkeypatch.setitem(sys.modules, f"{other}.dataset", None)
-    return request.param
-
-
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather"])
-def test_typed_columns_keep_their_types(batch, folder, reader, name):
+def test_typed_columns_keep_their_types(batch, folder, name):
     """Dates, decimals, lists and structs keep the types that they have in the file."""
     write(folder / name)
 
@@ -69,7 +58,7 @@ def test_typed_columns_keep_their_types(batch, folder, reader, name):
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
-def test_a_file_that_is_none(batch, folder, reader, name):
+def test_a_file_that_is_none(batch, folder, name):
     """A file that is not a table is reported by name."""
     (folder / name).write_bytes(b"no table")
 
@@ -80,10 +69,9 @@ def test_a_file_that_is_none(batch, folder, reader, name):
 
 
 def test_without_a_library_the_extra_is_named(batch, folder, monkeypatch):
-    """Without a Parquet library, the error contains the command that installs it."""
+    """Without pyarrow, the error contains the command that installs it."""
     write(folder / "t.parquet")
-    for module in ("pyarrow.dataset", "polars"):
-        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
 
     ran = batch("typed", "t.parquet")
 
@@ -118,7 +106,7 @@ def test_kinds_of_text(tmp_path, name, data, columns):
     (tmp_path / name).write_bytes(data)
 
     with open_table(str(tmp_path / name)) as table:
-        rows = [table.read(raw) for _, _, raw in table.rows()]
+        rows = [table.read(raw) for chunk in table.chunks for _, _, raw in chunk.numbered()]
 
     assert table.columns == columns
     assert rows == [{"a": "1", "b": "2"}]
@@ -129,57 +117,44 @@ def test_chunks_grow_with_what_was_read(tmp_path, suffix, row):
     """
     A chunk has at most a 32nd of the rows before it, so that workers finish at about the same time.
 
-    The first chunk is small, and no later one has more than 400 rows.
+    The first chunk is small, and no later one has more than 1,000 rows.
     """
     header = "a\n" if suffix == "csv" else ""
     (tmp_path / f"t.{suffix}").write_text(header + row * 50_000, encoding="utf-8")
 
     with open_table(str(tmp_path / f"t.{suffix}")) as table:
-        found = [(chunk.first, chunk.count, chunk.end) for chunk in table.chunks]
+        chunks = list(table.chunks)
 
-    firsts, counts, ends = zip(*found, strict=True)
-    assert firsts == tuple(itertools.accumulate(counts[:-1], initial=1))
-    assert all(count <= max(16, first // 32) + 1 for first, count, _ in found[1:])
-    assert max(counts[1:]) in (400, 401)
-    assert sum(counts) == 50_000
-    assert ends == tuple(len(header) + (first + count - 1) * len(row) for first, count, _ in found)
-    assert table.size == ends[-1]
+    assert [chunk.first for chunk in chunks] == [1, *(chunk.last + 1 for chunk in chunks[:-1])]
+    assert all(len(chunk.rows) <= max(16, chunk.first // 32) for chunk in chunks)
+    assert max(len(chunk.rows) for chunk in chunks) == 1_000
+    assert chunks[-1].last == 50_000
+    assert all(chunk.end == len(header) + chunk.last * len(row) for chunk in chunks)
+    assert table.size == chunks[-1].end
 
 
 @given(
     st.lists(st.sampled_from(['{"a": 1}', "", " ", '{"a": "' + "x" * 30 + '"}', "y" * 70, "{", "z" * 50])),
     st.sampled_from(["\n", "\r\n"]),
-    st.integers(1, 99),
     st.booleans(),
 )
-def test_lines_are_rows_wherever_they_are_cut(lines, end, block, is_ended):
-    """Each line that is not blank is one numbered row, whatever the block size, unless it is too long."""
+def test_lines_are_rows(lines, end, is_ended):
+    """Each line of JSON that is not blank is one row, with the number of its line, unless it is too long."""
     text = end.join(lines) + (end if is_ended else "")
-    limits = {"_FIRST_BYTES": block, "_BLOCK_BYTES": block, "_MAX_LINE": 52}
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        for name, value in limits.items():
-            patched.setattr(f"promptkit.batch.tables.{name}", value)
+        patched.setattr("promptkit.batch.tables._MAX_ROW", 52)
         file = Path(folder, "t.jsonl")
         file.write_text(text, encoding="utf-8", newline="")
         with open_table(str(file)) as table:
-            chunks = list(table.chunks)
-            found = [(line, raw[:53]) for chunk in chunks for _, line, raw in chunk.numbered()]
-            refused = {line: _refusal(table, raw) for line, raw in found}
+            rows = [(line, raw) for chunk in table.chunks for _, line, raw in chunk.numbered()]
 
-    wanted = [(n, f"{line}{end}".encode()) for n, line in enumerate(lines, 1) if line.strip()]
-    assert [line for line, _ in found] == [line for line, _ in wanted]
-    assert all(raw.strip() == line[:53].strip() for (_, raw), (_, line) in zip(found, wanted, strict=True))
-    assert all(("longer than 52 bytes" in refused[n]) == (len(line.strip()) == 70) for n, line in wanted)
-    assert [chunk.end for chunk in chunks][-1:] == [len(text.encode())][: len(chunks)]
-
-
-def _refusal(table, raw):
-    """Return why a row cannot be read, or an empty string."""
-    try:
-        table.read(raw)
-    except RowError as error:
-        return str(error)
-    return ""
+    expected = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
+    assert [line for line, _ in rows] == [line for line, _ in expected]
+    for (_, raw), (_, line) in zip(rows, expected, strict=True):
+        if len(line) == 70:
+            assert str(raw) == "the line is longer than 52 bytes"
+        else:
+            assert raw.strip() == line.encode()
 
 
 def test_a_server_imports_nothing_of_it():

@@ -16,8 +16,6 @@ from tests.exports.test_requests import Review
 from tests.exports.test_vendors import content
 from tests.exports.vendors import strict, validate_request
 
-pytestmark = pytest.mark.sampled
-
 EVERY = pytest.mark.parametrize("vendor", LINE_FORMATS)
 
 

@@ -4,6 +4,7 @@ import email
 import json
 import keyword
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,10 +16,13 @@ import jsonschema
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec import structs
 from packaging.utils import canonicalize_name
 
+from promptkit import compiler
 from promptkit.cli import main
-from promptkit.cli.packages.wheel import _module_name
+from promptkit.cli.package_metadata import Metadata, PackageError, registry_name, server_entry
+from promptkit.cli.package_wheel import _module_name
 from promptkit.errors.distribution import install_command
 from promptkit.version import VERSION
 from tests.wire import SCHEMAS, line, modern
@@ -56,7 +60,7 @@ WHEEL = "acme_prompts-1.2.0rc1-py3-none-any.whl"
 
 
 @pytest.fixture
-def acme(recipes, tmp_path, monkeypatch):
+def project(recipes, tmp_path, monkeypatch):
     """A team's project, as the current folder."""
     folder = recipes("acme/prompts", review=REVIEW, _shared='hello = "Hello."')
     (folder / "team.py").write_text('house = "Acme"\n', encoding="utf-8")
@@ -72,15 +76,28 @@ def acme(recipes, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def package(acme, capsys):
+def acme(project, monkeypatch):
+    """The project, whose packaged recipes are not loaded once more in another process."""
+    monkeypatch.setattr("promptkit.cli.package_wheel._check_alone", lambda _: None)
+    return project
+
+
+@pytest.fixture
+def run(capsys):
     """A function that runs the command and returns its exit code, standard output and standard error."""
 
-    def package(*argv):
+    def run(*argv):
         code = main(["package", *argv])
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
-    return package
+    return run
+
+
+@pytest.fixture
+def package(acme, run):
+    """The function `run`, in the project."""
+    return run
 
 
 @pytest.fixture
@@ -129,7 +146,7 @@ class TestWheel:
                 "writing/cases_d.py",
             ),
             *("test_e.py", "f_test.py", "conftest.py", "cases_g.py", "tests/h.md", "__snapshots__/i.json"),
-            *(".env", ".hidden/j.md", "__pycache__/k.pyc", "l.md~", "node_modules/m.md", "n.compiled"),
+            *(".env", ".hidden/j.md", "__pycache__/k.pyc", "l.md~", "node_modules/m.md"),
         ):
             (prompts / path).parent.mkdir(parents=True, exist_ok=True)
             (prompts / path).write_text("")
@@ -257,6 +274,9 @@ class TestRequirements:
         assert len(requirements(built()[1])) == 2
 
 
+METADATA = Metadata("acme", "1.0", "Prompts.")
+
+
 class TestRegistry:
     def test_entry(self, built):
         """
@@ -286,13 +306,12 @@ class TestRegistry:
         }
 
     @pytest.mark.skipif(not REGISTRY_SCHEMA.is_file(), reason="the registry's published schema is not here")
-    @pytest.mark.parametrize("words", [[], ["--description", "word " * 50], ["--server-name", "a/b"]])
-    @pytest.mark.parametrize("url", [None, "https://github.com/acme/prompts"])
-    def test_entry_matches_the_published_schema(self, words, url, built):
+    @pytest.mark.parametrize("description", ["Prompts.", "word " * 50])
+    @pytest.mark.parametrize("repository", [None, "https://github.com/acme/prompts"])
+    def test_entry_matches_the_published_schema(self, repository, description):
         """Every entry is valid by the registry's published schema."""
-        if url is not None:
-            add_remote(url)
-        *_, server = built(*words)
+        metadata = structs.replace(METADATA, description=description)
+        server = server_entry("a/b", repository, metadata, compiler.compile([]))
         schema = json.loads(REGISTRY_SCHEMA.read_text(encoding="utf-8"))
 
         assert schema["$id"] == server["$schema"]
@@ -312,18 +331,17 @@ class TestRegistry:
             "git://github.com/acme/prompts.git",
         ],
     )
-    def test_github_remotes(self, url, built):
+    def test_github_remotes(self, url, tmp_path, monkeypatch):
         """Every form of a GitHub remote results in the same name, without credentials."""
+        monkeypatch.chdir(tmp_path)
         add_remote(url)
-        *_, server = built()
 
-        assert server["name"] == "io.github.acme/prompts"
-        assert server["repository"]["url"] == "https://github.com/acme/prompts"
+        expected = "io.github.acme/prompts", "https://github.com/acme/prompts"
+        assert registry_name(None, "acme", tmp_path) == expected
 
     @pytest.mark.parametrize(
         "url",
         [
-            None,
             "https://gitlab.com/acme/prompts.git",
             "https://github.com.example.org/acme/prompts",
             "https://example.org/github.com/acme/prompts",
@@ -331,31 +349,22 @@ class TestRegistry:
             "/srv/git/prompts.git",
         ],
     )
-    def test_without_a_github_remote(self, url, package):
-        """Without a GitHub remote the name is local, and the output explains that it cannot be published."""
-        if url is not None:
-            add_remote(url)
-        code, out, _ = package()
+    def test_other_remotes(self, url, tmp_path, monkeypatch):
+        """Without a GitHub remote the name is local."""
+        monkeypatch.chdir(tmp_path)
+        add_remote(url)
 
-        assert (code, entry()["name"]) == (0, "local/Acme.Prompts")
-        assert "repository" not in entry()
-        assert (
-            "local/Acme.Prompts cannot be published in the registry: name it with --server-name, "
-            "as in io.github.acme/prompts\n"
-        ) in out
+        assert registry_name(None, "acme", tmp_path) == ("local/acme", None)
 
     @pytest.mark.parametrize("name", ["acme", "a/b/c", "a b/c", "a_b/c", "/c", f"a/{'b' * 200}"])
-    def test_invalid_server_names(self, name, acme, package):
-        """With an invalid server name nothing is built."""
-        code, _, err = package("--server-name", name)
-
-        assert code == 1
-        assert err == (
-            f"promptkit: nothing was built: {name!r} is not a registry name, which has a namespace, "
-            f"one / and a name, and at most 200 characters: "
-            "name it with --server-name, as in io.github.acme/prompts\n"
+    def test_invalid_server_names(self, name, tmp_path):
+        """An invalid server name is an error."""
+        with pytest.raises(PackageError) as error:
+            registry_name(name, "acme", tmp_path)
+        assert str(error.value) == (
+            f"{name!r} is not a registry name, which has a namespace, one / and a name, and at most "
+            "200 characters: name it with --server-name, as in io.github.acme/prompts"
         )
-        assert not (acme / "dist").exists()
 
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -365,13 +374,19 @@ class TestRegistry:
             ("x" * 101, f"{'x' * 99}…"),
         ],
     )
-    def test_long_description(self, text, expected, package):
-        """The wheel has the full description; the registry's is cut after a word, and the cut is reported."""
-        _, out, _ = package("--description", text)
+    def test_long_description(self, text, expected):
+        """The registry's description is cut after a word."""
+        metadata = structs.replace(METADATA, description=text)
+        entry = server_entry("a/b", None, metadata, compiler.compile([]))
 
-        assert (entry()["description"], len(expected) <= 100) == (expected, True)
-        assert ("the description is cut in server.json" in out) == (text != expected)
-        assert f"Summary: {text.strip()}\n".encode() in zipfile.ZipFile(f"dist/{WHEEL}").read(
+        assert (entry["description"], len(expected) <= 100) == (expected, True)
+
+    def test_cut_is_reported(self, package):
+        """The wheel has the full description, and the cut of the registry's is reported."""
+        _, out, _ = package("--description", "word " * 30)
+
+        assert "the description is cut in server.json" in out
+        assert f"Summary: {' '.join(['word'] * 30)}\n".encode() in zipfile.ZipFile(f"dist/{WHEEL}").read(
             "acme_prompts-1.2.0rc1.dist-info/METADATA"
         )
 
@@ -432,14 +447,16 @@ class TestProject:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("[project", "{} is not TOML: "),
-            ("[project]\nname = 3", "[project] name in {} takes text, not 3"),
-            ("[project]\ndependencies = [1]", "[project] dependencies in {} takes a list of texts, not [1]"),
+            ("[project", "{} cannot be read: "),
+            ("[project]\nname = 3", "{} cannot be read: Expected `str`, got `int` - at `$.project.name`"),
             (
                 '[project]\nname = "a"\ndynamic = ["version"]',
                 "the version in {} is dynamic, so only its build knows it: name it with --version",
             ),
-            ('[project]\nname = "a"\nversion = "1"\nlicense = "Mine"', "[project] in {}: "),
+            (
+                '[project]\nname = "a"\nversion = "1"\nlicense = "Mine"',
+                "the builder rejects [project] in pyproject.toml: 'Mine' is not",
+            ),
         ],
     )
     def test_invalid_project(self, text, message, acme, package):
@@ -461,13 +478,13 @@ class TestProject:
 
 
 class TestErrors:
-    def test_recipes_that_need_the_project(self, acme, package):
+    def test_recipes_that_need_the_project(self, project, run):
         """The recipes are loaded from the package alone, and errors there are reported."""
-        (acme / "data.txt").write_text("Data.")
-        (acme / "prompts" / "reads.py").write_text(
+        (project / "data.txt").write_text("Data.")
+        (project / "prompts" / "reads.py").write_text(
             "from pathlib import Path\ntext = (Path(__file__).parents[1] / 'data.txt').read_text()\n"
         )
-        code, out, err = package()
+        code, out, err = run()
 
         assert (code, out) == (1, "")
         first, second = err.splitlines()[:2]
@@ -476,7 +493,7 @@ class TestErrors:
         )
         assert first == message
         assert second.startswith(f"{Path('prompts/reads.py')}:2: error PK101: ")
-        assert not (acme / "dist").exists()
+        assert not (project / "dist").exists()
 
     def test_invalid_recipes(self, acme, package):
         """Diagnostics are printed, and nothing is built."""
@@ -515,10 +532,11 @@ class TestErrors:
         assert (code, out) == (2, "")
         assert err.startswith("promptkit: cannot load 'nosuch': there is no such folder, file or module")
 
-    def test_missing_library(self, package, monkeypatch):
+    def test_missing_library(self, acme, run, monkeypatch):
         """The error names the command that installs a missing library."""
+        monkeypatch.delitem(sys.modules, "promptkit.cli.package_wheel")
         monkeypatch.setitem(sys.modules, "tomli_w", None)
-        code, _, err = package()
+        code, _, err = run()
 
         assert code == 2
         assert err == f"promptkit: package needs tomli_w: {install_command('package')}\n"
@@ -557,34 +575,30 @@ class TestModules:
         assert _module_name(first, "prompts") != _module_name(second, "prompts")
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel of a project with options for the server."""
+    folder = tmp_path_factory.mktemp("acme")
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "review.py").write_text(REVIEW, encoding="utf-8")
+    (folder / "prompts" / "_shared.py").write_text('hello = "Hello."', encoding="utf-8")
+    (folder / "prompts" / "team.py").write_text('house = "Acme"\n', encoding="utf-8")
+    (folder / "prompts" / "style.md").write_text("Be kind.", encoding="utf-8")
+    table = '\n[tool.promptkit.serve]\ntools = true\nname = "Acme"\ntimeout = 3\n'
+    (folder / "pyproject.toml").write_text(f"{PROJECT}{table}", encoding="utf-8")
+    built = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, "-m", "promptkit", "package", "--out", built], cwd=folder, check=True)
+    return built / WHEEL
+
+
 @pytest.fixture
-def unpacked(acme, package, tmp_path):
-    """The folder with the unpacked wheel; the project itself is deleted."""
-    (acme / "pyproject.toml").write_text(
-        f'{PROJECT}\n[tool.promptkit.serve]\ntools = true\nname = "Acme"\ntimeout = 3\n', encoding="utf-8"
-    )
-    assert package()[0] == 0
+def unpacked(wheel, tmp_path, monkeypatch):
+    """A folder with the unpacked wheel, without the project."""
     site = tmp_path / "elsewhere" / "site"
-    with zipfile.ZipFile(acme / "dist" / WHEEL) as wheel:
-        wheel.extractall(site)
-    os.chdir(tmp_path)
-    shutil.rmtree(acme)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    monkeypatch.chdir(tmp_path)
     return site
-
-
-#: Serves a package like its command does, but delays the import of the recipe until a file exists.
-GATED = """
-import os, runpy, sys, time
-gate, sys.argv[:] = sys.argv[1], ["acme"]
-
-class Gate:
-    def find_spec(name, path=None, target=None):
-        while name.endswith(".review") and not os.path.exists(gate):
-            time.sleep(0.005)
-
-sys.meta_path.insert(0, Gate)
-runpy.run_module("acme_prompts", run_name="__main__")
-"""
 
 
 def environment(site):
@@ -647,19 +661,6 @@ class TestServed:
 
         assert results[1]["messages"][0]["content"]["text"] == "None"
 
-    @pytest.mark.parametrize("old", ["def review", "Review code."])
-    def test_edited_recipe(self, old, unpacked):
-        """A recipe that is edited after the installation is served in its current form."""
-        recipe = unpacked / "acme_prompts/served/prompts/review.py"
-        recipe.write_text(recipe.read_text().replace(old, f"{old[:-1]}ed"))
-        results, err = ask(unpacked, requests=[LIST])
-
-        (listed,) = results[1]["prompts"]
-        assert (listed["name"], listed["description"], err) in [
-            ("revieed", "Review code.", ""),
-            ("review", "Review codeed", ""),
-        ]
-
     def test_options_change_lists(self, unpacked):
         """Options such as `--tools-search` apply to the lists."""
         results, err = ask(unpacked, "--tools-search", requests=[modern(1, "tools/list")])
@@ -670,9 +671,8 @@ class TestServed:
 
 def test_extra_matches_the_command():
     """The `package` extra installs what the command imports."""
-    from promptkit.cli.package import _EXTRA
-
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     names = [requirement.partition(">=")[0].replace("-", "_") for requirement in extras["package"]]
+    source = "".join(file.read_text("utf-8") for file in (ROOT / "promptkit" / "cli").glob("package_*.py"))
 
-    assert names == [name.partition(".")[0] for name in _EXTRA]
+    assert all(re.search(rf"^(?:from|import) {name}\b", source, re.MULTILINE) for name in names)

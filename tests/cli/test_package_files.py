@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.packages.contents import _top_names
-from promptkit.cli.packages.project import PackageError
-from promptkit.cli.packages.registry import registry_name
-from promptkit.cli.packages.sources import SourceReader
+from promptkit.cli.package_contents import SourceReader, _top_names
+from promptkit.cli.package_metadata import PackageError, registry_name
+from promptkit.cli.package_wheel import _write
 from promptkit.files.folder import Folder
 
 pytestmark = [
@@ -44,6 +43,7 @@ def acme(tmp_path, monkeypatch):
     monkeypatch.chdir(project)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # for monkeypatch to undo what the command sets
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.setattr("promptkit.cli.package_wheel._check_alone", lambda _: None)
     return project
 
 
@@ -117,20 +117,18 @@ class TestOutput:
 
     @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "socket", "device", "folder"])
     @pytest.mark.parametrize("name", ["server.json", WHEEL])
-    def test_other_entry_in_place_of_a_file(self, name, kind, acme, package):
+    def test_other_entry_in_place_of_a_file(self, name, kind, acme):
         """
-        An entry that is not a regular file is rejected, nothing is written through it, and neither file is
-        written.
+        An entry that is not a regular file is rejected, and nothing is written through it.
         """
         (acme / "dist").mkdir()
         put(kind, acme / "dist" / name, "../../private/diary.txt")
         before = (acme / "dist" / name).lstat().st_ino
-        code, err = package()
+        with pytest.raises(PackageError) as error:
+            _write(Folder.named("dist"), {WHEEL: b"", "server.json": b""})
 
-        assert (code, err.count("\n")) == (1, 1)
-        assert err.startswith(f"{ERROR_PREFIX}cannot write into 'dist': ")
-        assert err.endswith(f" ({name})\n")
-        assert [*Path("dist").iterdir()] == [Path("dist", name)]
+        assert str(error.value).startswith("cannot write into 'dist': ")
+        assert str(error.value).endswith(f" ({name})")
         assert (acme / "dist" / name).lstat().st_ino == before
         assert Path("../private/diary.txt").read_text(encoding="utf-8") == "precious"
         assert not Path("dist/nowhere").exists()
@@ -171,14 +169,22 @@ class TestLinks:
         """A link to a folder outside is rejected, not skipped silently."""
         (acme / "prompts" / "data").symlink_to("../../private")
 
-        assert package_error() == "'data' leads out of 'prompts': put a copy in place of the link"
+        assert package_error() == (
+            "'data' cannot be packaged: it leads out of 'prompts': put a copy in its place"
+        )
 
-    @pytest.mark.parametrize("target", ["nowhere", "data.txt"])
-    def test_dangling_link(self, target, acme, package_error):
+    @pytest.mark.parametrize(
+        ("target", "reason"),
+        [
+            ("nowhere", "does not exist, or is a link that leads nowhere: remove it"),
+            ("data.txt", "cannot be packaged: Too many levels of symbolic links"),
+        ],
+    )
+    def test_dangling_link(self, target, reason, acme, package_error):
         """A dangling link is rejected with its name."""
         (acme / "prompts" / "data.txt").symlink_to(target)
 
-        assert package_error().startswith("'data.txt' cannot be read: ")
+        assert package_error() == f"'data.txt' {reason}"
 
     def test_links_within_the_folder(self, acme, package):
         """Links within the folder are followed, and the wheel contains their targets."""
@@ -242,13 +248,13 @@ class TestOddFiles:
         """They are refused by name, and nothing waits for their other end."""
         put(kind, acme / "prompts" / name, "")
 
-        assert package_error() == f"{name!r} is a pipe, a socket or a device: remove it"
+        assert package_error() == f"{name!r} cannot be packaged: it is not a regular file"
 
     def test_device(self, acme, package_error):
         """A link to a device is rejected without reading the device."""
         put("device", acme / "prompts" / "data.txt", "")
 
-        assert package_error() == "'data.txt' is a pipe, a socket or a device: remove it"
+        assert package_error().startswith("'data.txt' cannot be packaged: it leads out of 'prompts'")
 
     @pytest.mark.skipif(sys.platform != "linux", reason="other file systems refuse such names")
     @pytest.mark.parametrize(
@@ -258,41 +264,7 @@ class TestOddFiles:
         """A name that is invalid on other systems, or would break the wheel's RECORD, is rejected."""
         Path(os.fsdecode(bytes(acme / "prompts") + b"/" + name)).write_bytes(b"")
 
-        assert (
-            "is not a valid name on some systems: rename it, without control characters, backslashes"
-            in package_error()
-        )
-
-    @pytest.mark.skipif(sys.platform != "linux", reason="other file systems refuse such names")
-    @pytest.mark.parametrize(
-        ("first", "second", "clash"),
-        [
-            ("Notes.md", "notes.md", ("Notes.md", "notes.md")),
-            ("Texts/a.md", "texts/b.md", ("Texts", "texts")),
-            ("Texts/a.md", "texts", ("Texts", "texts")),
-            ("caf\xe9.md", "cafe\u0301.md", ("cafe\u0301.md", "caf\xe9.md")),
-        ],
-    )
-    def test_colliding_names(self, first, second, clash, acme, package_error):
-        """Paths that are the same on some file systems are rejected."""
-        for name in (first, second):
-            (acme / "prompts" / name).parent.mkdir(exist_ok=True)
-            (acme / "prompts" / name).write_text("", encoding="utf-8")
-
-        assert package_error() == (
-            f"{clash[0]!r} and {clash[1]!r} differ in case alone, and are one file on some systems: "
-            "rename one of them"
-        )
-
-    def test_long_path(self, acme, package_error):
-        """A path that is too long for other systems is rejected."""
-        folder = acme / "prompts"
-        for _ in range(6):
-            folder /= "x" * 200
-            folder.mkdir()
-        (folder / "a.txt").write_text("", encoding="utf-8")
-
-        assert package_error().endswith("...' has more than 1,000 characters: use shorter names")
+        assert package_error().endswith(" cannot be packaged: it is not a plain path within the folder")
 
     def test_large_file(self, acme, package_error):
         """A sparse file of 16 GiB is rejected before it is read."""
@@ -302,14 +274,6 @@ class TestOddFiles:
         assert (
             package_error() == "'data.bin' is too large: the files of a package have at most 100 MiB together"
         )
-
-    def test_many_files(self, acme, package_error, monkeypatch):
-        """The number of files is limited."""
-        monkeypatch.setattr("promptkit.cli.packages.contents._MAX_FILES", 2)
-        for number in range(2):
-            (acme / "prompts" / f"{number}.txt").write_text("", encoding="utf-8")
-
-        assert package_error() == "'prompts' has more than 2 files: move data elsewhere"
 
     @pytest.mark.parametrize(
         "source",
@@ -355,7 +319,7 @@ class TestOddFiles:
         """A folder name with a line break is rejected."""
         (acme / "prompts").rename(acme / "a\nb")
 
-        assert package_error("a\nb").startswith("'a\\nb' is not a valid name on some systems")
+        assert package_error("a\nb").startswith("it is not a plain path within the folder")
 
     def test_modes(self, acme, package):
         """A script stays executable, and other users can read all files of the wheel."""
@@ -387,12 +351,11 @@ class TestSecrets:
             "which others must not get: move it out of 'prompts'"
         )
 
-    @pytest.mark.parametrize("link", [os.symlink, os.link])
-    def test_links_to_secret_files(self, link, acme, package_error):
-        """A symbolic or hard link to such a file is rejected too."""
+    def test_link_to_a_secret_file(self, acme, package_error):
+        """A link to such a file is rejected too."""
         (acme / "prompts" / "notes").mkdir()
         (acme / "prompts" / "team.tokens").write_text("precious", encoding="utf-8")
-        link(acme / "prompts" / "team.tokens", acme / "prompts" / "a.txt")
+        (acme / "prompts" / "a.txt").symlink_to("team.tokens")
         (acme / "pyproject.toml").write_text(
             f'{PROJECT}[tool.promptkit.serve]\ntoken-file = "prompts/team.tokens"\n', encoding="utf-8"
         )
@@ -456,7 +419,7 @@ class TestProjectFiles:
 
         assert "cannot be packaged: it is not a plain path within the folder" in package_error()
 
-    @pytest.mark.parametrize("name", ["README.md", "LICENSE", "COPYING.txt"])
+    @pytest.mark.parametrize("name", ["README.md", "LICENSE"])
     @pytest.mark.parametrize("target", ["../private/diary.txt", ".env", ".git/config", "nowhere"])
     def test_link_in_place_of_a_project_file(self, target, name, acme, package_error, project):
         """A link that leads out of the project, to a hidden file or nowhere is rejected."""
@@ -505,50 +468,35 @@ class TestProjectFiles:
         assert b"Ours." in read_wheel()[1]
 
     @pytest.mark.parametrize(
-        "pattern", ["../private/*", "/etc/passwd", "a/../../private/diary.txt", "{root}/private/*", "a\\\\nb"]
+        ("pattern", "reason"),
+        [
+            ("../private/*", "it is not a plain path within the folder"),
+            ("/etc/passwd", "it is not a plain path within the folder"),
+            ("LICENSES/*", "it is a link"),
+            (
+                "**/LICENSE",
+                "[project] license-files: '**/LICENSE' has a wildcard for a folder: name the folder",
+            ),
+        ],
     )
-    def test_license_patterns_outside(self, pattern, acme, package_error, project, tmp_path):
-        """Absolute patterns and patterns that lead upwards are rejected."""
-        project(f'license-files = ["{pattern.format(root=tmp_path)}"]')
-
-        assert package_error().startswith("[project] license-files: ")
-
-    def test_licenses_in_a_linked_folder(self, acme, package_error, project):
-        """A linked folder is rejected in a pattern."""
+    def test_license_patterns_outside(self, pattern, reason, acme, package_error, project):
+        """Patterns that lead out of the project are rejected, and so are wildcards for folders."""
         (acme / "LICENSES").symlink_to("../private")
-        project('license-files = ["LICENSES/*"]')
+        project(f'license-files = ["{pattern}"]')
 
-        assert "it is a link" in package_error()
+        assert package_error().startswith(reason)
 
     def test_licenses(self, acme, package, project):
-        """Patterns match files in folders, except hidden files and links to folders."""
+        """Patterns match files in a folder, except hidden files and links to folders."""
         for path in ("LICENSE", "legal/a/MIT.txt", "legal/b.txt", "legal/.hidden.txt", "legal/c.md"):
             (acme / path).parent.mkdir(parents=True, exist_ok=True)
             (acme / path).write_text("", encoding="utf-8")
-        (acme / "legal" / "away").symlink_to("../../private")
-        (acme / "legal" / "loop").symlink_to(".")
-        project('license-files = ["LICEN[CS]E", "legal/**/*.txt", "**/c.md", "legal/b.txt", "nosuch/*"]')
+        project('license-files = ["LICEN[CS]E", "legal/*.txt", "legal/c.md", "legal/b.txt", "nosuch/*"]')
         assert package() == (0, "")
 
         with zipfile.ZipFile(f"dist/{WHEEL}") as wheel:
             licenses = {name.partition("/licenses/")[2] for name in wheel.namelist()} - {""}
-        assert licenses == {"LICENSE", "legal/a/MIT.txt", "legal/b.txt", "legal/c.md"}
-
-    def test_circular_links(self, acme, package, project):
-        """Links to their own folder do not multiply the work."""
-        for name in "abc":
-            (acme / name).symlink_to(".")
-        project(f'license-files = ["{"*/" * 40}LICENSE", "{"**/" * 10}LICENSE"]')
-
-        assert package() == (0, "")
-
-    def test_many_files(self, acme, package_error, project, monkeypatch):
-        """The number of files that patterns are compared with is limited."""
-        monkeypatch.setattr("promptkit.cli.packages.wheel._MAX_ENTRIES", 3)
-        (acme / "LICENSE").write_text("", encoding="utf-8")
-        project('license-files = ["**/LICENSE"]')
-
-        assert package_error() == "[project] license-files match among more than 3 files: name the files"
+        assert licenses == {"LICENSE", "legal/b.txt", "legal/c.md"}
 
 
 class TestPyproject:
@@ -564,10 +512,10 @@ class TestPyproject:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            (f"{'a.' * 400_000}a = 1", "is not TOML: a key has more than 100 parts"),
-            (f"a = {'[' * 400_000}", "is not TOML: it is nested too deeply to be read"),
-            (f"a = {'9' * 5000}", "is not TOML: Exceeds the limit"),
-            ("a = '\xff'", "is not TOML: 'utf-8' codec can't decode"),
+            (f"{'a.' * 400_000}a = 1", "cannot be read: a key has more than 100 parts"),
+            (f"a = {'[' * 400_000}", "cannot be read: it is nested too deeply to be read"),
+            (f"a = {'9' * 5000}", "cannot be read: Exceeds the limit"),
+            ("a = '\xff'", "cannot be read: 'utf-8' codec can't decode"),
         ],
     )
     def test_hostile_pyproject(self, text, reason, acme, package_error):
@@ -601,25 +549,20 @@ class TestGit:
 
     def test_pipe_in_git_configuration(self, acme, monkeypatch):
         """Running git has a timeout."""
-        monkeypatch.setattr("promptkit.cli.packages.registry._GIT_S", 0.5)
+        monkeypatch.setattr("promptkit.cli.package_metadata._GIT_S", 0.5)
         git("init", "--quiet")
         os.mkfifo("pipe")
         with open(".git/config", "a", encoding="utf-8") as file:
             file.write("[include]\npath = ../pipe\n")
 
-        assert registry_name(None, "acme", acme) == ("local/acme", None, True)
+        assert registry_name(None, "acme", acme) == ("local/acme", None)
 
 
 class TestEnvironment:
-    @pytest.mark.parametrize("time", ["9" * 30, "99999999999"])
-    def test_unsupported_timestamp(self, time, acme, package_error, monkeypatch):
-        """A SOURCE_DATE_EPOCH that no wheel can contain is rejected in one line."""
-        monkeypatch.setenv("SOURCE_DATE_EPOCH", time)
-
-        assert "SOURCE_DATE_EPOCH" in package_error()
-
-    def test_recipe_that_reads_and_prints(self, acme, package):
+    def test_recipe_that_reads_and_prints(self, acme, package, monkeypatch):
         """The check of the package gives recipes no input and accepts any bytes that they print."""
+        monkeypatch.undo()
+        monkeypatch.chdir(acme)
         (acme / "prompts" / "odd.py").write_text(
             "import os, sys\nif 'promptkit-package-' in __file__:\n    sys.stdin.read()\n"
             "    os.write(2, b'\\xff')\n    raise ValueError('odd')\n",

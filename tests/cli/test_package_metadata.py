@@ -1,24 +1,22 @@
 """`promptkit package`: no text of a project becomes another field of the wheel's metadata."""
 
 import email
-import re
 import zipfile
 from argparse import Namespace
-from email.headerregistry import Address
 from io import StringIO
 
 import pytest
 import tomli_w
 from flit_core.common import Metadata
 from flit_core.config import prep_toml_config
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
+from msgspec import to_builtins
 from packaging.metadata import Metadata as PublishedMetadata
 
 from promptkit.cli import main
-from promptkit.cli.packages.project import _EMAIL, PackageError, read_project
-from promptkit.cli.packages.wheel import _metadata, readme_text
+from promptkit.cli.package_metadata import PackageError, read_metadata
+from promptkit.cli.package_wheel import pyproject
 
 RECIPE = "from promptkit import prompt\n@prompt\ndef review(code: str):\n    'Review.'\n    return code\n"
 PROJECT = {"name": "acme", "version": "1.0", "description": "Prompts."}
@@ -74,7 +72,7 @@ def write(folder, **fields):
 
 def metadata_fields(folder):
     """Return the fields of METADATA that flit writes for a project, ignoring its readme."""
-    fields = _metadata(read_project(folder, OPTIONS), "acme", [])["project"]
+    fields = pyproject(read_metadata(folder, OPTIONS)[0], "acme", [])["project"]
     config = prep_toml_config(
         {"project": {**fields, "readme": {"text": "", "content-type": "text/plain"}}}, folder / "x"
     )
@@ -84,26 +82,26 @@ def metadata_fields(folder):
 
 
 class TestInjection:
-    @pytest.mark.parametrize("line_end", ENDS, ids=ascii)
     @pytest.mark.parametrize("field", FIELDS)
-    def test_line_break_is_rejected(self, field, line_end, acme):
+    def test_line_break_is_rejected(self, field, acme):
         """No field can contain a line break, and the error names the field."""
-        fields = FIELDS[field](f"{line_end}X-Evil: yes")
-        write(acme, **fields)
+        for line_end in ENDS:
+            fields = FIELDS[field](f"{line_end}X-Evil: yes")
+            write(acme, **fields)
 
-        with pytest.raises(PackageError, match=rf"^\[project\] {next(iter(fields))} in ") as error:
-            read_project(acme, OPTIONS)
-        assert str(error.value).isprintable()
+            with pytest.raises(PackageError, match=rf"^\[project\] {next(iter(fields))} in ") as error:
+                read_metadata(acme, OPTIONS)
+            assert str(error.value).isprintable()
 
     @pytest.mark.parametrize("option", ["name", "version", "require"])
-    @pytest.mark.parametrize("line_end", ENDS, ids=ascii)
-    def test_line_break_in_an_option_is_rejected(self, line_end, option, acme):
+    def test_line_break_in_an_option_is_rejected(self, option, acme):
         """Options on the command line cannot contain a line break either."""
-        text = f"acme{line_end}X-Evil: yes"
-        options = Namespace(**{**vars(OPTIONS), option: [text] if option == "require" else text})
+        for line_end in ENDS:
+            text = f"acme{line_end}X-Evil: yes"
+            options = Namespace(**{**vars(OPTIONS), option: [text] if option == "require" else text})
 
-        with pytest.raises(PackageError, match=f"^--{option} has a line break"):
-            read_project(acme, options)
+            with pytest.raises(PackageError, match=f"^--{option} has a line break"):
+                read_metadata(acme, options)
 
     @given(field=st.sampled_from(sorted(FIELDS)), text=st.text(max_size=12))
     def test_no_text_adds_a_field(self, folder, field, text):
@@ -144,12 +142,6 @@ class TestInjection:
         assert metadata.author_email == '"D, E" <d@e.example>'
         assert metadata.keywords == ["a", "b: c"]
 
-    def test_names_of_prompts(self, acme):
-        """The description that lists the prompts has one line."""
-        project = read_project(acme, Namespace(**{**vars(OPTIONS), "name": "acme"}))
-
-        assert project.with_description("1 prompt: a\nX-Evil: yes").description == "1 prompt: a\\nX-Evil: yes"
-
 
 class TestInvalidValues:
     @pytest.mark.parametrize(
@@ -176,7 +168,6 @@ class TestInvalidValues:
             "[project]\nlicense-files = {paths = ['a']}",
             "[project]\nlicense-files = [3]",
             "[project]\nrequires-python = 3.11",
-            "[project]\nrequires-python = 'newest'",
             "[project]\ndescription = ['a']",
             f"[project]\nversion = '{'9' * 5000}'",
             f"[project]\nversion = '{'x' * 5000}'",
@@ -185,10 +176,6 @@ class TestInvalidValues:
             f"[project]\ndependencies = ['a; {'(' * 5000}']",
             f"[project]\ndescription = ['{'a' * 5000}']",
             '[project]\ndescription = "a\\u202eb"',
-            *(
-                f"[project]\nauthors = [{{name = 'a', email = '{token}'}}]"
-                for token in ("", "a", "@", "a@", "a@[", "(", "=")
-            ),
         ],
     )
     def test_invalid_value(self, text, acme):
@@ -196,14 +183,9 @@ class TestInvalidValues:
         (acme / "pyproject.toml").write_text(text, encoding="utf-8")
 
         with pytest.raises(PackageError) as error:
-            read_project(acme, OPTIONS)
+            read_metadata(acme, OPTIONS)
         assert "\n" not in str(error.value)
         assert len(str(error.value)) < 600
-
-    @given(st.from_regex(_EMAIL, fullmatch=True))
-    def test_accepted_addresses(self, address):
-        """An accepted address is valid for flit too."""
-        assert str(Address("Acme", addr_spec=address)).endswith(f"<{address}>")
 
     def test_unused_fields(self, acme):
         """Fields that the package does not use can have any form."""
@@ -216,32 +198,5 @@ class TestInvalidValues:
             },
         )
 
-        assert set(read_project(acme, OPTIONS).metadata) == {"requires-python"}
-
-
-class TestReadme:
-    @given(text=st.text(st.characters(categories=["L", "N", "P", "S"], include_characters=" "), max_size=40))
-    def test_description_is_text(self, folder, text):
-        """Markdown shows any description as it was written, and the text after it."""
-        text = " ".join(text.split())
-        assume(text)
-        write(folder)
-        project = read_project(folder, OPTIONS)
-        markdown = readme_text(project._with("description", text), None, "local/acme")
-        _, paragraph, _ = MarkdownIt().parse(markdown)[3:6]
-
-        assert "".join(token.content for token in paragraph.children) == text
-        assert all(token.type in ("text", "text_special") for token in paragraph.children)
-        assert "uvx acme" in MarkdownIt().render(markdown)
-
-    @pytest.mark.parametrize(
-        "text", ["<!-- a", "1. a", "1) a", "- a", "+ a", "# a", "```", "&lt;", "![a](b)", "=a", "a_b_c"]
-    )
-    def test_markdown_in_the_description(self, folder, text):
-        """Comments, lists, headings, fences and images are shown as text."""
-        write(folder)
-        project = read_project(folder, OPTIONS)
-        html = MarkdownIt().render(readme_text(project._with("description", text), None, "local/acme"))
-
-        escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        assert f"<p>{re.sub(' +', ' ', escaped)}</p>" in html
+        metadata, _ = read_metadata(acme, OPTIONS)
+        assert to_builtins(metadata).keys() == {*PROJECT, "requires-python", "dependencies"}

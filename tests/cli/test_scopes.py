@@ -10,9 +10,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.differences.changes import Kind, changes_between
-from promptkit.cli.differences.sides import side_of
-from promptkit.compiler.compilation import compile
 from tests.http_server import http_server
 from tests.posting import PLAIN, body_of, repeat
 from tests.scoped_recipes import RECIPES
@@ -118,35 +115,3 @@ class TestAuthors:
         listed = json.loads(capsys.readouterr().out)
         assert [item.get("scopes") for item in listed["prompts"]] == [None, ["admin"], ["admin", "team"]]
         assert listed["resources"][0]["scopes"] == ["admin"]
-
-    @pytest.mark.parametrize(
-        ("before", "after", "expected"),
-        [
-            ("[]", "['a']", [(Kind.SCOPES_NEEDED, "callers need more scopes: a")]),
-            ("['a', 'b']", "[]", [(Kind.SCOPES_DROPPED, "callers no longer need: a b")]),
-            (
-                "['a', 'b']",
-                "['b', 'c']",
-                [
-                    (Kind.SCOPES_NEEDED, "callers need more scopes: c"),
-                    (Kind.SCOPES_DROPPED, "callers no longer need: a"),
-                ],
-            ),
-            ("['a', 'b']", "['b', 'a']", []),
-        ],
-    )
-    @pytest.mark.parametrize("kind", ["prompt", "resource"])
-    def test_diff(self, recipes, before, after, expected, kind):
-        """A new scope breaks callers, and a dropped one does not."""
-        source = "from promptkit import prompt, resource\n@{}\ndef one():\n    return 'It.'\n"
-        head = "prompt(scopes={})" if kind == "prompt" else "resource('docs://one', scopes={})"
-        sides = [
-            side_of(compile(str(recipes(**{name: source.format(head.format(scopes))}) / f"{name}.py")), {})
-            for name, scopes in (("before", before), ("after", after))
-        ]
-
-        changes = changes_between(*sides)
-        assert [(change.kind, change.message) for change in changes] == expected
-        assert [change.kind.breaking for change in changes] == [
-            kind is Kind.SCOPES_NEEDED for kind, _ in expected
-        ]

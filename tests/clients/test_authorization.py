@@ -9,8 +9,6 @@ from tests.clients.node_clients import PATIENT, RUNNING, node
 from tests.http_server import http_server
 from tests.issuer import issuing
 
-pytestmark = pytest.mark.sampled
-
 RECIPE = '''
 from promptkit import prompt
 
@@ -21,6 +19,12 @@ def greet(name: str):
 '''
 
 GREETING = {"prompts": ["greet"], "said": "Hello, Ada."}
+
+
+#: A client that is told its revision works as in `auto`: see `test_http.py`.
+PYTHON_MODES = pytest.mark.parametrize(
+    ("mode", "revision"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")]
+)
 
 
 @pytest.fixture
@@ -54,13 +58,11 @@ def in_node(typescript, server):
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["no token", "a scope less"])
-@pytest.mark.parametrize(
-    ("mode", "revision"),
-    [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")],
-)
+@PYTHON_MODES
 def test_the_python_client_gets_a_token(server, issuer, mode, revision, held):
     """
-    In every mode, the official Python client gets a token if it has none, or if its token lacks a scope.
+    With and without a handshake, the official Python client gets a token if it has none, or if its token
+    lacks a scope.
     """
     token = issuer.token(server, scope="read") if held else None
 
@@ -69,10 +71,7 @@ def test_the_python_client_gets_a_token(server, issuer, mode, revision, held):
     assert issuer.asked_for_keys == 1
 
 
-@pytest.mark.parametrize(
-    ("mode", "revision"),
-    [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")],
-)
+@PYTHON_MODES
 def test_the_python_client_gets_the_scopes_of_a_prompt(tmp_path, issuer, mode, revision):
     """
     A prompt that the token does not allow is not listed. When the client gets it anyway, the server names the

@@ -13,11 +13,11 @@ from types import ModuleType
 
 import pytest
 
-from promptkit.compiler.reloading import Reloader
+from promptkit.compiler import reloading
+from promptkit.compiler.reloading import Reloader, forget_types
 from promptkit.errors.rules import Rule
 from promptkit.lints.linter import lint_file
 from promptkit.loader.loader import load
-from promptkit.loader.module_records import forget_parts
 from promptkit.loader.watching import Debounce, find_files
 
 PATIENCE = 10
@@ -36,7 +36,7 @@ BROKEN = "def broken(:\n"
 RAN = "import sys; sys.imported.put(__name__)"
 
 #: Recipe code that uses the processor until the end of the test.
-SPINS = "while not sys.release.is_set(): pass"
+SPINS = "while not sys.release.wait(0.01): pass"
 
 
 def greet(says, name="greet"):
@@ -90,6 +90,7 @@ def author(recipes, monkeypatch):
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
     monkeypatch.setattr("promptkit.compiler.reloading.DEBOUNCE", Debounce(quiet=10, every=50))
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.05)
+    monkeypatch.setattr(reloading, "collect", lambda: None)  # a test process has millions of objects
     authors = []
 
     def make(target=None, **files):
@@ -335,24 +336,6 @@ class TestWhatIsHeldBack:
 
         author.wait_for(greet="one", last="last")
 
-    def test_a_late_import_of_what_is_served_finds_its_own(self, watched):
-        """A prompt that imports a helper when rendered still uses the loaded helper after the file breaks."""
-        late = '''
-        from promptkit import prompt
-
-        @prompt
-        def greet() -> str:
-            """Say hello."""
-            from ._text import WORD
-            return WORD
-        '''
-        author = watched(greet=late, other="from ._text import WORD", _text="WORD = 'one'")
-        served = author.first
-        author.write("_text.py", BROKEN)
-        author.codes()
-
-        assert texts(served) == {"greet": "one"}
-
     def test_a_publisher_that_fails(self, author, capsys):
         """An error in the publisher is reported, and the next change is published."""
         made = author(greet=greet("one"))
@@ -568,16 +551,6 @@ class TestEachFileByItself:
         author.write("part.py", greet("see you", "part"))
 
         author.wait_for(greet="one", part="see you")
-
-    def test_a_late_import_in_a_sound_file(self, watched):
-        """An import inside a function of a valid file works after the imported file breaks."""
-        late = greet("").replace("return ''", "from ._text import WORD; return WORD")
-        author = watched(greet=late, other="from ._text import WORD", _text="WORD = 'one'")
-        author.write("_text.py", BROKEN)
-        author.codes()
-        author.write("part.py", greet("bye", "part"))
-
-        author.wait_for(greet="one", part="bye")
 
 
 class TestTheProject:
@@ -853,7 +826,8 @@ class TestWatching:
     def test_a_change_of_which_no_word_comes(self, watched, monkeypatch):
         """A change without a notification, as on a shared folder, is found by a periodic check."""
         monkeypatch.setattr("promptkit.compiler.reloading._LOOK_EVERY_S", 0.05)
-        monkeypatch.setattr("promptkit.loader.watching._paths", lambda _: set())
+        rounds = reloading.changes_in
+        monkeypatch.setattr(reloading, "changes_in", lambda *given: (set() for _ in rounds(*given)))
         author = watched(greet=greet("one"))
 
         author.write("greet.py", greet("two"))
@@ -884,7 +858,7 @@ class TestWatching:
     def test_a_file_that_is_replaced_all_the_time(self, watched):
         """However often a file is replaced, the last version is served in the end."""
         author = watched(greet=greet("000"), part=greet("bye", "part"))
-        until = time.monotonic() + 2
+        until = time.monotonic() + 0.5
         number = 0
         while time.monotonic() < until:
             number += 1
@@ -975,16 +949,6 @@ class TestLoadingAgain:
             "dot.png",
             "gone.png",
         }
-
-    def test_bytecode_is_kept_for_the_next_process(self, recipes):
-        """After a reload, the cached bytecode is the new version's, for the next process."""
-        folder = recipes(greet=greet("one"))
-        load(folder)
-        recipes(greet=greet("two"))
-        load(folder)
-        cached = Path(importlib.util.cache_from_source(str(folder / "greet.py"))).read_bytes()
-
-        assert b"two" in cached
 
     def test_nothing_of_the_last_time_is_kept(self, recipes):
         """Modules, prompts and types of a catalog are freed once it is no longer served."""
@@ -1331,4 +1295,4 @@ def test_a_module_that_another_thread_is_importing(name, monkeypatch):
     """Clearing caches tolerates a module that another thread is still importing."""
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
-    forget_parts(all_are_new=True)
+    forget_types(all_are_new=True)

@@ -3,7 +3,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pytest
-from msgspec import UNSET
 
 from promptkit import prompt, user
 from promptkit.compiler.compilation import compile
@@ -58,7 +57,7 @@ def test_the_list_has_its_schema(revision):
 
 def test_a_tool_has_none():
     """A tool has no answer schema, because it returns the prompt and not the answer."""
-    assert lowering_for(LATEST_HANDSHAKE).tool(judge.compiled).meta is UNSET
+    assert lowering_for(LATEST_HANDSHAKE).tool(judge.compiled).meta == {}
 
 
 def test_each_way_to_render():

@@ -265,43 +265,6 @@ class TestAskedFor:
         """The example in the error message is accepted."""
         assert read(annotation, example) == read(annotation.__origin__, example)
 
-    @pytest.mark.parametrize(
-        ("annotation", "default", "fault"),
-        [
-            (Aware, NOON, "has no offset"),
-            (Aware | None, NOON, "has no offset"),
-            (list[Aware], [NOON], "has no offset"),
-            (dict[str, Aware], {"a": NOON}, "has no offset"),
-            (Meeting, Meeting(NOON), "has no offset"),
-            (AwareTime, dt.time(12), "has no offset"),
-            (Naive, NOON.replace(tzinfo=dt.UTC), "has an offset"),
-            (Annotated[dt.datetime, Arg(timezone="UTC")], NOON, "has no offset"),
-            (Annotated[list[dt.datetime], Arg(timezone="UTC")], [NOON], "has no offset"),
-        ],
-        ids=str,
-    )
-    def test_a_default_keeps_to_it(self, annotation, default, fault):
-        """A default with the wrong kind of offset is reported."""
-        (found,) = findings(annotation, default)
-
-        assert found[:2] == ("PK305", f"prompt 'meet': parameter 'value' has a default that {fault}")
-
-    @pytest.mark.parametrize(
-        ("annotation", "default"),
-        [
-            (Aware, NOON.replace(tzinfo=dt.UTC)),
-            (Naive, NOON),
-            (dt.datetime, NOON),
-            (Annotated[dt.datetime, Arg(timezone="UTC")], NOON.replace(tzinfo=EAST)),
-            (Annotated[dt.datetime | None, Arg(timezone="UTC")], None),
-            (list[Aware], []),
-        ],
-        ids=str,
-    )
-    def test_a_default_that_does_is_fine(self, annotation, default):
-        """A default with the right kind of offset is not reported."""
-        assert findings(annotation, default) == []
-
     def test_its_schema_says_so(self):
         """A schema validator rejects the same values as promptkit."""
         aware, naive = (made(kind).compiled.schema["properties"]["value"] for kind in (Aware, Naive))

@@ -39,6 +39,9 @@ INSTALLING = {
 #: Languages that a fence can have. Titled fences are saved as files, and sh blocks run in a shell.
 LANGUAGES = {"python", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", "yaml", ""}
 
+#: Commands that run in a forked process instead of a shell: a line of plain words and quoted ones.
+FORKED = re.compile(r"""(?:promptkit|python -m pytest)(?: (?:[\w.:/=-]+|[\w=]*'[^'\n]*'|"[^"$`\\\n]*"))*""")
+
 #: Variables that change the folders of clients and of promptkit, or that name the workspace.
 MOVING = (
     *("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"),
@@ -63,8 +66,9 @@ def blocks(page):
 class Reader:
     """A reader who copies the blocks of a page into files and one shell, with a separate folder and home."""
 
-    def __init__(self, folder, home, path):
+    def __init__(self, folder, home, path, server):
         self.folder = folder
+        self.server = server
         self.home = home
         kept = {name: value for name, value in os.environ.items() if name not in MOVING}
         own = {"HOME": str(home), "PATH": path, "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -100,7 +104,29 @@ class Reader:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content, encoding="utf-8")
 
-    def run(self, command):
+    def run(self, block):
+        """Run a block, and return its output."""
+        lines = block.splitlines()
+        is_plain = all(line.startswith("cat ") or FORKED.fullmatch(line) for line in lines)
+        if self.server is None or not is_plain:
+            return self.run_in_shell(block)
+        runs = (self.run_forked if FORKED.fullmatch(line) else self.run_in_shell for line in lines)
+        return "".join(run(line) for run, line in zip(runs, lines, strict=True))
+
+    def run_forked(self, line):
+        """Run a command in a process that has imported promptkit already, and return its output."""
+        words = shlex.split(line.removeprefix("python -m "))
+        files = [os.devnull, str(self.home / "stdout"), str(self.home / "stderr")]
+        for file in files[1:]:
+            Path(file).write_bytes(b"")
+        request = [words, str(self.folder), self.environment, files]
+        print(json.dumps(request), file=self.server.stdin, flush=True)
+        code = self.server.stdout.readline().strip()
+        printed, error = (Path(file).read_text(encoding="utf-8") for file in files[1:])
+        assert code == "0", printed + error
+        return printed
+
+    def run_in_shell(self, command):
         """Run a block in a shell, return its output, and continue in the folder where it ends."""
         where = self.home / "where"
         ran = subprocess.run(
@@ -128,8 +154,21 @@ class Reader:
         return printed.getvalue() or None
 
 
+@pytest.fixture(scope="module")
+def fork_server():
+    """A process that forks the commands of pages; None where processes cannot fork."""
+    if not hasattr(os, "fork"):
+        yield None
+        return
+    command = [sys.executable, str(Path(__file__).with_name("fork_server.py"))]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, cwd=ROOT, **pipes) as process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.fixture
-def reader(tmp_path, monkeypatch):
+def reader(tmp_path, monkeypatch, fork_server):
     """A reader with promptkit on the PATH."""
     folder, home = tmp_path / "folder", tmp_path / "home"
     folder.mkdir()
@@ -137,7 +176,7 @@ def reader(tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", [*sys.path])
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return Reader(folder, home, path)
+    return Reader(folder, home, path, fork_server)
 
 
 @pytest.mark.timeout(120)  # a page starts up to thirty processes

@@ -52,7 +52,6 @@ MENDED = {
     "PK101": ("@promtp", "@prompt"),
     "PK102": ("def no", "from promptkit import prompt\n\n\n@prompt\ndef no"),
     "PK103": ("langauge", "language"),
-    "PK104": ("codeblock", "code_block"),
     "PK105": ('Path("style.md")', '(Path(__file__).parent / "style.md")'),
     "PK106": ("pk207", "PK207"),
     "PK107": ("@prompt", "@prompt"),  # only the file is renamed
@@ -76,7 +75,6 @@ MENDED = {
     "PK217": ("cod=code, ", ""),
     "PK218": (" in {{scope}}", ""),
     "PK219": ("{code}", "{len(code)}"),
-    "PK221": ("langauge", "language"),
     "PK230": ('"three"', "3"),
     "PK301": ("    diff,", "    diff: str,"),
     "PK302": ("*diffs: str", "diffs: list[str]"),

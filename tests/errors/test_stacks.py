@@ -42,7 +42,7 @@ async def agenerates():
 
 
 async def iterates():
-    async for _ in agenerates():
+    async for _ in agenerates():  # mark: generator of values
         pass
 
 
@@ -52,7 +52,7 @@ async def opens():
         await naps()
         yield
 
-    async with opened():
+    async with opened():  # mark: context
         pass
 
 
@@ -61,7 +61,7 @@ async def delegates():
 
 
 async def awaits_a_task():
-    await asyncio.ensure_future(naps())
+    await asyncio.ensure_future(naps())  # mark: task
 
 
 async def gathers():
@@ -83,7 +83,7 @@ class Awaitable:
 
 
 async def awaits_an_object():
-    await Awaitable()
+    await Awaitable()  # mark: object
 
 
 @pytest.fixture
@@ -139,14 +139,14 @@ def test_a_thread(run, function, mark):
     [
         (naps, "coroutine"),
         (awaits, "coroutine"),
-        (iterates, "coroutine"),
-        (opens, "coroutine"),
+        (iterates, "generator of values"),
+        (opens, "context"),
         (delegates, "to a thread"),
-        (awaits_a_task, "coroutine"),
+        (awaits_a_task, "task"),
         (gathers, "gather"),
         (times, "coroutine"),
         (blocks, "plain"),
-        (awaits_an_object, "coroutine"),
+        (awaits_an_object, "object"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -194,32 +194,6 @@ def test_a_file_that_is_installed():
     assert (found.file, authors_line(thread.ident)) == (file, None)
     go_on.set()
     thread.join()
-
-
-def test_tasks_that_wait_for_each_other():
-    """Tasks that wait for each other do not cause an endless loop."""
-    tasks = []
-
-    async def first():
-        await asyncio.sleep(0)
-        await tasks[1]
-
-    async def second():
-        await tasks[0]
-
-    async def main():
-        coroutine = first()
-        tasks[:] = [asyncio.ensure_future(coroutine), asyncio.ensure_future(second())]
-        await asyncio.sleep(0.01)
-        return authors_line(threading.get_ident(), coroutine)
-
-    loop = asyncio.new_event_loop()
-    found = loop.run_until_complete(main())
-    for task in tasks:  # not cancelled, because each would pass that on to the other
-        task._log_destroy_pending = False
-    loop.close()
-
-    assert found.file == __file__
 
 
 def test_frames_while_garbage_is_collected():

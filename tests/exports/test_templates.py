@@ -5,7 +5,7 @@ import time
 from typing import Annotated, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
 
@@ -103,6 +103,7 @@ def test_what_is_read_from_files_and_links_is_text():
 
 
 @given(st.lists(st.text(), min_size=2, max_size=2))
+@settings(max_examples=20)
 def test_it_says_what_the_prompt_says(texts):
     """A filled template equals the rendered prompt, for any values of the placeholders."""
 

@@ -466,7 +466,9 @@ def test_a_folder_that_cannot_be_read_is_reported(folder, monkeypatch):
     monkeypatch.setattr(folder, "entries", refuse)
     errors = []
 
-    found = [path for path, _ in folder.walk(lambda path, error: errors.append((path, error.strerror)))]
+    found = [
+        path for path, _ in folder.walk(on_error=lambda path, error: errors.append((path, error.strerror)))
+    ]
 
     assert found == ["a/1", "c/3"]
     assert errors == [("b", "Permission denied")]
@@ -479,5 +481,5 @@ def test_folders_that_are_nested_too_deeply(folder):
     folder.write("/".join("a" * 150) + "/x", b"")
     errors = []
 
-    assert list(folder.walk(lambda path, error: errors.append(error.strerror))) == []
+    assert list(folder.walk(on_error=lambda path, error: errors.append(error.strerror))) == []
     assert errors == ["it is nested in 100 folders"]

@@ -1,10 +1,9 @@
 import os
-import re
 import stat
 
 import pytest
 
-from promptkit.files.reading import is_foreign, may_exist, read_regular_file, replace_regular_file
+from promptkit.files.reading import is_foreign, may_exist, read_regular_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 as_root = pytest.mark.skipif(
@@ -39,37 +38,6 @@ class TestRead:
         """A folder yields the system's error."""
         with pytest.raises(IsADirectoryError, match="directory"):
             read_regular_file(tmp_path, 10)
-
-
-class TestReplace:
-    def test_a_file(self, tmp_path):
-        """A file is replaced atomically, and no other file remains."""
-        file = tmp_path / "file"
-        replace_regular_file(file, b"one")
-        (tmp_path / "name").hardlink_to(file)
-
-        replace_regular_file(file, b"t", b"wo", mode=0o600)
-
-        assert (file.read_bytes(), (tmp_path / "name").read_bytes()) == (b"two", b"one")
-        assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "name"]
-
-    @posix
-    @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
-    def test_what_is_no_file_stays(self, kind, tmp_path):
-        """A link's target is not written, and a pipe or device is not replaced."""
-        file, other = tmp_path / "file", tmp_path / "other"
-        other.write_bytes(b"mine")
-        if kind == "pipe":
-            os.mkfifo(file)
-        else:
-            file.symlink_to(other if kind == "link" else os.devnull)
-        before = os.lstat(file)
-
-        with pytest.raises(OSError, match=re.escape(str(file))):
-            replace_regular_file(file, b"x")
-
-        assert (other.read_bytes(), os.lstat(file).st_ino) == (b"mine", before.st_ino)
-        assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "other"]
 
 
 class TestForeign:

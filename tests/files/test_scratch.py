@@ -7,7 +7,6 @@ from promptkit.files.scratch import (
     create_scratch_folder,
     open_unnamed_file,
     remove_scratch_folder,
-    scratch_file,
 )
 
 
@@ -16,17 +15,6 @@ def place(tmp_path, monkeypatch):
     """The folder for temporary files."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
-
-
-def test_a_scratch_file_is_removed(place):
-    """A scratch file contains the text, is readable by its owner only, and is removed afterwards."""
-    with scratch_file("text", "before-", ".end") as file:
-        assert file.read_text() == "text"
-        assert (file.parent, file.name[:7], file.suffix) == (place, "before-", ".end")
-        if os.name == "posix":
-            assert file.stat().st_mode & 0o777 == 0o600
-
-    assert list(place.iterdir()) == []
 
 
 def test_a_scratch_folder_is_removed_with_its_files(place):

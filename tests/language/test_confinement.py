@@ -16,7 +16,7 @@ from promptkit import Audio, EmbeddedResource, Image
 from promptkit.errors import MediaError, PromptError
 from promptkit.language import files
 from promptkit.language.files import MAX_PATH_LENGTH, read_below
-from promptkit.language.media_checks import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES
+from promptkit.language.media import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs the file system of POSIX")
 

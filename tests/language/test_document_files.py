@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from promptkit import EmbeddedResource, user
 from promptkit.errors import MediaError
 from promptkit.exports import anthropic_messages, openai_responses
+from promptkit.language.documents import document_type
 from promptkit.language.files import MAX_FILE_BYTES, recipe_uri
-from promptkit.language.media_checks import document_type
 from promptkit.loader.loader import load
 from promptkit.testing import Client
 

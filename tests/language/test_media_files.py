@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 
 from promptkit.errors import MediaError
 from promptkit.language.files import confine, source_folder
-from promptkit.language.media import Image, render_png
-from promptkit.language.media_checks import (
+from promptkit.language.media import (
     AUDIO_TYPES,
     IMAGE_TYPES,
     MAX_AUDIO_BYTES,
     MAX_IMAGE_BYTES,
+    Image,
     checked_type,
     human_size,
+    render_png,
     sniff,
 )
 

@@ -6,8 +6,7 @@ import pytest
 from promptkit import Text
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors import MediaError
-from promptkit.language import text_files
-from promptkit.language.files import reads_once
+from promptkit.language.files import mark_texts_stale, reads_once
 
 RECIPE = """
 from promptkit import Text, prompt
@@ -154,7 +153,7 @@ class TestChanges:
             assert read() == Text("one")
             saved(tmp_path / "x.md", "two")
             assert read() == Text("one")
-            text_files.mark_stale()
+            mark_texts_stale()
             assert read() == Text("two")
         finally:
             reads_once.clear()

@@ -22,10 +22,10 @@ from promptkit.files.writing import FileRefusedError
 pytestmark = pytest.mark.timeout(120)
 
 #: Items of the small text; for sixteen times as many, quadratic work dominates all other work.
-SIZE: Final = 1_000
+SIZE: Final = 300
 
 #: The same for the YAML parser, which is slow and reads at most 64 or 128 KiB.
-YAML_SIZE: Final = 200
+YAML_SIZE: Final = 100
 
 #: Maximum number of measurements of text that does not seem linear.
 CHANCES: Final = 12

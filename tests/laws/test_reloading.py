@@ -2,7 +2,7 @@
 
 import os
 import sys
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from promptkit.compiler import reloading
 from promptkit.compiler.compilation import compile, compile_files
 from promptkit.compiler.linking import link, merge
 from promptkit.compiler.reloading import Reloader
-from promptkit.loader import module_records
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pagination import LISTS
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.snapshot import Snapshot
 
@@ -131,7 +132,10 @@ def wire(catalog):
     seen = {}
     if catalog is None:
         return seen
-    seen["pages"] = dict(Snapshot(catalog, SERVER_INFO, 50, changes=True).pages())
+    snapshot = Snapshot(catalog, SERVER_INFO, 50, changes=True)
+    for method, revision in product(LISTS, REVISIONS.values()):
+        pages = snapshot.pages(method, revision)
+        seen[method, revision] = [pages.page(cursor) for cursor in pages.cursors]
     for revision in REVISIONS.values():
         lowering = lowering_for(revision, SERVER_INFO)
         for name, prompt in catalog.items():
@@ -189,7 +193,7 @@ class Reloaded:
         assert self._reloader._is_settled
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.fixed_dictionaries(dict.fromkeys(NAMES[:5], modules), optional=dict.fromkeys(NAMES[5:], modules)),
     st.lists(st.lists(edits, min_size=1, max_size=2), min_size=3, max_size=6),
@@ -204,8 +208,7 @@ def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
         (root / "pyproject.toml").touch()  # the project ends here, whatever is next to it
         folder = Folder(root / root.name)  # a name that no other example uses
         monkeypatch.chdir(root)
-        for name in ("collect", "freeze"):  # a test process has millions of objects to collect
-            monkeypatch.setattr(module_records, name, lambda: None)
+        monkeypatch.setattr(reloading, "collect", lambda: None)  # a test process has millions of objects
         folder.edit("data", "", "zero")
         for name, module in first.items():
             folder.edit("write", name, module)

@@ -139,7 +139,7 @@ a_step = st.tuples(st.booleans(), st.tuples(st.sampled_from(KINDS), a_number, a_
 a_subject = st.sets(st.sampled_from((*SCOPES, "other")), max_size=4).map(frozenset)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     worlds=st.lists(a_world, min_size=1, max_size=3),
     scopes=st.tuples(a_subject, a_subject),

@@ -5,7 +5,7 @@ import pytest
 from promptkit import Image, assistant, prompt, user
 from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import Rule
-from promptkit.language.media_checks import MAX_IMAGE_BYTES
+from promptkit.language.media import MAX_IMAGE_BYTES
 from promptkit.lints.prompts import lint_first_message
 from promptkit.loader.recipes import Recipes
 

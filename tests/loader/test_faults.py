@@ -13,7 +13,6 @@ from promptkit.loader.loader import load
 
 FUNCTION = "write a function with @prompt that returns an f-string"
 NO_SYSTEM = "write 'from promptkit import system', and system(...)"
-LIES = "it is at {}, and imports start at the project's root, ROOT"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 LOOKED = (
     "there is no '{}' next to the recipe, in the project's root ROOT, or installed for "
@@ -25,8 +24,6 @@ LOOKED = (
 @pytest.fixture
 def broken(recipes, tmp_path, monkeypatch):
     """A function that writes a recipe next to a few other files and returns its diagnostic."""
-    recipes(folder="project/lib", tool="x = 1")
-    recipes(folder="project/vendor/deep", inner="x = 1")
     folder = recipes(folder="project/recipes", helpers="x = 1", _shared="x = 1")
     (folder / "text.md").write_text("x")
     monkeypatch.chdir(tmp_path)
@@ -169,18 +166,10 @@ class TestModules:
                 "import helprs",
                 f"did you mean 'helpers', which is next to the recipe? {LOOKED.format('helprs')}",
             ),
-            (
-                "import inner",
-                f"{LIES.format('vendor/deep/inner.py')}: write 'from vendor.deep.inner import ...'",
-            ),
-            (
-                "from tool import x",
-                f"{LIES.format('lib/tool.py')}: write 'from lib.tool import ...'",
-            ),
         ],
     )
     def test_a_missing_one(self, source, hint, broken, tmp_path):
-        """The hint gives the location of a missing module that exists elsewhere, or the searched folders."""
+        """The hint names the searched folders, and a similar module if there is one."""
         assert broken(source).hint == hint.replace("ROOT", str(tmp_path / "project"))
 
     @pytest.mark.parametrize("name", ["library", "utils", "helpers2", "requets", "mine_and_mine_alone"])
@@ -195,42 +184,14 @@ class TestModules:
         [
             ("bs4", "beautifulsoup4"),
             ("docx", "python-docx"),
-            ("hypothesis", "hypothesis"),
-            ("uvloop", "uvloop"),
         ],
     )
     def test_a_package_that_promptkit_knows(self, module, package, broken, monkeypatch):
-        """The install command names packages that differ from their module or that promptkit uses."""
+        """The install command names packages that differ from their module."""
         pytest.importorskip("pip")
         monkeypatch.setitem(sys.modules, module, None)
 
         assert broken(f"import {module}").hint == f"install it: {PIP} {package}"
-
-    @pytest.mark.parametrize(
-        "declared",
-        [
-            "[project]\ndependencies = ['other', 'Acme.Reviews >= 2; python_version > \"3\"']",
-            "[project.optional-dependencies]\nmore = ['Acme.Reviews[all]']",
-            "[dependency-groups]\ndev = [{include-group = 'x'}, 'Acme.Reviews']",
-            "[tool.poetry.dependencies]\n'Acme.Reviews' = '^2'",
-        ],
-        ids=["required", "optional", "in a group", "by poetry"],
-    )
-    def test_a_package_that_the_project_declares(self, declared, broken, tmp_path):
-        """The install command spells the package as the project does; the comparison normalizes names."""
-        pytest.importorskip("pip")
-        broken("x = 1\n1 / 0")
-        (tmp_path / "project" / "pyproject.toml").write_text(declared, encoding="utf-8")
-
-        assert broken("import acme_reviews").hint == f"install it: {PIP} Acme.Reviews"
-
-    @pytest.mark.parametrize("text", ["[", "[project]\ndependencies = 3", "project = 3", "\xff"])
-    def test_a_project_that_cannot_be_read(self, text, broken, tmp_path):
-        """An unreadable or invalid pyproject.toml does not change the hint for a missing module."""
-        broken("1 / 0")
-        (tmp_path / "project" / "pyproject.toml").write_text(text, encoding="latin-1")
-
-        assert broken("import acme_reviews").hint.startswith("there is no 'acme_reviews' next to the recipe")
 
     def test_the_command_can_be_copied(self, broken, monkeypatch):
         """A Python path with spaces is quoted in the install command."""
@@ -251,35 +212,8 @@ class TestModules:
 
 
 class TestAboveTheFolder:
-    @pytest.mark.parametrize(
-        ("statement", "written"),
-        [
-            ("from .._voice import X", "from prompts._voice import X"),
-            ("from .. import (\n    _voice,\n)", "from prompts import _voice"),
-            ("from .._voices.calm import X", "from prompts._voices.calm import X"),
-        ],
-    )
-    def test_a_folder_that_is_named_alone(self, statement, written, recipes, tmp_path):
-        """The hint's import works for either of the two folders as target."""
-        (tmp_path / "pyproject.toml").touch()
-        name = tmp_path.name  # a name that no other test imports
-        written = written.replace("prompts", name)
-        recipes(folder=name, _voice="X = 1")
-        recipes(folder=f"{name}/_voices", calm="X = 1")
-        source = "from promptkit import prompt\n{}\n\n@prompt\ndef answer() -> str:\n    return 'x'\n"
-        folder = recipes(folder=f"{name}/support", answer=source.format(statement))
-
-        (found,) = load(folder).diagnostics
-
-        write = f"write '{written.partition(' import')[0]} import ...'"
-        instead = f"or name the folder {tmp_path / name} instead of a folder below it"
-        assert found.hint == f"{write}, {instead}"
-        recipes(folder=f"{name}/support", answer=source.format(written))
-        for named in (folder, tmp_path / name):
-            assert load(named).diagnostics == ()
-
-    def test_a_module_that_is_nowhere(self, recipes, tmp_path):
-        """If the module does not exist, the hint names no module of the project."""
+    def test_a_folder_that_is_named_alone(self, recipes, tmp_path):
+        """The hint names the folder above as the target."""
         (tmp_path / "pyproject.toml").touch()
         folder = recipes(folder="prompts/support", answer="from .._voice import X")
 
@@ -399,7 +333,7 @@ def test_an_absolute_file(name, hint, broken, tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "meant"),
-    [("datetimee", "datetime"), ("msgspecc", "msgspec"), ("mgsspec", "msgspec"), ("xyzzy", None)],
+    [("datetmie", "datetime"), ("mgsspec", "msgspec"), ("xyzzy", None)],
 )
 def test_a_misspelt_module(module, meant, broken):
     """The nearest installed module is suggested first."""

@@ -8,7 +8,6 @@ from importlib.machinery import PathFinder
 import pytest
 
 from promptkit.loader.loader import load
-from promptkit.loader.packages import ImportSnapshot
 
 #: The files that make up each module of a project, by the module's name.
 PLACES = {
@@ -158,19 +157,6 @@ def test_what_was_edited_is_imported_anew(project, unrelated, name, moment):
     new = own.load()
 
     assert (old.WORD, new.WORD) == ("one", "two")
-
-
-def test_a_load_that_is_taken_back(project, unrelated):
-    """After a load is rolled back, the earlier recipes have their modules again and still pick up edits."""
-    own = project("own")
-    module = own.load()
-    before = ImportSnapshot()
-    unrelated.load()
-    before.restore()
-
-    assert own.load() is module
-    own.write("two")
-    assert own.load().WORD == "two"
 
 
 def test_the_path_is_left_to_others(project, unrelated):

@@ -2,7 +2,6 @@ import errno
 import os
 import socket
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from promptkit.compiler.compilation import compile
 from promptkit.errors import LoadError
 from promptkit.errors.rules import Rule
 from promptkit.loader.loader import load
-from promptkit.loader.module_records import SourceLoader
 
 HELLO = '''
 from promptkit import prompt
@@ -546,51 +544,6 @@ class TestACurrentFolderThatIsGone:
         for target in ("recipes", "recipes.py", "recipes:x", ".", "json.nothing"):
             with pytest.raises(LoadError):
                 load(target)
-
-
-class TestBytecode:
-    @pytest.fixture
-    def found(self, tmp_path, monkeypatch):
-        """A function that loads the file's code as a new process would, and returns its first constant."""
-        monkeypatch.setattr(sys, "dont_write_bytecode", False)
-
-        def found():
-            monkeypatch.setattr("promptkit.loader.module_records._CODE", {})
-            return SourceLoader("a", str(tmp_path / "a.py")).get_code("a").co_consts[0]
-
-        return found
-
-    @pytest.fixture
-    def file(self, tmp_path, found):
-        """A file whose bytecode is cached."""
-        for name, source in (("a.py", "X = 1"), ("other.py", "X = 2")):
-            (tmp_path / name).write_text(source)
-            os.utime(tmp_path / name, (1e9, 1e9))
-        time.sleep(0.05)  # longer than the resolution of the file system's timestamps
-        assert found() == 1
-        assert list((tmp_path / "__pycache__").iterdir())
-        time.sleep(0.05)
-        return tmp_path / "a.py"
-
-    def test_of_a_file_rewritten_in_place(self, file, found):
-        """A file rewritten with the same size and modification time is compiled again."""
-        file.write_text("X = 2")
-        os.utime(file, (1e9, 1e9))
-
-        assert found() == 2
-
-    def test_of_a_link_that_takes_its_place(self, file, found):
-        """A link that replaces the file is followed, even if its target is older than the bytecode."""
-        file.unlink()
-        file.symlink_to("other.py")
-
-        assert found() == 2
-
-    def test_that_is_not_stale(self, file, found, monkeypatch):
-        """Bytecode that is not stale is used without compiling the source."""
-        monkeypatch.setattr(SourceLoader, "source_to_code", None)
-
-        assert found() == 1
 
 
 class TestCircles:

@@ -1,16 +1,12 @@
 """A reload frees the previous version of recipes, even where libraries cache parts of them."""
 
 import gc
-import linecache
 import sys
 import weakref
 
 import msgspec
 import pytest
 
-from promptkit.errors import sources
-from promptkit.fragments import filling
-from promptkit.loader.module_records import forget_modules
 from promptkit.types.scalars import SCALARS
 from tests.compiler.test_reload_steps import Author
 
@@ -18,7 +14,7 @@ from tests.compiler.test_reload_steps import Author
 HEAD = """
 import sys, weakref
 from dataclasses import dataclass
-from typing import Annotated, Generic, Optional, TypeVar, overload
+from typing import Annotated, Generic, Optional, TypeVar
 import attrs
 from promptkit import Arg, prompt, register_type
 from promptkit.fragments import fill
@@ -87,14 +83,6 @@ register_type(Money, Money, expected="an amount")
 @prompt
 def registered(price: Money | None = None):
     return str(price)
-""",
-    "overload": """
-@overload
-def shown(value: int) -> int: ...
-@overload
-def shown(value: str) -> str: ...
-def shown(value):
-    return MARK
 """,
     "completer": """
 @prompt
@@ -179,55 +167,3 @@ def test_registered_types_are_no_more(author):
         author.reload()
 
     assert len([kind for kind in SCALARS if kind.__module__ == "shelf.recipe"]) == 1
-
-
-def test_generated_sources(author):
-    """Sources that attrs generated for earlier versions are removed from `linecache`."""
-    save(author, KEEPERS["attrs"], 0)
-    author.start()
-    for number in range(1, 4):
-        save(author, KEEPERS["attrs"], number)
-        author.reload()
-    kept = [file for file in linecache.cache if "shelf.recipe.Line" in file]
-
-    assert any("v3" in "".join(linecache.cache[file][2]) for file in kept)
-    assert not any("v1" in "".join(linecache.cache[file][2]) for file in kept)
-
-
-def test_generated_sources_of_others_stay():
-    """Generated sources of modules whose names merely start alike are kept."""
-    stays = ["<attrs generated init shelf.recipes.Line>", "<attrs generated init other.shelf.recipe.Line>"]
-    goes = [
-        "<attrs generated init shelf.recipe.Line>",
-        "<cattrs generated structure shelf.recipe.Line.Inner-2>",
-    ]
-    linecache.cache.update({file: (1, None, ["x"], file) for file in stays + goes})
-
-    forget_modules({"shelf.recipe"})
-
-    assert [file for file in stays + goes if linecache.cache.pop(file, None)] == stays
-
-
-def test_texts_and_trees(author):
-    """Parsed templates and syntax trees of earlier versions are evicted from their caches."""
-    body = """
-@prompt
-def filled(word: str = "x"):
-    return fill("A long text of {version}: {{{{word}}}}", word=word)
-
-@prompt
-def faulty(word):
-    return word
-"""
-    save(author, body, 0)
-    author.start()
-    for number in range(1, 4):
-        save(author, body, number)
-        author.reload()
-        author.texts()
-        assert filling._parse.cache_info().currsize == 1
-
-    save(author, body, 4)
-    author.reload()
-    assert filling._parse.cache_info().currsize == 0
-    assert sources._tree.cache_info().currsize == 0

@@ -9,12 +9,12 @@ pytest.importorskip("starlette")
 
 from starlette.testclient import TestClient
 
-from promptkit.cli.differences.word_diff import changed_words
+from promptkit.cli.diff_changes import changed_words
 from promptkit.compiler.compilation import compile
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.loader.loader import load
-from promptkit.preview.application import application
 from promptkit.preview.live import Live
+from promptkit.preview.routes import application
 
 HOST = "127.0.0.1:8137"
 TOKEN = "the-token"  # noqa: S105 (of a test)

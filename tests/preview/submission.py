@@ -9,12 +9,9 @@ from starlette.datastructures import FormData
 #: Patterns of the values that browsers keep, by input type.
 _FLOAT = re.compile(r"-?(\d+(\.\d+)?|\.\d+)([eE][-+]?\d+)?")
 _DATE = r"\d{4,}-\d\d-\d\d"
-_TIME = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,3})?)?"
 _VALID = {
     "number": lambda text: _FLOAT.fullmatch(text) and math.isfinite(float(text)),
     "date": re.compile(_DATE).fullmatch,
-    "time": re.compile(_TIME).fullmatch,
-    "datetime-local": re.compile(rf"{_DATE}[T ]{_TIME}").fullmatch,
 }
 _LINES = {"text", "password", "search"}
 

@@ -5,13 +5,13 @@ import subprocess
 
 import pytest
 
-from promptkit.cli.differences.renderings import SinceCommit
+from promptkit.cli.diff_changes import SinceCommit
 from promptkit.compiler.compilation import compile
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.loader.loader import load
-from promptkit.preview.application import application
 from promptkit.preview.live import Live
 from promptkit.preview.rendering import Rendering
+from promptkit.preview.routes import application
 from promptkit.preview.tabs import content_of
 from tests.preview.conftest import HOST, TOKEN
 from tests.preview.test_pages import links, text_of
@@ -193,25 +193,20 @@ def committed(recipes, stranger, monkeypatch):
 
 
 class TestSinceTheLastCommit:
-    def ask(self, client):
-        """Return the Changes tab, compared with the last commit."""
-        return client.post("/prompts/review/tabs/changes?choice=commit", data={"code": "z"}).text
+    def ask(self, client, name="review"):
+        """Return the Changes tab of a prompt, compared with the last commit."""
+        return client.post(f"/prompts/{name}/tabs/changes?choice=commit", data={"code": "z"}).text
 
     def test_the_words_of_each_case(self, committed):
-        """The old and the new version are compared for the current cases."""
-        page = self.ask(committed(REVIEW, (REVIEW + CASES).replace("tone", "mood")))
+        """The versions are compared for the current cases; the current time in a prompt is not a change."""
+        before = "from datetime import datetime\n" + REVIEW.replace('"Bare."', 'f"{datetime.now()}"')
+        client = committed(before, (before + CASES).replace("tone", "mood"))
+        page = self.ask(client)
 
         assert "is new" not in text_of(page)
         assert page.count("<ins>mood</ins>") >= 1
-
-    def test_nothing_has_changed(self, committed):
-        """A prompt that renders the current time has not changed."""
-        source = (REVIEW + CASES).replace('f"Review', 'f"{datetime.now()} Review')
-        source = "from datetime import datetime\n" + source
-
-        assert "Every case renders the same text as at the last commit." in text_of(
-            self.ask(committed(source, source))
-        )
+        unchanged = "Every case renders the same text as at the last commit."
+        assert unchanged in text_of(self.ask(client, "bare"))
 
     def test_no_repository(self, preview, recipes, stranger, tmp_path, monkeypatch):
         """Without a git repository, the tab shows the reason instead of changes."""

@@ -8,9 +8,9 @@ from starlette.testclient import TestClient
 
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import load
-from promptkit.preview.application import application
 from promptkit.preview.live import Live
 from promptkit.preview.prompt_pages import PANELS
+from promptkit.preview.routes import application
 from tests.preview.conftest import HOST, TOKEN, cookie_of
 
 SHELF = '''

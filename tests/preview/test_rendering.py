@@ -143,23 +143,6 @@ class TestCall:
         asyncio.run(scenario())
         assert seen == ["cleaned up"]
 
-    def test_a_thread_that_cannot_start_takes_no_place(self, monkeypatch):
-        """A thread that fails to start raises an error and does not use up a slot."""
-
-        def start(_thread):
-            raise RuntimeError("can't start new thread")
-
-        async def scenario():
-            calls = LimitedCalls()
-            with monkeypatch.context() as patched:
-                patched.setattr(threading.Thread, "start", start)
-                for _ in range(5):
-                    with pytest.raises(RuntimeError, match="can't start new thread"):
-                        await calls.call("a", bool, 5)
-            return await calls.call("a", lambda: "returned", 5)
-
-        assert asyncio.run(scenario()) == "returned"
-
 
 class TestRendering:
     def test_values_are_read_as_a_client_sends_them(self):

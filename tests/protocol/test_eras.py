@@ -140,7 +140,6 @@ class TestEnvelope:
             pytest.param(
                 envelope(**{"io.modelcontextprotocol/logLevel": 3}), -32602, "logLevel", id="level-number"
             ),
-            pytest.param(envelope(progressToken=[]), -32602, "progressToken", id="progress-token"),
             pytest.param(
                 {VERSION: "2027-01-15", CAPABILITIES: {}}, -32022, "2027-01-15", id="unknown-version"
             ),
@@ -162,6 +161,12 @@ class TestEnvelope:
         error = event(connect(), request(1, method, {"_meta": meta}))["error"]
 
         assert (error["code"], message in error["message"]) == (expected, True)
+
+    def test_invalid_progress_token(self):
+        """The progress token is checked in both eras."""
+        error = event(connect(), request(1, "prompts/list", {"_meta": envelope(progressToken=[])}))["error"]
+
+        assert (error["code"], "progressToken" in error["message"]) == (-32602, True)
 
     @pytest.mark.parametrize("level", get_args(LogLevel))
     def test_log_level(self, level):

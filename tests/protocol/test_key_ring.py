@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from promptkit.protocol.key_ring import OVERHEAD, KeyRing, Opened, Refusal, TokenRefusedError
+from promptkit.protocol.key_ring import OVERHEAD, KeyRing, Opened, TokenExpiredError, TokenRefusedError
 
 KEYS = [bytes([n]) * 32 for n in range(4)]
 NOW = 1_790_000_000
@@ -34,7 +34,7 @@ def opened(token, by=None, purpose="p", bound=b"b", now=NOW):
     try:
         return (by or ring()).open(purpose, token, now, bound=bound).payload
     except TokenRefusedError as error:
-        return error.refusal
+        return type(error)
 
 
 def sealed(payload=b"held", by=None, purpose="p", bound=b"b", expires=EXPIRES):
@@ -58,7 +58,7 @@ class TestValidToken:
         """A token cannot be opened after its expiry."""
         assume(expires + late > expires)
 
-        assert opened(sealed(expires=expires), now=expires + late) is Refusal.EXPIRED
+        assert opened(sealed(expires=expires), now=expires + late) is TokenExpiredError
 
     @given(st.binary(), TIMES)
     def test_characters_and_length(self, payload, expires):
@@ -105,7 +105,7 @@ class TestInvalidToken:
         changed = token[:at] + new + token[at + data.draw(st.sampled_from([0, 1])) :]
         assume(changed != token)
 
-        assert opened(changed) in (Refusal.MALFORMED, Refusal.FORGED)
+        assert opened(changed) is TokenRefusedError
 
     def test_every_character_counts(self):
         """No character of a token can be replaced, not even the unused bits of the last one."""
@@ -119,7 +119,7 @@ class TestInvalidToken:
             if letter != own
         }
 
-        assert {opened(token) for token in changed} == {Refusal.MALFORMED, Refusal.FORGED}
+        assert {opened(token) for token in changed} == {TokenRefusedError}
 
     @given(st.integers(0, 200))
     def test_truncated_token(self, length):
@@ -128,7 +128,7 @@ class TestInvalidToken:
         length = length % len(token)
 
         for part in (token[:length], token[len(token) - length :]):
-            assert opened(part) in (Refusal.MALFORMED, Refusal.FORGED)
+            assert opened(part) is TokenRefusedError
 
     @given(*[st.tuples(KEY, TEXT, TEXT, st.binary(max_size=12))] * 2, st.binary(max_size=12))
     def test_another_use(self, first, second, payload):
@@ -142,7 +142,7 @@ class TestInvalidToken:
 
         by = KeyRing([other_key], other_audience)
 
-        assert opened(token, by, other_purpose, other_bound) is Refusal.FORGED
+        assert opened(token, by, other_purpose, other_bound) is TokenRefusedError
 
     @pytest.mark.parametrize("changed", ["key", "audience", "purpose", "bound"])
     def test_single_difference(self, changed):
@@ -154,7 +154,7 @@ class TestInvalidToken:
             return opened(sealed(), KeyRing([key], audience), purpose, bound)
 
         assert open_with(**right) == b"held"
-        assert open_with(**{**right, changed: wrong[changed]}) is Refusal.FORGED
+        assert open_with(**{**right, changed: wrong[changed]}) is TokenRefusedError
 
     @given(st.sampled_from([("ab", "c", b""), ("a", "bc", b""), ("", "abc", b""), ("abc", "", b"\0")]))
     def test_parts_cannot_be_shifted(self, use):
@@ -162,7 +162,7 @@ class TestInvalidToken:
         audience, purpose, bound = use
         token = ring(audience="a").seal("b", EXPIRES, bound=b"c")
 
-        assert opened(token, ring(audience=audience), purpose, bound) is Refusal.FORGED
+        assert opened(token, ring(audience=audience), purpose, bound) is TokenRefusedError
 
     def test_payload_and_bound_value_are_separate(self):
         """Text cannot be moved between the payload and the bound value."""
@@ -170,12 +170,12 @@ class TestInvalidToken:
         head, _, mac = token.rpartition(".")
 
         assert opened(token, bound=b".aGVsZA") == b""
-        assert opened(f"{head}.aGVsZA.{mac}", bound=b"") is Refusal.FORGED
+        assert opened(f"{head}.aGVsZA.{mac}", bound=b"") is TokenRefusedError
 
     @given(st.text() | st.binary().map(lambda data: data.decode("latin-1")))
     def test_arbitrary_text(self, text):
         """Arbitrary text is malformed, and raises no other exception."""
-        assert opened(text) is Refusal.MALFORMED
+        assert opened(text) is TokenRefusedError
 
     @given(
         st.from_regex(
@@ -184,7 +184,7 @@ class TestInvalidToken:
     )
     def test_forged_token(self, text):
         """Text in the form of a token is rejected, even with the id of a known key."""
-        assert opened(text.replace("KEYID", sealed().split(".")[1])) is Refusal.FORGED
+        assert opened(text.replace("KEYID", sealed().split(".")[1])) is TokenRefusedError
 
     @given(st.data())
     def test_parts_of_several_tokens(self, data):
@@ -205,22 +205,14 @@ class TestInvalidToken:
         swapped = ".".join([*original[:at], data.draw(st.sampled_from(parts)), *original[at + 1 :]])
 
         for token in {combined, swapped} - tokens:
-            assert opened(token, both) in (Refusal.MALFORMED, Refusal.FORGED)
+            assert opened(token, both) is TokenRefusedError
 
     def test_altered_token_is_not_reported_as_expired(self):
         """A forger does not learn a valid time."""
         token = sealed(expires=1)
 
-        assert opened(token) is Refusal.EXPIRED
-        assert opened(token[:-1] + ("A" if token[-1] != "A" else "E")) is Refusal.FORGED
-
-    def test_messages(self):
-        """Each error message explains the refusal."""
-        assert [str(TokenRefusedError(refusal)) for refusal in Refusal] == [
-            "this is not a token",
-            "no key of the ring has sealed this token for this use",
-            "the token has expired",
-        ]
+        assert opened(token) is TokenExpiredError
+        assert opened(token[:-1] + ("A" if token[-1] != "A" else "E")) is TokenRefusedError
 
 
 class TestRotation:
@@ -230,7 +222,7 @@ class TestRotation:
         token = sealed(by=ring(KEYS[sealing]))
         by = ring(*(KEYS[n] for n in order if n in held))
 
-        assert opened(token, by) == (b"held" if sealing in held else Refusal.FORGED)
+        assert opened(token, by) == (b"held" if sealing in held else TokenRefusedError)
 
     def test_stepwise_replacement(self):
         """While replicas are restarted in turn, each accepts the tokens of the others at every step."""
@@ -241,7 +233,7 @@ class TestRotation:
             if after is not steps[-1]:
                 assert opened(sealed(by=before), after) == b"held"
             assert opened(sealed(by=after), before) == b"held"
-        assert opened(sealed(by=steps[0]), steps[-1]) is Refusal.FORGED
+        assert opened(sealed(by=steps[0]), steps[-1]) is TokenRefusedError
 
     def test_first_key_signs(self):
         """The first key seals tokens, and its id is in the token."""
@@ -261,7 +253,7 @@ class TestRotation:
         both = ring(seen[key_id], key)
 
         assert {opened(sealed(by=ring(owner)), both) for owner in (seen[key_id], key)} == {b"held"}
-        assert opened(sealed(by=ring(key)), ring(seen[key_id])) is Refusal.FORGED
+        assert opened(sealed(by=ring(key)), ring(seen[key_id])) is TokenRefusedError
 
     def test_key_id(self):
         """The id in a token identifies its key."""
@@ -288,7 +280,7 @@ class TestKeys:
         first, second = KeyRing(), KeyRing()
 
         assert opened(sealed(by=first), first) == b"held"
-        assert opened(sealed(by=first), second) is Refusal.FORGED
+        assert opened(sealed(by=first), second) is TokenRefusedError
 
     def test_is_shared(self):
         """Only given keys can be shared with other servers."""
@@ -304,10 +296,10 @@ class TestKeys:
         later = sealed(by=changing)
 
         assert (opened(token, changing), opened(later, changing)) == (b"held", b"held")
-        assert (opened(later, ring(KEYS[1])), opened(later, ring(KEYS[0]))) == (b"held", Refusal.FORGED)
+        assert (opened(later, ring(KEYS[1])), opened(later, ring(KEYS[0]))) == (b"held", TokenRefusedError)
         assert changing.digest("p", b"") == ring(KEYS[1]).digest("p", b"") != digest
         held.append([KEYS[1]])
-        assert (opened(token, changing), opened(later, changing)) == (Refusal.FORGED, b"held")
+        assert (opened(token, changing), opened(later, changing)) == (TokenRefusedError, b"held")
 
     def test_keys_are_not_shown(self):
         """Neither the representation nor a token contains a key."""

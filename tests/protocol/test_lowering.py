@@ -264,21 +264,3 @@ def test_plain_text_equals_a_message(text, description):
         lowering = lowering_for(revision, ServerInfo("shelf", "1"))
 
         assert lowering.result(described, text) == lowering.result(described, workflow)
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize("text", ["gap", '"gap"', 'é\n\\"', "x" * 5_000])
-@pytest.mark.parametrize("server", ["promptkit", "gap"])
-def test_template_of_a_plain_string(revision, text, server):
-    """The result of a string does not depend on the names of the prompt and the server."""
-
-    @prompt(description="gap")
-    def gap() -> str:
-        return text
-
-    lowering = lowering_for(REVISIONS[revision], ServerInfo(server, "gap"))
-    workflow = Workflow([Message("user", Text(text))])
-
-    for described in (review, gap, review):
-        assert lowering.result(described.compiled, text) == lowering.result(described.compiled, workflow)
-    assert lowering.tool_result(text) == lowering.tool_result(text) == lowering.tool_result(workflow)

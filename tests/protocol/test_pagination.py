@@ -1,3 +1,4 @@
+from itertools import product
 from math import ceil
 
 import pytest
@@ -5,15 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
-from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
-from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import lists_equal, pages_of
-from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from tests.wire import MODERN, REVISIONS, Client, initialize, line
-
-LOWERING = lowering_for(LATEST_HANDSHAKE)
 
 #: Methods, keys of the results, and first letters of the names.
 LISTS = [
@@ -116,13 +111,13 @@ def test_cursor_is_reusable(revision, method, key):
 
 @pytest.mark.requirement("pagination/invalid-cursor", "pagination/empty-cursor")
 @pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize("method", [row[0] for row in LISTS])
-@pytest.mark.parametrize("cursor", ["", "x", "0", "-1", "3", "b2Zmc2V0PTE", "\x00", "p003"])
-def test_unknown_cursor(revision, method, cursor):
+def test_unknown_cursor(revision):
     """An unknown cursor is -32602 with an explanation."""
-    error = Client(catalog_of(7, 7), revision, page_size=3).ask(method, {"cursor": cursor})["error"]
-
-    assert error == UNKNOWN
+    client = Client(catalog_of(7, 7), revision, page_size=3)
+    for method, cursor in product(
+        [row[0] for row in LISTS], ["", "x", "0", "-1", "b2Zmc2V0PTE", "\x00", "p003"]
+    ):
+        assert client.ask(method, {"cursor": cursor})["error"] == UNKNOWN
 
 
 @pytest.mark.requirement("pagination/graceful")
@@ -231,25 +226,3 @@ def test_list_does_not_depend_on_the_client(method):
 
     assert client.ask(method) == first
     assert client.ask(method, capabilities=able) == first
-
-
-POOL = [*catalog_of(8).values(), *catalog_of(8, words="Greet again.").values()]
-catalogs = st.lists(st.sampled_from(POOL), unique_by=lambda item: item.name).map(Catalog)
-
-
-@given(before=catalogs, after=catalogs)
-def test_incremental_list(before, after):
-    """An incremental list equals a new one, and items of both catalogs are encoded once."""
-    first = pages_of("prompts/list", before, LOWERING, 3)
-    again = pages_of("prompts/list", after, LOWERING, 3, before=(before, first))
-    rebuilt = pages_of("prompts/list", after, LOWERING, 3)
-
-    assert [again.page(cursor) for cursor in again.cursors] == [
-        rebuilt.page(cursor) for cursor in rebuilt.cursors
-    ]
-    known = dict(zip(map(id, before.prompts), first.items, strict=True))
-    assert all(
-        encoded is known.get(id(item), encoded)
-        for item, encoded in zip(after.prompts, again.items, strict=True)
-    )
-    assert lists_equal("prompts/list", before, after, LOWERING) is (first.items == rebuilt.items)

@@ -244,24 +244,24 @@ class TestPendingRequests:
 class TestNothingToCancel:
     @pytest.mark.requirement("cancellation/unknown")
     @pytest.mark.parametrize("revision", REVISIONS)
-    @pytest.mark.parametrize("number", [999, "1", "", -1, 2**70])
-    def test_unknown_id_is_ignored(self, work, revision, number):
+    def test_unknown_id_is_ignored(self, work, revision):
         """A cancellation with an unknown id, or with an id of another type, is ignored."""
         client = work.client(revision)
         work.start(client, *SLOW["thread"])
 
-        assert client.send(cancel(number)) == []
+        for number in (999, "1", "", -1, 2**70):
+            assert client.send(cancel(number)) == []
         self.assert_answered(client, work)
 
     @pytest.mark.requirement("cancellation/malformed")
     @pytest.mark.parametrize("revision", REVISIONS)
-    @pytest.mark.parametrize("members", MALFORMED, ids=str)
-    def test_malformed_cancellation_is_ignored(self, work, revision, members):
+    def test_malformed_cancellation_is_ignored(self, work, revision):
         """A malformed cancellation is ignored, and the request continues."""
         client = work.client(revision)
         work.start(client, *SLOW["thread"])
 
-        assert client.send(line({**notification("notifications/cancelled"), **members})) == []
+        for members in MALFORMED:
+            assert client.send(line({**notification("notifications/cancelled"), **members})) == []
         self.assert_answered(client, work)
 
     @pytest.mark.requirement("cancellation/completed", "cancellation/races")

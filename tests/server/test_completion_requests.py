@@ -141,54 +141,54 @@ def test_resource_without_variables():
     assert completion(MODERN, "x", "", {"type": "ref/resource", "uri": "notes://one"})["values"] == []
 
 
+#: Invalid params, and parts of their error messages.
+INVALID = [
+    ({}, "missing required field `ref`"),
+    ({"argument": {"name": "tone", "value": ""}}, "missing required field `ref`"),
+    ({**params("tone", ""), "argument": {"value": ""}}, "missing required field `name`"),
+    ({**params("tone", ""), "argument": {"name": "tone"}}, "missing required field `value`"),
+    (params("a", "", {"type": "ref/prompt", "name": "reviw"}), "did you mean 'review'?"),
+    (params("a", "", {"type": "ref/resource", "uri": "logs://{x}"}), "unknown resource 'logs://{x}'"),
+    (params("ton", ""), "'ton' is not an argument of this prompt (did you mean 'tone'?)"),
+    (params("a", "", {"type": "ref/tool", "name": "x"}), "Invalid value 'ref/tool'"),
+    (params("a", "", {"name": "review"}), "missing required field `type`"),
+    (params("a", 3), "Expected `str`, got `int`"),
+    (params(3, ""), "Expected `str`, got `int`"),
+    ({"ref": {"type": "ref/prompt", "name": "review"}}, "missing required field `argument`"),
+    (params("tone", "", package=3), "Expected `str`, got `int`"),
+    (params("explains", ""), "there are no branches yet"),
+]
+
+
 @pytest.mark.requirement("completion/unknown-prompt", "completion/missing-arguments")
 @pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize(
-    ("request_params", "message"),
-    [
-        ({}, "missing required field `ref`"),
-        ({"argument": {"name": "tone", "value": ""}}, "missing required field `ref`"),
-        ({**params("tone", ""), "argument": {"value": ""}}, "missing required field `name`"),
-        ({**params("tone", ""), "argument": {"name": "tone"}}, "missing required field `value`"),
-        (params("a", "", {"type": "ref/prompt", "name": "reviw"}), "did you mean 'review'?"),
-        (params("a", "", {"type": "ref/resource", "uri": "logs://{x}"}), "unknown resource 'logs://{x}'"),
-        (params("ton", ""), "'ton' is not an argument of this prompt (did you mean 'tone'?)"),
-        (params("a", "", {"type": "ref/tool", "name": "x"}), "Invalid value 'ref/tool'"),
-        (params("a", "", {"name": "review"}), "missing required field `type`"),
-        (params("a", 3), "Expected `str`, got `int`"),
-        (params(3, ""), "Expected `str`, got `int`"),
-        ({"ref": {"type": "ref/prompt", "name": "review"}}, "missing required field `argument`"),
-        (params("tone", "", package=3), "Expected `str`, got `int`"),
-        (params("explains", ""), "there are no branches yet"),
-    ],
-)
-def test_invalid_requests(revision, request_params, message):
+def test_invalid_requests(revision):
     """Unknown references and invalid params are error -32602 with an explanation."""
-    error = Client(CATALOG, revision).ask("completion/complete", request_params)["error"]
+    client = Client(CATALOG, revision)
+    for request_params, message in INVALID:
+        error = client.ask("completion/complete", request_params)["error"]
+        assert (error["code"], message in error["message"]) == (-32602, True), error
 
-    assert (error["code"], message in error["message"]) == (-32602, True)
+
+#: Members that make the params of a completion request invalid.
+MALFORMED = [
+    {"argument": {"name": "branch", "value": 3}},
+    {"argument": {"name": "branch", "value": None}},
+    {"argument": {"name": "branch", "value": ["x"]}},
+    {"argument": {"name": "brunch", "value": "x"}},
+    {"argument": "branch"},
+    {"ref": {"type": "ref/prompt", "name": ["switch"]}},
+    {"ref": {"type": "ref/resource", "uri": "switch"}},
+    {"ref": "switch"},
+    {"context": {"arguments": {"remote": 3}}},
+    {"context": {"arguments": ["remote"]}},
+    {"context": "remote"},
+]
 
 
 @pytest.mark.requirement("completion/validated")
 @pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize(
-    "invalid",
-    [
-        {"argument": {"name": "branch", "value": 3}},
-        {"argument": {"name": "branch", "value": None}},
-        {"argument": {"name": "branch", "value": ["x"]}},
-        {"argument": {"name": "brunch", "value": "x"}},
-        {"argument": "branch"},
-        {"ref": {"type": "ref/prompt", "name": ["switch"]}},
-        {"ref": {"type": "ref/resource", "uri": "switch"}},
-        {"ref": "switch"},
-        {"context": {"arguments": {"remote": 3}}},
-        {"context": {"arguments": ["remote"]}},
-        {"context": "remote"},
-    ],
-    ids=str,
-)
-def test_requests_are_validated_first(revision, invalid):
+def test_requests_are_validated_first(revision):
     """A completion function is not called for a malformed request or an unknown reference."""
     calls = []
 
@@ -199,8 +199,9 @@ def test_requests_are_validated_first(revision, invalid):
     client = Client(compile(Recipes(prompts=(switch,))), revision)
     valid = params("branch", "x", {"type": "ref/prompt", "name": "switch"}, remote="origin")
 
-    assert client.ask("completion/complete", {**valid, **invalid})["error"]["code"] == -32602
-    assert calls == []
+    for invalid in MALFORMED:
+        reply = client.ask("completion/complete", {**valid, **invalid})
+        assert (reply["error"]["code"], calls) == (-32602, []), invalid
     assert client.ask("completion/complete", valid)["result"]["completion"]["values"] == []
     assert calls == ["x"]
 

@@ -19,7 +19,7 @@ from promptkit.loader.recipes import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from promptkit.server import dispatch as dispatch_module
-from promptkit.server.replies import reply_to
+from promptkit.server.pending import reply_to
 from promptkit.server.threads import DaemonThread, _Started
 from tests.wire import initialize, line, modern, notification, request
 

@@ -278,7 +278,7 @@ class TestAsking:
         many = Elicited(client, diff="x", language="en").accept(tone="calm", depth=1)["error"]
 
         assert (long["code"], many["code"]) == (-32602, -32602)
-        assert long["message"] == "'diff' has 1,003 characters of JSON: at most 1,000 are taken"
+        assert long["message"] == "'diff' has 1,003 bytes of JSON: at most 1,000 are taken"
         assert many["message"] == "there are 4 arguments: at most 3 are taken"
 
     @pytest.mark.requirement("elicitation/refusals", "mrtr/valid-responses", "mrtr/protocol-errors")
@@ -435,7 +435,7 @@ class TestState:
         """A state that was signed with another key is rejected."""
         state = Elicited(client_of(MODERN), diff="x").reply["result"]["requestState"]
 
-        assert self.retry(requestState=state)["error"]["message"].startswith("requestState was changed")
+        assert self.retry(requestState=state)["error"]["message"].startswith("requestState was not issued")
 
     @pytest.mark.requirement("mrtr/state-expiry")
     @pytest.mark.parametrize(("later", "accepted"), [(899, True), (902, False)])

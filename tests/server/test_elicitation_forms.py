@@ -15,8 +15,13 @@ from msgspec import Meta, structs
 from promptkit import Arg, ArgumentsError, prompt, register_type
 from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.server import elicitation_forms
-from promptkit.server.elicitation import askable
+from promptkit.server.elicitation import (
+    askable,
+    elicitation_params,
+    form_message,
+    read_answer,
+    requested_schema,
+)
 from tests.sample_types import Corner, Level, Point, Tone
 from tests.wire import _schema as published
 from tests.wire import validate
@@ -138,7 +143,7 @@ def argument(annotation):
 def field(annotation, arg=None, *, multi_select=True) -> dict:
     """Return the form field for a type."""
     arguments = prompt_with(annotation, arg).arguments.ordered
-    return elicitation_forms.requested_schema(arguments, multi_select=multi_select)["properties"]["value"]
+    return requested_schema(arguments, multi_select=multi_select)["properties"]["value"]
 
 
 def bare(schema: dict) -> dict:
@@ -166,7 +171,7 @@ class TestFields:
         def review(diff: str, depth: int, tone: Tone = Tone.WARM) -> str:
             return diff
 
-        assert elicitation_forms.requested_schema(review.compiled.arguments.ordered, multi_select=True) == {
+        assert requested_schema(review.compiled.arguments.ordered, multi_select=True) == {
             "type": "object",
             "properties": {
                 "diff": {"type": "string"},
@@ -228,7 +233,7 @@ class TestPublishedSchemas:
             structs.replace(argument(each), name=f"field{i}", title="A") for i, each in enumerate(ANNOTATIONS)
         ]
 
-        params = elicitation_forms.elicitation(prompt_with(str), arguments, modes=several)
+        params = elicitation_params(prompt_with(str), arguments, modes=several)
 
         request = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params}
         validate(request, revision.date, "ElicitRequest")
@@ -269,14 +274,14 @@ class TestPublishedSchemas:
         several = revision.elicitation_modes
         arguments = [structs.replace(argument(each), name=f"field{i}") for i, each in enumerate(ANNOTATIONS)]
 
-        form = json.dumps(elicitation_forms.elicitation(prompt_with(str), arguments, modes=several))
+        form = json.dumps(elicitation_params(prompt_with(str), arguments, modes=several))
 
         assert re.findall(r"[a-z]+://|www\.", form) == []
 
     def test_params_fit_an_input_request(self):
         """The params are valid in the `inputRequests` of a result."""
         compiled = prompt_with(Few)
-        params = elicitation_forms.elicitation(compiled, compiled.arguments.ordered, modes=True)
+        params = elicitation_params(compiled, compiled.arguments.ordered, modes=True)
         inputs = {"arguments": {"method": "elicitation/create", "params": params}}
 
         validate(
@@ -286,14 +291,12 @@ class TestPublishedSchemas:
     def test_mode(self):
         """The params name the form mode only in revisions that have modes."""
         compiled = prompt_with(int, title="Count")
-        older = elicitation_forms.elicitation(compiled, compiled.arguments.ordered, modes=False)
-        newer = elicitation_forms.elicitation(compiled, compiled.arguments.ordered, modes=True)
+        older = elicitation_params(compiled, compiled.arguments.ordered, modes=False)
+        newer = elicitation_params(compiled, compiled.arguments.ordered, modes=True)
 
         assert older == {
             "message": "The prompt 'Count' needs value.",
-            "requestedSchema": elicitation_forms.requested_schema(
-                compiled.arguments.ordered, multi_select=False
-            ),
+            "requestedSchema": requested_schema(compiled.arguments.ordered, multi_select=False),
         }
         assert newer == {"mode": "form", **older}
 
@@ -367,7 +370,7 @@ class TestParsing:
     @pytest.mark.parametrize(
         "annotation", [each for each in ANNOTATIONS if is_fully_described(field(each))], ids=str
     )
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=20)
     @given(st.data())
     def test_allowed_values_are_accepted(self, annotation, data):
         """Every choice, number and date that a field allows is a valid argument."""
@@ -497,19 +500,14 @@ def test_message_names_the_prompt_and_the_arguments(count, needed):
     """The message is one sentence, with titles where there are any."""
     arguments = review.compiled.arguments.ordered[:count]
 
-    assert (
-        elicitation_forms.message(review.compiled, arguments)
-        == f"The prompt 'Review a change' needs {needed}."
-    )
+    assert form_message(review.compiled, arguments) == f"The prompt 'Review a change' needs {needed}."
 
 
 def test_message_of_a_prompt_without_a_title():
     """Without a title, the message has the name of the prompt."""
     compiled = prompt_with(int)
 
-    assert (
-        elicitation_forms.message(compiled, compiled.arguments.ordered) == "The prompt 'typed' needs value."
-    )
+    assert form_message(compiled, compiled.arguments.ordered) == "The prompt 'typed' needs value."
 
 
 class TestAnswers:
@@ -531,7 +529,7 @@ class TestAnswers:
     )
     def test_accepted_values(self, response, expected):
         """The requested values of an accepted form are returned, and None for a declined form."""
-        assert elicitation_forms.answers(response, {"a", "b"}) == expected
+        assert read_answer(response, {"a", "b"}) == expected
 
     @pytest.mark.parametrize(
         ("response", "message"),
@@ -549,7 +547,7 @@ class TestAnswers:
     def test_malformed_answer(self, response, message):
         """A malformed answer is rejected, and the error names the location."""
         with pytest.raises(InvalidParams) as error:
-            elicitation_forms.answers(response, {"a"})
+            read_answer(response, {"a"})
 
         assert str(error.value) == f"the answer to a form is invalid: {message}"
 
@@ -566,7 +564,7 @@ class TestAnswers:
     def test_arbitrary_json(self, response):
         """Any JSON value is either accepted or rejected with InvalidParams."""
         try:
-            values = elicitation_forms.answers(response, {"a"})
+            values = read_answer(response, {"a"})
         except InvalidParams:
             return
 

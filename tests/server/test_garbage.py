@@ -7,8 +7,6 @@ import pytest
 from tests.server.busy_server import Process
 from tests.wire import MODERN, initialize, modern, request
 
-pytestmark = pytest.mark.sampled
-
 SOURCE = """
 import asyncio, gc, json, time
 from collections import Counter
@@ -158,16 +156,17 @@ class FormClient(Process):
         return json.loads(reply["result"]["messages"][0]["content"]["text"])
 
 
-@pytest.fixture
-def client(recipes, request):
+@pytest.fixture(scope="module", params=["2025-11-25", MODERN])
+def client(tmp_path_factory, request):
     """Return a client of a server with prompts that end in every possible way."""
-    form_client = FormClient(recipes(recipe=SOURCE), "--no-watch", revision=request.param)
+    folder = tmp_path_factory.mktemp("recipes")
+    (folder / "recipe.py").write_text(SOURCE)
+    form_client = FormClient(folder, "--no-watch", revision=request.param)
     yield form_client
     form_client.process.kill()
     form_client.process.communicate()
 
 
-@pytest.mark.parametrize("client", ["2025-11-25", MODERN], indirect=True)
 @pytest.mark.parametrize("name", REQUESTS)
 def test_request_leaves_no_garbage(client, name):
     """Whatever the outcome of a request, none of its objects waits for the garbage collector."""

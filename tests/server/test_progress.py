@@ -9,8 +9,7 @@ import pytest
 
 from promptkit import Context, PromptError, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.language.cancellation import RequestCancelledError
-from promptkit.language.context import Progress
+from promptkit.language.context import Progress, RequestCancelledError
 from promptkit.loader.recipes import Recipes
 from tests.wire import REVISIONS, Client, line, notification
 

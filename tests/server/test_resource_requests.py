@@ -37,6 +37,22 @@ def read(revision, uri):
     return Client(CATALOG, revision).ask("resources/read", {"uri": uri})
 
 
+#: Paths that lead out of their folder, or that some platform reads in this way.
+OUTSIDE = [
+    *["../notes.txt", "..%2Fnotes.txt", "%2e%2e%2fnotes.txt", "..", "a/../../notes.txt", "a/.."],
+    *["/etc/passwd", "%2Fetc%2Fpasswd", "a,/etc/passwd", "a, ../b", "a%0A../b", "%5B%22/etc%22%5D"],
+    *["..%5Cnotes.txt", "%5Cnotes.txt", "C:%5Cnotes.txt", "C:/notes.txt", "C:notes.txt", "a%00b"],
+    *["%5B%22%5Cu002e%5Cu002e/notes.txt%22%5D"],
+]
+
+#: Values that are no URI of ``numbers://{n}``.
+INVALID_URIS = [
+    *[3, None, ["x:a"], {"uri": "x:a"}],
+    *["", "numbers", "//numbers/1", "numbers:1", " numbers://1", "numbers://1\n", "numbers://\x001"],
+    *["numbers://one", "numbers://1/2", "numbers://%ff", "numbers://1?x=2", "numbers://{n}", "numbers://"],
+]
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
 class TestReading:
     @pytest.mark.requirement("resources/read/text")
@@ -131,23 +147,7 @@ class TestReading:
         ]
 
     @pytest.mark.requirement("resources/security/uris")
-    @pytest.mark.parametrize(
-        "uri",
-        [
-            *[3, None, ["x:a"], {"uri": "x:a"}],
-            *["", "numbers", "//numbers/1", "numbers:1", " numbers://1", "numbers://1\n", "numbers://\x001"],
-            *[
-                "numbers://one",
-                "numbers://1/2",
-                "numbers://%ff",
-                "numbers://1?x=2",
-                "numbers://{n}",
-                "numbers://",
-            ],
-        ],
-        ids=repr,
-    )
-    def test_invalid_uri(self, revision, uri):
+    def test_invalid_uri(self, revision):
         """An invalid URI is rejected before the author's function is called."""
         calls = []
 
@@ -158,25 +158,17 @@ class TestReading:
 
         client = Client(compile(Recipes(resources=(number,))), revision)
 
-        assert client.ask("resources/read", {"uri": uri})["error"]["code"] in {-32602, -32002}
-        assert calls == []
+        for uri in INVALID_URIS:
+            reply = client.ask("resources/read", {"uri": uri})
+            assert (reply["error"]["code"] in {-32602, -32002}, calls) == (True, []), uri
         assert "result" in client.ask("resources/read", {"uri": "numbers://7"})
         assert calls == [7]
 
     @pytest.mark.requirement("resources/security/traversal")
     @pytest.mark.parametrize(
-        "path",
-        [
-            *["../notes.txt", "..%2Fnotes.txt", "%2e%2e%2fnotes.txt", "..", "a/../../notes.txt", "a/.."],
-            *["/etc/passwd", "%2Fetc%2Fpasswd", "a,/etc/passwd", "a, ../b", "a%0A../b", "%5B%22/etc%22%5D"],
-            *["..%5Cnotes.txt", "%5Cnotes.txt", "C:%5Cnotes.txt", "C:/notes.txt", "C:notes.txt", "a%00b"],
-            *["%5B%22%5Cu002e%5Cu002e/notes.txt%22%5D"],
-        ],
-    )
-    @pytest.mark.parametrize(
         "template", ["file:///docs/{+path}", "FILE:///docs{?path}", "file:///docs{?path*}"]
     )
-    def test_path_traversal(self, revision, template, path):
+    def test_path_traversal(self, revision, template):
         """A path in a file URI cannot leave its folder, on any platform."""
         calls = []
 
@@ -186,11 +178,12 @@ class TestReading:
             return "x"
 
         client = Client(compile(Recipes(resources=(document,))), revision)
-        uri = template.partition("{")[0] + ("?path=" if "?" in template else "") + path
-        error = client.ask("resources/read", {"uri": uri})["error"]
+        for path in OUTSIDE:
+            uri = template.partition("{")[0] + ("?path=" if "?" in template else "") + path
+            error = client.ask("resources/read", {"uri": uri})["error"]
 
-        assert (error["code"], calls) == (-32602, [])
-        assert error["message"].endswith(", not a plain relative path without '..'")
+            assert (error["code"], calls) == (-32602, []), path
+            assert error["message"].endswith(", not a plain relative path without '..'"), path
 
     @pytest.mark.requirement("resources/security/traversal")
     @pytest.mark.parametrize(
@@ -239,7 +232,6 @@ def test_empty_resource(revision):
 
 
 @pytest.mark.requirement("resources/uris/custom")
-@pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(
     ("uri", "is_valid"),
     [
@@ -250,14 +242,12 @@ def test_empty_resource(revision):
         ],
     ],
 )
-def test_uri_syntax(revision, uri, is_valid):
+def test_uri_syntax(uri, is_valid):
     """A valid URI of any scheme is listed unchanged; an invalid URI is reported."""
     catalog = compile(
         Recipes(prompts=(prompt(name="p")(lambda: "x"),), resources=(resource(uri)(lambda: "x"),))
     )
-    client = Client(catalog, revision)
-
-    listed = client.ask("resources/list").get("result", {"resources": []})["resources"]
+    listed = Client(catalog).ask("resources/list").get("result", {"resources": []})["resources"]
     reported = [diagnostic.rule for diagnostic in catalog.diagnostics]
 
     assert [item["uri"] for item in listed] == [uri] * is_valid

@@ -221,16 +221,6 @@ class TestManyClients:
                 "review",
             ]
 
-    def test_items_are_encoded_once_for_all_views(self):
-        """Views share the encoded items."""
-        site = Site(ALL)
-        for scopes in ((), ("admin",), ("admin", "team")):
-            site.ask(modern(1, "prompts/list"), caller("ada", *scopes))
-        views = [site.server.snapshot.view(frozenset(s)) for s in ((), ("admin",), ("admin", "team"))]
-        listed = [pages.items for view in views for pages in view._pages.values()]
-
-        assert len({id(items[0]) for items in listed}) == 1
-
     def test_no_views_without_scopes(self):
         """If nothing requires scopes, all requests share one snapshot."""
         site = Site(catalog_of(review))

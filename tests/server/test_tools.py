@@ -430,7 +430,7 @@ class TestElicitation:
         retry = {**params, "inputResponses": answers, "requestState": question["requestState"]}
 
         assert texts(client.ask("tools/call", retry)) == ["4: long"]
-        assert "another request" in client.ask("prompts/get", retry)["error"]["message"]
+        assert "not issued by this server" in client.ask("prompts/get", retry)["error"]["message"]
         altered = {**retry, "requestState": retry["requestState"][:-2] + "AA"}
         assert client.ask("tools/call", altered)["error"]["code"] == -32602
 

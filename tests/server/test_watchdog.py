@@ -46,7 +46,7 @@ def matches():
 
 @prompt
 def later():
-    time.sleep(1.5)
+    time.sleep(1.2)
     return str(sum(range(10**13)))
 
 @prompt
@@ -59,7 +59,7 @@ def one() -> str:
 
 @prompt
 def spins():
-    end = time.process_time() + 2
+    end = time.process_time() + 1
     while time.process_time() < end:
         pass
     return "done"
@@ -68,9 +68,9 @@ def spins():
 def digests():
     data = bytes(1 << 20)
     def work():
-        end = time.monotonic() + 2
+        end = time.monotonic() + 1
         while time.monotonic() < end:
-            hashlib.pbkdf2_hmac("sha256", data, b"salt", 2_000_000)
+            hashlib.pbkdf2_hmac("sha256", data, b"salt", 500_000)
             zlib.compress(data)
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
@@ -81,7 +81,7 @@ def digests():
 
 @prompt
 def sleeps():
-    time.sleep(2)
+    time.sleep(1)
     return "done"
 
 @prompt
@@ -125,8 +125,10 @@ def ask(process, *messages):
     process.stdin.flush()
 
 
-@pytest.mark.parametrize("held", HELD)
-@pytest.mark.parametrize("ending", ["nothing", "end of input", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("held", "ending"),
+    [*((held, "nothing") for held in HELD), ("matches", "end of input"), ("matches", "SIGTERM")],
+)
 def test_lock_that_is_never_released(serve, held, ending):
     """A process in which no Python code can run is ended by the kernel, with or without a signal."""
     process = serve()
@@ -201,10 +203,9 @@ def test_lock_that_is_held_by_the_first_process_of_a_container(recipes):
 def test_healthy_process_is_not_ended(serve, name):
     """Running Python code, C code without the lock, and sleeping can take longer than the limit."""
     process = serve()
-    ask(process, *(modern(number, "prompts/get", {"name": name}) for number in range(3)))
-    replies = [process.stdout.readline() for _ in range(3)]
+    ask(process, modern(1, "prompts/get", {"name": name}))
 
-    assert all(b'"result"' in reply for reply in replies)
+    assert b'"result"' in process.stdout.readline()
     process.stdin.close()
     process.stdin = None
     assert process.wait(60) == 0
@@ -233,7 +234,7 @@ def test_stacks_are_printed(serve):
 
 def test_no_guard(serve):
     """With `--no-guard` the process is not ended, which is needed for C debuggers, for example."""
-    process = serve(HOLDING.replace("10**13", "2 * 10**8"), "--no-guard")
+    process = serve(HOLDING.replace("10**13", "8 * 10**7"), "--no-guard")
     ask(process, modern(1, "prompts/get", {"name": "adds"}))
 
     assert b'"result"' in process.stdout.readline()

@@ -124,7 +124,8 @@ class TestMethods:
 
         assert [one.name for one in tools] == ["plan", "release", "review"]
         assert tools[2].input_schema == review.compiled.schema
-        assert tools[2].annotations.read_only is (True if revision > "2024-11-05" else None)
+        hints = tools[2].annotations
+        assert hints.read_only_hint if revision > "2024-11-05" else hints is None
         called = client.call_tool("review", {"code": "x"})
         said = "[user]\n\nReview this python code.\n\nx\n\n[assistant]\n\nGladly."
         assert called.content == (Text(said),)

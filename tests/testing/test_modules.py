@@ -4,8 +4,6 @@ from textwrap import dedent
 
 import pytest
 
-pytestmark = pytest.mark.sampled
-
 pytest_plugins = ["pytester"]
 
 RECIPE = '''
@@ -68,12 +66,15 @@ def project(pytester):
     return project
 
 
-MODULES = pytest.mark.parametrize("module", ["prompts.review_diff", "prompts.ops.review_diff"])
-
-
-@MODULES
-@pytest.mark.parametrize("files", [(PATCHES, HAS_A_CLIENT), (HAS_A_CLIENT, PATCHES)], ids=["first", "last"])
-@pytest.mark.parametrize("options", [(), ("--promptkit",)], ids=["tests", "prompts"])
+@pytest.mark.parametrize(
+    ("module", "files", "options"),
+    [
+        ("prompts.review_diff", (PATCHES, HAS_A_CLIENT), ("--promptkit",)),
+        ("prompts.ops.review_diff", (HAS_A_CLIENT, PATCHES), ("--promptkit",)),
+        ("prompts.ops.review_diff", (PATCHES, HAS_A_CLIENT), ()),
+    ],
+    ids=["first, prompts", "last, prompts", "first, tests"],
+)
 def test_what_a_test_patches_is_what_a_client_gets(module, files, options, project, run_alone):
     """
     A client renders with the test's patch: there is only one module, in any order of tests, with or without
@@ -96,46 +97,45 @@ def test_in_a_package(project, run_alone, pytester):
     run_alone().assert_outcomes(passed=2)
 
 
-def test_prompts_that_no_name_holds(project, run_alone, pytester):
-    """
-    Prompts that no variable holds are served, and duplicate names are detected, although a test has imported
-    the module before.
-    """
-    tests = """
-        import prompts.loop, prompts.twice
-        import pytest
-        from promptkit.errors import CompileError
-        from promptkit.testing import Client
+#: Uses prompts that no variable holds, and prompts with one name.
+UNNAMED = """
+    import prompts.loop, prompts.twice
+    import pytest
+    from promptkit.errors import CompileError
+    from promptkit.testing import Client
 
-        def test_loop():
-            found = Client("prompts/loop.py").list_prompts()
-            assert [one.name for one in found] == ["a", "b"]
+    def test_loop():
+        found = Client("prompts/loop.py").list_prompts()
+        assert [one.name for one in found] == ["a", "b"]
 
-        def test_twice():
-            with pytest.raises(CompileError, match="PK202"):
-                Client("prompts/twice.py")
+    def test_twice():
+        with pytest.raises(CompileError, match="PK202"):
+            Client("prompts/twice.py")
+"""
+
+#: Edits a file from which the recipe imports.
+EDITS = """
+    from pathlib import Path
+    from promptkit.testing import Client
+
+    def test_edit():
+        import prompts.review_diff
+        for tone in ("kind", "curt", "calm"):
+            Path("prompts/_shared.py").write_text(f"TONE = {tone!r}\\n")
+            client = Client("prompts/review_diff.py")
+            assert str(client.get_prompt("review_diff")).endswith(f"{tone}.")
+"""
+
+
+def test_imported_modules_are_loaded_as_they_are(project, run_alone, pytester):
     """
-    project("prompts.review_diff", tests)
+    Although a test has imported the modules before, prompts that no variable holds are served, duplicate
+    names are detected, and a client gets the new version of an edited file and of all files that import it.
+    """
+    project("prompts.review_diff", UNNAMED, EDITS)
     make = "from promptkit import prompt\n"
     folder = pytester.path / "prompts"
     folder.joinpath("loop.py").write_text(f"{make}for name in 'ab':\n    prompt(name=name)(lambda: 'x')\n")
     folder.joinpath("twice.py").write_text(make + "@prompt\ndef one(): return 'x'\n" * 2)
 
-    run_alone().assert_outcomes(passed=2)
-
-
-def test_an_edit_is_seen(project, run_alone, pytester):
-    """After an edit, the next client gets the new version of a file, and of all files that import from it."""
-    edits = """
-        from pathlib import Path
-        from promptkit.testing import Client
-
-        def test_edit():
-            import prompts.review_diff
-            for tone in ("kind", "curt", "calm"):
-                Path("prompts/_shared.py").write_text(f"TONE = {tone!r}\\n")
-                assert str(Client("prompts").get_prompt("review_diff")).endswith(f"{tone}.")
-    """
-    project("prompts.review_diff", edits)
-
-    run_alone().assert_outcomes(passed=1)
+    run_alone().assert_outcomes(passed=3)

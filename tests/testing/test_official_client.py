@@ -1,6 +1,7 @@
 """`promptkit.testing.Client` compared with the official Python client, whose server is a separate process."""
 
 import sys
+from functools import cache
 from pathlib import Path
 
 import anyio
@@ -15,8 +16,6 @@ from promptkit import Image
 from promptkit.testing import Client, ProtocolError
 from tests.end_to_end.test_official_client import ARGUMENTS, RECIPES, received
 from tests.wire import HANDSHAKES, REVISIONS
-
-pytestmark = pytest.mark.sampled
 
 EVERY_REVISION = pytest.mark.parametrize("revision", REVISIONS)
 KINDS = Path(__file__).parents[1] / "clients" / "recipes"
@@ -166,19 +165,34 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize(("folder", "calls"), CALLS.values(), ids=CALLS)
+@pytest.fixture(scope="module")
+def received_by_official():
+    """A function that returns what the official client receives for all calls of a folder, cached."""
+    picture = Image.from_path(RECIPES / "samples/dialog.png")
+
+    @cache
+    def received_for(name, revision):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(ARGUMENTS["debug_error"], "screenshot", picture.base64)
+            return received_officially(CALLS[name][0], revision, CALLS[name][1], patch)
+
+    return received_for
+
+
+@pytest.mark.parametrize("name", CALLS)
 @EVERY_REVISION
-def test_it_receives_what_the_official_client_does(folder, calls, revision, monkeypatch):
+def test_it_receives_what_the_official_client_does(name, revision, received_by_official, monkeypatch):
     """
     For every recipe and every revision, both clients receive the same lists, messages, resources, completions
     and errors, including their ``_meta``.
     """
     picture = Image.from_path(RECIPES / "samples/dialog.png")
     monkeypatch.setitem(ARGUMENTS["debug_error"], "screenshot", picture.base64)
-    expected = received_officially(folder, revision, calls, monkeypatch)
+    monkeypatch.setenv("PROJECT_ROOT", str(RECIPES))
+    folder, calls = CALLS[name]
     client = Client(str(folder), revision=revision)
 
-    for call, official in zip(calls, expected, strict=True):
+    for call, official in zip(calls, received_by_official(name, revision), strict=True):
         assert outcome(asked(client, *call)) == outcome(official), call
 
 
@@ -199,12 +213,14 @@ def without_nothing(value):
 
 
 @EVERY_REVISION
-def test_its_values_are_those_of_the_official_client(revision, monkeypatch):
+def test_its_values_are_those_of_the_official_client(revision, received_by_official):
     """Our methods return the same values as the official client's, attribute by attribute."""
     names = ["text", "image", "audio", "embedded_text", "embedded_blob", "link", "turns"]
+    all_calls = CALLS["kinds"][1]
+    results = received_by_official("kinds", revision)
     calls = [*LISTS, read("shelf://notice"), read("shelf://cover"), complete(BOOK, "title", "e")]
-    prompts, resources, templates, notice, cover, offered, *got = received_officially(
-        KINDS, revision, [*calls, *map(get, names)], monkeypatch
+    prompts, resources, templates, notice, cover, offered, *got = (
+        results[all_calls.index(call)] for call in (*calls, *map(get, names))
     )
     client = Client(str(KINDS), revision=revision)
 
@@ -259,7 +275,7 @@ def test_forms_are_answered_as_by_the_official_client(revision, recipes, monkeyp
         assert ("messages" in found[0]) == (revision >= "2025-06-18" and name in COMPLETE), name
 
 
-@EVERY_REVISION
+@pytest.mark.parametrize("revision", REVISIONS[-2:])
 def test_without_forms_nobody_is_asked(revision, recipes, monkeypatch):
     """Without forms, our client gets the same error for missing arguments as the official one."""
     folder = recipes(release=ASKING)

@@ -16,8 +16,6 @@ from tests.ids import shown
 from tests.laws.test_types import TYPES, share
 from tests.types.test_type_table import VALUES, Corner, Money, Node
 
-pytestmark = pytest.mark.sampled
-
 BOUNDED = [
     Annotated[int, msgspec.Meta(gt=0, lt=3)],
     Annotated[int, msgspec.Meta(ge=10, multiple_of=7)],
@@ -54,32 +52,18 @@ def prompt_of(annotation):
 
 
 @ALL
-def test_what_is_sent_is_text_that_every_type_reads(annotation):
-    """For every type of the table, the generated arguments are text, and the prompt renders for them."""
+@FEW
+@given(data=st.data())
+def test_every_type_reads_what_is_made_up_for_it(annotation, data):
+    """For every type, clients can send the generated text, and calls take the generated values."""
     typed = prompt_of(annotation)
+    sent, given_values = data.draw(wire_arguments(typed)), data.draw(call_arguments(typed))
 
-    @FEW
-    @given(wire_arguments(typed))
-    def renders(sent):
-        assert set(sent) == {"value"}
-        assert type(sent["value"]) is str
-        assert json.loads(json.dumps(sent).encode()) == sent
-        assert typed.render_wire(sent)
-
-    renders()
-
-
-@ALL
-def test_a_call_takes_what_is_made_up_for_it(annotation):
-    """For every type of the table, the generated values are valid for a call."""
-    typed = prompt_of(annotation)
-
-    @FEW
-    @given(call_arguments(typed))
-    def renders(given):
-        assert typed.render(**given)
-
-    renders()
+    assert set(sent) == {"value"}
+    assert type(sent["value"]) is str
+    assert json.loads(json.dumps(sent).encode()) == sent
+    assert typed.render_wire(sent)
+    assert typed.render(**given_values)
 
 
 #: Searches give the same result in each run, and do not simplify it.
@@ -147,7 +131,11 @@ def test_what_has_a_default_may_be_missing_or_blank():
     assert find(wire_arguments(count), lambda sent: sent.get("times") == "", settings=SOUGHT)
     assert find(call_arguments(count), lambda given: given.get("times", 0) > 5, settings=SOUGHT)
     with pytest.raises(NoSuchExample):
-        find(wire_arguments(count), lambda sent: "name" not in sent, settings=SOUGHT)
+        find(
+            wire_arguments(count),
+            lambda sent: "name" not in sent,
+            settings=settings(SOUGHT, max_examples=100),
+        )
 
 
 def test_a_compiled_prompt_will_do():

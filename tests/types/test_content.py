@@ -27,8 +27,7 @@ from promptkit import (
     system,
     user,
 )
-from promptkit.testing import Client, call_arguments
-from promptkit.types.fast_path import fast_path
+from promptkit.testing import Client
 from promptkit.types.readers import reader_of
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.structuring import structurer
@@ -223,12 +222,6 @@ class TestConversations:
         ]
         assert faults(Message, '{"role": "user", "content": " "}') == ["'history.content' holds no content"]
 
-    def test_what_is_read_is_what_structuring_makes(self):
-        """JSON content takes the fast path, with the same result as structuring."""
-        sent = [{"role": "user", "content": content} for content, _ in CONTENT]
-
-        assert fast_path(list[Message])(sent) == structurer(list[Message])(sent) == list(read(Workflow, sent))
-
 
 CONTENTS = (
     st.builds(Text, st.text(min_size=1).filter(lambda text: not text.isspace()), priority=st.floats(0, 1))
@@ -324,14 +317,6 @@ class TestOnTheWire:
         assert got == talk + user("What is this?", PICTURE)
         assert [block for block in called.content if isinstance(block, Image)] == [PICTURE]
         assert not called.is_error
-
-    @settings(max_examples=20, deadline=None)
-    @given(st.data())
-    def test_tests_make_them_up(self, data):
-        """`call_arguments` generates valid conversations and images."""
-        given = data.draw(call_arguments(prompt(ask)))
-
-        assert prompt(ask).render(**given)
 
     def test_a_default_is_shown_as_it_would_be_sent(self):
         """The default is shown in the description and the schema as a client would send it."""

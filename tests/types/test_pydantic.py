@@ -294,7 +294,7 @@ def test_tests_make_them_up(kind):
     """`call_arguments` generates valid values, which survive serializing and reading."""
     asking = taking(kind)
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=5, deadline=None)
     @given(st.data())
     def law(data):
         given = data.draw(call_arguments(asking))

@@ -16,7 +16,7 @@ from promptkit import Arg, prompt
 from promptkit.types.kinds import plain
 from promptkit.types.schemas import Definitions, type_schema
 from tests.laws.test_types import TYPES, compiled
-from tests.sample_types import Corner, Level, Node, Pair, Place, Point, Row, Tone
+from tests.sample_types import Corner, Level, Node, Pair, Place, Point, Tone
 
 T = TypeVar("T")
 
@@ -259,10 +259,6 @@ class TestArrays:
     def test_they_say_what_is_in_them_and_how_long_they_are(self, annotation, expected):
         """Arrays have the schema of their items and their length."""
         assert schema(plain(annotation)) == expected
-
-    def test_a_struct_of_places_may_be_longer(self):
-        """A struct that is an array has no maximum length, as in msgspec."""
-        assert (schema(Row)["minItems"], "maxItems" in schema(Row)) == (1, False)
 
 
 class TestWords:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit.errors import PromptError
-from promptkit.language.cancellation import RequestCancelledError, cancelled_by
+from promptkit.language.context import RequestCancelledError, cancelled_by
 from promptkit.workspace import run, run_async
 from promptkit.workspace.commands import _cut
 

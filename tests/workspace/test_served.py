@@ -124,8 +124,7 @@ class TestStdio:
 
         assert "took longer than its limit of 0.5 s" in text_of(one.wait_for(1))
 
-    @pytest.mark.parametrize("name", ["runs", "awaits"])
-    @pytest.mark.parametrize("end", ["input", "signal"])
+    @pytest.mark.parametrize(("name", "end"), [("runs", "signal"), ("awaits", "input")])
     def test_the_end_of_the_server_leaves_nothing(self, name, end, client, witness):
         """A command is stopped when the client closes the connection or the server gets a signal."""
         one = client("--grace", "0")
@@ -195,10 +194,9 @@ class TestHttp:
 
         assert all(text.startswith("this server has no workspace") for text in said)
 
-    @pytest.mark.parametrize("workers", ["1", "2"])
-    def test_the_workspace_is_the_one_that_is_named(self, workers, serve, folder):
+    def test_the_workspace_is_the_one_that_is_named(self, serve, folder):
         """--workspace applies in each worker."""
-        with serve("--workspace", str(folder), "--workers", workers) as url:
+        with serve("--workspace", str(folder), "--workers", "2") as url:
             assert {answered(url, "where") for _ in range(8)} == {str(folder)}
 
     @pytest.mark.parametrize("name", ["runs", "awaits"])
@@ -212,8 +210,7 @@ class TestHttp:
 
             assert answered(url, name, script="echo next") == "next"
 
-    @pytest.mark.parametrize("workers", ["1", "2"])
-    @pytest.mark.parametrize("name", ["runs", "awaits"])
+    @pytest.mark.parametrize(("name", "workers"), [("runs", "1"), ("awaits", "2")])
     def test_the_end_of_the_server_leaves_nothing(self, name, workers, serve, folder, witness):
         """Commands are stopped when the server's grace period has passed."""
         options = ("--workspace", str(folder), "--workers", workers, "--grace", "0.1")

@@ -11,6 +11,7 @@ from typing import Final
 
 from promptkit.clients.slash_commands.command import (
     ArgumentPart,
+    CommandFile,
     CommandParameter,
     CommandPart,
     FilePart,
@@ -22,12 +23,13 @@ from promptkit.clients.slash_commands.command import (
     brief,
     identifier,
     join_texts,
+    one_line,
+    read_markdown,
     shell_reason,
     sort_losses,
     split_command,
     split_parts,
 )
-from promptkit.clients.slash_commands.frontmatter import CommandFile, one_line, read_markdown
 
 #: The text before the arguments of a command without a placeholder.
 APPENDED: Final = "\n\nARGUMENTS: "
@@ -145,7 +147,7 @@ class _ClaudeText:
     def parts(self) -> tuple[Part, ...]:
         """Return the text as parts."""
         spans = ((token.start(), token.end(), [self._part(token)]) for token in self._tokens)
-        return split_parts(self.file.body, self.file.line, spans)
+        return split_parts(self.file.body, spans)
 
     def _line(self, token: re.Match[str]) -> int:
         return self._lines.at(token.start())
@@ -255,15 +257,14 @@ class _ClaudeText:
 
     def _part(self, token: re.Match[str]) -> Part:
         """Return the part for a placeholder."""
-        line = self._line(token)
         if token["all"]:
-            return ArgumentPart(_ALL, line)
+            return ArgumentPart(_ALL)
         if (number := self._number(token)) in self._names and number is not None:
-            return ArgumentPart(self._names[number], line)
+            return ArgumentPart(self._names[number])
         if (command := token["command"] or token["script"]) is not None:
-            return CommandPart(split_command(command) or (), line)
+            return CommandPart(split_command(command) or ())
         if token["file"] is not None:
-            return FilePart(token["file"].rstrip(_PUNCTUATION), line, token[0])
+            return FilePart(token["file"].rstrip(_PUNCTUATION), token[0])
         if token["escaped"] is not None:
             return TextPart(token["escaped"])
         what = "it has too many digits" if token["index"] else "it looks like an amount"

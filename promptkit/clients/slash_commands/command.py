@@ -1,4 +1,9 @@
-"""The common model of clients' slash commands: parts of the text, and parts of the file that are lost."""
+"""
+The common model of clients' slash commands: parts of the text, and parts of the file that are lost.
+
+Clients accept front matter that is not valid YAML, such as ``argument-hint: [issue] [priority]``. Therefore
+each field is parsed separately.
+"""
 
 import re
 import shlex
@@ -6,11 +11,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from keyword import iskeyword
-from typing import Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from unicodedata import combining, normalize
 
 import attrs
 
+from promptkit.clients import yaml_edits
+from promptkit.files.writing import FileRefusedError
 from promptkit.loader.discovery import is_recipe, may_enter
 
 #: Limit of text from a file in a message, in characters.
@@ -60,7 +67,6 @@ class TextPart:
     """Literal text."""
 
     text: str
-    line: int = attrs.field(default=1, eq=False)
 
 
 @attrs.frozen
@@ -72,16 +78,12 @@ class ArgumentPart:
         name:
             The parameter.
 
-        line:
-            The line number in the file, starting at 1.
-
         is_appended:
             Whether the argument is on a line that the client appends to the text only if the argument is
             given.
     """
 
     name: str
-    line: int = attrs.field(default=1, eq=False)
     is_appended: bool = False
 
 
@@ -93,13 +95,9 @@ class CommandPart:
     Args:
         words:
             The program and its arguments, which need no shell.
-
-        line:
-            The line number in the file, starting at 1.
     """
 
     words: tuple[str, ...]
-    line: int = attrs.field(default=1, eq=False)
 
 
 @attrs.frozen
@@ -111,16 +109,12 @@ class FilePart:
         path:
             The file, relative to the workspace.
 
-        line:
-            The line number in the file of the command, starting at 1.
-
         source:
             The text of the reference, if it remains in the text and the file follows the text. None if the
             content of the file replaces the reference.
     """
 
     path: str
-    line: int = attrs.field(default=1, eq=False)
     source: str | None = None
 
 
@@ -199,7 +193,7 @@ def sort_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
     return tuple(sorted(dict.fromkeys(losses), key=lambda loss: loss.line))
 
 
-def split_parts(text: str, line: int, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> tuple[Part, ...]:
+def split_parts(text: str, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> tuple[Part, ...]:
     """
     Return a text as parts.
 
@@ -207,17 +201,14 @@ def split_parts(text: str, line: int, spans: Iterable[tuple[int, int, Sequence[P
         text:
             The text.
 
-        line:
-            The line number of its start.
-
         spans:
             The start, end and parts of each placeholder, in order.
     """
-    parts, end, lines = list[Part](), 0, LineNumbers(text, line)
+    parts, end = list[Part](), 0
     for start, stop, inner in spans:
-        parts += (TextPart(text[end:start], lines.at(end)), *inner)
+        parts += (TextPart(text[end:start]), *inner)
         end = stop
-    parts.append(TextPart(text[end:], lines.at(end)))
+    parts.append(TextPart(text[end:]))
     return join_texts(parts)
 
 
@@ -231,9 +222,8 @@ def _joined(parts: Iterable[Part]) -> Iterator[Part]:
         if not is_text:
             yield from run
             continue
-        texts = [part for part in run if isinstance(part, TextPart)]
-        if text := "".join(part.text for part in texts):
-            yield attrs.evolve(texts[0], text=text)
+        if text := "".join(part.text for part in run if isinstance(part, TextPart)):
+            yield TextPart(text)
 
 
 #: A word: text in single quotes, text in double quotes without special characters, or plain characters.
@@ -345,3 +335,87 @@ class FreeNames:
 def _plain(text: str) -> str:
     """Return a text without accents."""
     return "".join(letter for letter in normalize("NFKD", text) if not combining(letter))
+
+
+#: The text between two lines of hyphens, at the start of the file.
+_BLOCK: Final = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+
+#: The start of front matter: a field, after blank lines and comments. Other blocks are text.
+_FIRST: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[\w-]+[ \t]*:(?:[ \t\n]|\Z)|\Z)")
+_FIELD: Final = re.compile(r"([\w-]+)[ \t]*:(?:[ \t]+(.*))?$")
+
+
+class CommandField(NamedTuple):
+    """A field: its lines, the text after its name, and the number of its first line."""
+
+    source: str
+    text: str
+    line: int
+
+    @property
+    def value(self) -> Any:
+        """The value parsed as YAML; None if invalid. Parsing is slow, so read it only if needed."""
+        try:
+            return next(iter(yaml_edits.read(self.source).values()), None)
+        except FileRefusedError:
+            return None
+
+
+class CommandFile(NamedTuple):
+    """A file: its fields, its Markdown body, and the line number of the body."""
+
+    fields: dict[str, CommandField]
+    body: str
+    line: int
+
+    def get_text(self, key: str) -> str | None:
+        """Return a field as text on one line, or None if it is missing or empty."""
+        field = self.fields.get(key)
+        if field is None:
+            return None
+        value = field.value
+        return one_line(value if isinstance(value, str) else field.text) or None
+
+    def losses(self, *known: str) -> Iterator[Loss]:
+        """Yield a loss for each field that is not *known*."""
+        for key, field in self.fields.items():
+            if key not in known:
+                yield Loss(f"the field {brief(key)!r} is not carried", field.line)
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, without invisible characters."""
+    # YAML in JSON syntax can have an emoji as two escapes.
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+
+
+def read_markdown(text: str) -> CommandFile:
+    """
+    Parse a Markdown file with front matter.
+
+    Raises:
+        CommandSyntaxError: If the file has no text after its front matter.
+    """
+    block = _BLOCK.match(text)
+    if block is not None and _FIRST.match(block[1]) is None:
+        block = None
+    fields = {} if block is None else dict(_fields(block[1], block[0].count("\n", 0, block.start(1))))
+    body = text if block is None else text[block.end() :]
+    line = 1 if block is None else 1 + block[0].count("\n")
+    if not body.strip():
+        msg = "it has no text"
+        raise CommandSyntaxError(msg, line)
+    blank = re.match(r"(?:[ \t]*\n)*", body)
+    start = blank.end() if blank else 0
+    return CommandFile(fields, body[start:].rstrip(), line + body.count("\n", 0, start))
+
+
+def _fields(block: str, above: int) -> Iterator[tuple[str, CommandField]]:
+    """Yield the fields by name; *above* is the number of lines before the block."""
+    lines = block.split("\n")
+    matches = [(start, match) for start, line in enumerate(lines) if (match := _FIELD.match(line))]
+    ends = [*(start for start, _ in matches[1:]), len(lines)]
+    for (start, match), end in zip(matches, ends, strict=False):  # without fields there is one end
+        source = "\n".join(lines[start:end])
+        yield match[1], CommandField(source, (match[2] or "").strip(), above + start + 1)

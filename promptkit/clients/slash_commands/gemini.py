@@ -23,12 +23,12 @@ from promptkit.clients.slash_commands.command import (
     TextPart,
     brief,
     join_texts,
+    one_line,
     shell_reason,
     sort_losses,
     split_command,
     split_parts,
 )
-from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.files.writing import FileRefusedError
 
 _ARGUMENTS: Final = "arguments"
@@ -115,7 +115,7 @@ class _GeminiText:
     """Parses one prompt of Gemini CLI."""
 
     def __init__(self, prompt: str, line: int, has_lines: bool) -> None:  # noqa: FBT001 (from `_find_prompt`)
-        self._prompt, self._first = prompt, line
+        self._prompt = prompt
         self._lines = LineNumbers(prompt if has_lines else "", line)
         self.losses: list[Loss] = []
 
@@ -130,7 +130,7 @@ class _GeminiText:
             if path is not None:
                 spans += self._file(start, end, path)
             position = end
-        return split_parts(self._prompt, self._first, spans)
+        return split_parts(self._prompt, spans)
 
     def _line(self, position: int) -> int:
         return self._lines.at(position)
@@ -161,7 +161,7 @@ class _GeminiText:
                 continue
             reason = "it takes what callers send" if _PLACEHOLDER in command else shell_reason(command)
             if reason is None:
-                yield start, end, [CommandPart(split_command(command) or (), self._line(start))]
+                yield start, end, [CommandPart(split_command(command) or ())]
                 continue
             what = f"the command {brief(one_line(command))!r} is not run, and left as text: {reason}"
             self.losses.append(Loss(what, self._line(start)))
@@ -171,7 +171,7 @@ class _GeminiText:
     def _arguments(self, position: int, stop: int) -> Iterator[tuple[int, int, list[Part]]]:
         while (start := self._prompt.find(_PLACEHOLDER, position, stop)) >= 0:
             position = start + len(_PLACEHOLDER)
-            yield start, position, [ArgumentPart(_ARGUMENTS, self._line(start))]
+            yield start, position, [ArgumentPart(_ARGUMENTS)]
 
     def _file(self, start: int, end: int, path: str) -> Iterator[tuple[int, int, list[Part]]]:
         reason = "it takes what callers send" if "{" in path else None
@@ -180,7 +180,7 @@ class _GeminiText:
         elif _FILE.fullmatch(path) is None:
             reason = reason or "it may be a folder, or lie outside of the workspace"
         if reason is None:
-            yield start, end, [FilePart(path, self._line(start))]
+            yield start, end, [FilePart(path)]
             return
         self.losses.append(
             Loss(f"{brief(self._prompt[start:end])!r} is left as text: {reason}", self._line(start))

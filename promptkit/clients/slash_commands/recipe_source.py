@@ -16,8 +16,8 @@ from promptkit.clients.slash_commands.command import (
     SlashCommand,
     TextPart,
     identifier,
+    one_line,
 )
-from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.placeholders import placeholders_in
 

@@ -19,10 +19,10 @@ from promptkit.clients.slash_commands.command import (
     TextPart,
     brief,
     identifier,
+    read_markdown,
     sort_losses,
     split_parts,
 )
-from promptkit.clients.slash_commands.frontmatter import read_markdown
 
 _PLACEHOLDER: Final = re.compile(
     r"\$\{input:(?P<input>[^:{}\n]+)(?::(?P<hint>[^{}\n]*))?\}"
@@ -63,24 +63,26 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
     )
     free, lines = FreeNames("_"), LineNumbers(file.body, file.line)
     for token in _PLACEHOLDER.finditer(file.body):
-        line = lines.at(token.start())
         if (variable := token["input"]) is not None:
             variable = variable.strip()
             if (parameter := names.get(variable)) is None:
                 parameter = names[variable] = free.take(free.find(identifier(variable) or "argument"))
             if parameters.get(parameter) is None or not parameters[parameter].description:
                 parameters[parameter] = CommandParameter(parameter, token["hint"] or None, default=None)
-            spans.append((*token.span(), [ArgumentPart(parameter, line)]))
+            spans.append((*token.span(), [ArgumentPart(parameter)]))
         else:
             losses.append(
-                Loss(f"{brief(token[0])!r} is left as text: {_REASONS[str(token.lastgroup)]}", line)
+                Loss(
+                    f"{brief(token[0])!r} is left as text: {_REASONS[str(token.lastgroup)]}",
+                    lines.at(token.start()),
+                )
             )
             spans.append((*token.span(), [TextPart(token[0])]))
     folders, _, _ = name.rpartition("/")
     own_name = (file.get_text("name") or name.rpartition("/")[2]).replace("/", "-")
     return SlashCommand(
         f"{folders}/{own_name}" if folders else own_name,
-        split_parts(file.body, file.line, spans),
+        split_parts(file.body, spans),
         parameters=tuple(parameters.values()),
         description=file.get_text("description"),
         losses=sort_losses(losses),

@@ -4,21 +4,24 @@ The MCP endpoint: determines the era of posted messages, compares their headers,
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
 
+from base64 import b64decode, b64encode
+from binascii import Error
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from msgspec import structs
 
+from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, Method, ServerInfo
-from promptkit.protocol.decoding import Message, find_excess
+from promptkit.protocol.decoding import Message, decode_message
 from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
-from promptkit.protocol.http.envelopes import Envelope, find_header_mismatch, peek
 from promptkit.protocol.http.messages import JSON_BODY, RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import (
     HeaderMismatch,
+    InvalidParams,
     InvalidRequest,
     MethodNotFound,
     MissingCapability,
@@ -30,7 +33,7 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
-from promptkit.protocol.session import Observe, Session
+from promptkit.protocol.session import Observe, Session, decode_meta, read_envelope
 
 #: The HTTP status of each error code; 200 for all others. This includes rate limits, because the official
 #: Python client 1.x ends its session at any status of 400 or above.
@@ -50,6 +53,18 @@ _INVALID_MESSAGE: Final = (ParseError.code, InvalidRequest.code)
 _VERSION: Final = b"mcp-protocol-version"
 _SESSION_ID: Final = b"mcp-session-id"
 
+#: The names of the headers that repeat parts of the body.
+_HEADER_NAMES: Final = {
+    _VERSION: "MCP-Protocol-Version",
+    b"mcp-method": "Mcp-Method",
+    b"mcp-name": "Mcp-Name",
+}
+
+#: The methods whose requests repeat a name or URI in a header.
+_METHODS_WITH_NAME: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
+
+_ENCODED: Final = (b"=?base64?", b"?=")
+
 #: The revision of requests that do not name one.
 _UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
 
@@ -61,35 +76,11 @@ _LEGACY: Final[Mapping[bytes | None, Revision]] = {
 _ACCEPTED: Final = HttpResponse(202)
 
 #: An ``initialize`` request may name a revision here, which then applies to it.
-_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True, served=False)
+_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True)
 
 
-class _MessageSession(Session):
-    """A session whose messages may come from different clients, so that a handshake does not change it."""
-
+class _HttpSession(Session):
     methods = MappingProxyType({**METHODS, "initialize": _INITIALIZE})
-    negotiated: Session | None = None
-
-    def _initialize(self, params: wire.InitializeParams) -> bytes:
-        self.negotiated = Session(self.server_info, structs.replace(self.capabilities, changes=False))
-        return self.negotiated._initialize(params)  # noqa: SLF001 (the same class)
-
-    def _observe_reply(
-        self, observe: Observe, message: Message, reply: Reply, channel: Channel | None
-    ) -> None:
-        """Report a handshake with the client and the revision that it has negotiated."""
-        if self.negotiated is None:
-            super()._observe_reply(observe, message, reply, channel)
-        else:
-            self.negotiated._observe_reply(observe, message, reply, channel)  # noqa: SLF001 (as above)
-
-    def exceeds_limits(self, body: bytes) -> bool:
-        """Return whether a body exceeds a limit, so that it must not be decoded again."""
-        return find_excess(body, self._limits) is not None
-
-
-#: Sessions by the revision in the version header; None is the modern era, in which messages name it.
-_SessionsByVersion: TypeAlias = dict[bytes | None, _MessageSession]
 
 
 class Endpoint:
@@ -112,14 +103,10 @@ class Endpoint:
         self._sessions = sessions
         self._limits = limits
         self._budget = MemoryBudget(limits.held)
+        self._capabilities = Capabilities()
         self._observe: Observe | None = None
-        self.offer(Capabilities())
 
-    def offer(
-        self,
-        capabilities: Capabilities,
-        observe: Observe | None = None,
-    ) -> None:
+    def offer(self, capabilities: Capabilities, observe: Observe | None = None) -> None:
         """
         Declare these capabilities to clients from now on.
 
@@ -131,11 +118,7 @@ class Endpoint:
             observe:
                 A callback for each request that is answered here, and the reply.
         """
-        self._observe = observe
-        versions = (None, *_LEGACY)
-        self._sessions_by_version = {
-            version: self._session(capabilities, _LEGACY.get(version)) for version in versions
-        }
+        self._capabilities, self._observe = capabilities, observe
 
     def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | HttpResponse:
         """
@@ -151,46 +134,34 @@ class Endpoint:
             channel:
                 The destination of replies.
         """
-        if head.repeated and (response := _check_repeated(head, body)) is not None:
+        message = decode_message(body, self._limits)
+        if head.repeated and (response := _check_repeated(head, message)) is not None:
             return response
-        by_version = self._sessions_by_version
-        session = self._find_session(head, channel, by_version)
+        session = self._find_session(head, message, channel)
         if session is None:
-            message = peek(body)
-            if message.method != "initialize" and not message.names_revision:
-                msg = "this session has ended: send an initialize request without Mcp-Session-Id"
-                return refuse(404, InvalidRequest(msg), message.id)
-            session = by_version[_UNNAMED]
-        events = session.receive_message(body, channel)
-        if len(events) == 1 and isinstance(request := events[0], Request) and request.channel is channel:
+            msg = "this session has ended: send an initialize request without Mcp-Session-Id"
+            return refuse(404, InvalidRequest(msg), message.id)
+        events = session.receive_message(message, channel)
+        if len(events) == 1 and isinstance(request := events[0], Request) and request.batch is None:
             return self._check_headers(head, request)
-        return self._respond(head, body, session, events, channel)
+        return self._respond(head, message, session, events, channel)
 
-    def _find_session(
-        self, head: Head, channel: Channel, by_version: _SessionsByVersion
-    ) -> _MessageSession | None:
-        """Return the session that a request names, or None if the session has ended."""
-        version = head.get(_VERSION)
-        if version is not None and version not in _LEGACY:
-            return by_version[None]
-        if (session_id := head.get(_SESSION_ID)) is None:
-            return by_version[version or _UNNAMED]
-        if (opened := self._sessions.open(session_id.decode("latin-1"), _owner(channel))) is None:
-            return None
-        revision = opened.revision if version is None else _LEGACY[version]
-        return self._session(by_version[None].capabilities, revision, opened.client, opened.capabilities)
-
-    def _session(
-        self,
-        capabilities: Capabilities,
-        revision: Revision | None,
-        client: wire.ClientInfo | None = None,
-        client_capabilities: dict[str, Any] | None = None,
-    ) -> _MessageSession:
-        session = _MessageSession(self._server_info, capabilities, self._limits, self._budget)
-        session.revision, session.client = revision, client
-        session.client_capabilities = client_capabilities or {}
+    def _find_session(self, head: Head, message: Message, channel: Channel) -> _HttpSession | None:
+        """Return a session for one message, or None if the message names a session that has ended."""
+        session = _HttpSession(self._server_info, self._capabilities, self._limits, self._budget)
         session.observe = self._observe
+        version, session_id = head.get(_VERSION), head.get(_SESSION_ID)
+        if message.method == "initialize":
+            session.capabilities = structs.replace(self._capabilities, changes=False)
+        elif version is None or version in _LEGACY:
+            session.revision = _LEGACY[version or _UNNAMED]
+            if session_id is None:
+                return session
+            opened = self._sessions.open(session_id.decode("latin-1"), _owner(channel))
+            if opened is None:
+                return session if decode_meta(message.params).names_revision else None
+            session.revision = opened.revision if version is None else _LEGACY[version]
+            session.client, session.client_capabilities = opened.client, opened.capabilities
         return session
 
     def _check_headers(self, head: Head, request: Request) -> list[Request] | HttpResponse:
@@ -211,71 +182,44 @@ class Endpoint:
         return response_to(reply, modern=True)
 
     def _respond(
-        self, head: Head, body: bytes, session: _MessageSession, events: list[Event], channel: Channel
+        self, head: Head, message: Message, session: _HttpSession, events: list[Event], channel: Channel
     ) -> list[Request] | HttpResponse:
         """Return the requests or the response for any message but a single request for the server."""
-        negotiated, session.negotiated = session.negotiated, None
         reply = next((event for event in events if isinstance(event, Reply)), None)
-        if reply is not None and session.exceeds_limits(body):
-            return response_to(reply, modern=False)
-        message = peek(body)
-        if message.elements is not None:
-            return self._batch(head, message, events)
         if reply is None:
-            return self._respond_without_reply(head, message)
-        if not message.is_request:
+            requests = [event for event in events if isinstance(event, Request)]
+            return requests or _respond_without_reply(head, message)
+        if message.error is not None or message.elements is not None:
             return response_to(reply, modern=False)
-        return self._respond_to_request(head, message, reply, negotiated, channel)
-
-    def _respond_to_request(
-        self, head: Head, message: Envelope, reply: Reply, negotiated: Session | None, channel: Channel
-    ) -> HttpResponse:
-        """Return the response to a request that the session has answered itself."""
-        modern = message.names_revision or self._is_modern(head)
-        if modern:
-            error = message.find_envelope_error() or find_header_mismatch(
-                head, message.version, message.method, message.name
-            )
-            if error is not None:
-                return refuse(400, error, message.id)
+        meta = decode_meta(message.params)
+        modern = meta.names_revision or _is_modern(head)
+        if modern and (error := _find_envelope_error(head, message.method, meta)) is not None:
+            return refuse(400, error, message.id)
         response = response_to(reply, modern=modern)
-        if negotiated is not None and negotiated.revision is not None:
-            opened = negotiated.revision, negotiated.client, negotiated.client_capabilities
+        if message.method == "initialize" and session.revision is not None:
+            opened = session.revision, session.client, session.client_capabilities
             session_id = self._sessions.seal(*opened, _owner(channel))
             response.headers += ((_SESSION_ID, session_id.encode()),)
         return response
 
-    def _batch(self, head: Head, message: Envelope, events: list[Event]) -> list[Request] | HttpResponse:
-        requests = [event for event in events if isinstance(event, Request)]
-        is_old = head.get(_VERSION) in (None, _UNNAMED)
-        if not is_old or message.has_modern_element(self._limits.messages):
-            for request in requests:
-                request.discard()
-            msg = f"only revision {_UNNAMED.decode()} has batches, and none of its requests names another"
-            return refuse(400, InvalidRequest(msg))
-        reply = next((event for event in events if isinstance(event, Reply)), None)
-        if reply is not None:
-            return response_to(reply, modern=False)
-        return requests or _ACCEPTED
 
-    def _respond_without_reply(self, head: Head, message: Envelope) -> HttpResponse:
-        """Return the response to a notification, a response, or an empty body."""
-        if message.is_response:
-            if self._is_modern(head):
-                return refuse(400, InvalidRequest("clients of this revision send no responses"))
-            return _ACCEPTED
-        if not message.is_notification:
-            return refuse(400, ParseError("the body is empty: send a message"))
-        version = head.get(_VERSION)
-        if version is not None and (requested := version.decode("latin-1")) not in REVISIONS:
+def _respond_without_reply(head: Head, message: Message) -> HttpResponse:
+    """Return the response to a notification or a response, or to an array of them."""
+    if message.is_response and _is_modern(head):
+        return refuse(400, InvalidRequest("clients of this revision send no responses"))
+    version = head.get(_VERSION)
+    if message.is_notification and version is not None:
+        requested = version.decode("latin-1")
+        if requested not in REVISIONS:
             msg = f"protocol version {requested!r} is not served"
             return refuse(400, UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested}))
-        return _ACCEPTED
+    return _ACCEPTED
 
-    def _is_modern(self, head: Head) -> bool:
-        """Return whether a head names a modern or an unknown revision."""
-        version = head.get(_VERSION)
-        return version is not None and version not in _LEGACY
+
+def _is_modern(head: Head) -> bool:
+    """Return whether a head names a modern or an unknown revision."""
+    version = head.get(_VERSION)
+    return version is not None and version not in _LEGACY
 
 
 def _owner(channel: Channel) -> str:
@@ -283,13 +227,92 @@ def _owner(channel: Channel) -> str:
     return "" if channel.principal is None else channel.principal.identity
 
 
-def _check_repeated(head: Head, body: bytes) -> HttpResponse | None:
+def _check_repeated(head: Head, message: Message) -> HttpResponse | None:
     """Return the error response if a header that selects the session is repeated."""
     for name in (_VERSION, _SESSION_ID):
-        if name in head.repeated and not (message := peek(body)).names_revision:
+        if name in head.repeated and not decode_meta(message.params).names_revision:
             msg = f"{name.decode()} was sent more than once"
             return refuse(400, InvalidRequest(msg), message.id)
     return None
+
+
+def _find_envelope_error(head: Head, method: str, meta: wire.Meta) -> InvalidParams | HeaderMismatch | None:
+    """
+    Return the error if the envelope of a request is invalid, or if the headers do not match it, or None.
+
+    An unsupported revision is not an error here, because the reply has this error already.
+    """
+    try:
+        read_envelope(meta)
+    except InvalidParams as error:
+        return error.with_traceback(None)
+    except UnsupportedVersion:
+        pass
+    return find_header_mismatch(head, meta.protocol_version, method)
+
+
+def find_header_mismatch(
+    head: Head, version: str, method: str, name: str | None = None
+) -> HeaderMismatch | None:
+    """
+    Return the error if the headers do not match the body, or None.
+
+    Args:
+        head:
+            The head.
+
+        version:
+            The revision that the body names.
+
+        method:
+            The method in the body.
+
+        name:
+            The name of the prompt, or the URI of the resource, in the body, if any.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+    """
+    expected = {_VERSION: version, b"mcp-method": method}
+    if name is not None and method in _METHODS_WITH_NAME:
+        expected[b"mcp-name"] = name
+    for key, value in expected.items():
+        if (error := _find_mismatch(head, key, value)) is not None:
+            return error
+    return None
+
+
+def _find_mismatch(head: Head, key: bytes, value: str) -> HeaderMismatch | None:
+    """Return the error if a header field does not have this value, or None."""
+    name = _HEADER_NAMES[key]
+    if key in head.repeated:
+        return HeaderMismatch(f"{name} was sent more than once")
+    sent = head.get(key)
+    if sent is None:
+        return HeaderMismatch(f"{name} is missing: every request of this revision carries it")
+    text = _decode_value(sent) if key == b"mcp-name" else _decode_printable(sent)
+    if text == value:
+        return None
+    hint = "send printable ASCII, or Base64 as =?base64?...?="
+    return HeaderMismatch(f"{name} does not match the body, which has {shortened(value)!r}: {hint}")
+
+
+def _decode_printable(value: bytes) -> str | None:
+    text = value.decode("latin-1")
+    return text if text.isascii() and text.isprintable() else None
+
+
+def _decode_value(value: bytes) -> str | None:
+    prefix, suffix = _ENCODED
+    if not (value.startswith(prefix) and value.endswith(suffix) and len(value) >= len(prefix) + len(suffix)):
+        return _decode_printable(value)
+    encoded = value[len(prefix) : -len(suffix)]
+    try:
+        decoded = b64decode(encoded, validate=True)
+        # Excess bits must be zero: other decoders would reject other bits, or decode them differently.
+        return decoded.decode() if b64encode(decoded) == encoded else None
+    except (Error, UnicodeDecodeError):
+        return None
 
 
 def response_to(reply: Reply, *, modern: bool) -> HttpResponse:

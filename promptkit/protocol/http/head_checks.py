@@ -18,9 +18,6 @@ ENDPOINT: Final = "/mcp"
 _HEAD_BYTES: Final = 32 * 1024
 _HEAD_FIELDS: Final = 100
 
-#: The size of the cache of accepted heads. Few heads differ in the checked fields.
-_MAX_ACCEPTED_HEADS: Final = 64
-
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 _EVENTS: Final = b"text/event-stream"
@@ -78,36 +75,12 @@ class Guard:
         self._origins = frozenset(map(_origin, origins))
         self._local_origins = not names
         self._documents = documents
-        self._accepted_heads: set[tuple[str | bytes | None, ...]] = set()
 
     def check(self, head: Head) -> HttpResponse | None:
         """Return the response to a request that the head alone decides, such as an error, or None."""
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
             return refuse(431, InvalidRequest(f"the head of a request has at most {limits}"))
-        fields = head.fields
-        key = (
-            head.path,
-            head.method,
-            fields.get(b"host"),
-            fields.get(b"origin"),
-            fields.get(b"content-type"),
-            fields.get(b"accept"),
-        )
-        if key in self._accepted_heads and not head.repeated and fields.get(_METHOD) != _LISTEN:
-            return None
-        response = self._check(head)
-        if response is None and len(self._accepted_heads) < _MAX_ACCEPTED_HEADS:
-            self._accepted_heads.add(key)
-        return response
-
-    def check_reading(self, head: Head) -> HttpResponse | None:
-        """
-        Return the error response to a request that may not read a page outside of the endpoint, or None.
-        """
-        return self._check_caller(head) or _check_read_only(head)
-
-    def _check(self, head: Head) -> HttpResponse | None:
         if (response := self._check_caller(head)) is not None:
             return response
         if (document := self._documents.get(head.path)) is not None:
@@ -120,6 +93,12 @@ class Guard:
             msg = f"{shortened(head.method)} is not served here: send each message with POST"
             return _refuse_method(head, b"POST", msg)
         return _check_form(head)
+
+    def check_reading(self, head: Head) -> HttpResponse | None:
+        """
+        Return the error response to a request that may not read a page outside of the endpoint, or None.
+        """
+        return self._check_caller(head) or _check_read_only(head)
 
     def _check_caller(self, head: Head) -> HttpResponse | None:
         """Return the error response to a request with a disallowed host or origin, or None."""
@@ -203,26 +182,16 @@ def _check_form(head: Head) -> HttpResponse | None:
 @lru_cache(maxsize=64)
 def accepts(accept: bytes) -> tuple[bool, bool]:
     """
-    Return whether an Accept header accepts JSON, and whether it accepts a stream of events.
+    Return whether an Accept header names JSON, and whether it names a stream of events.
+
+    Quality values are ignored.
 
     See Also:
         https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1
     """
-    accepted: dict[bytes, bool] = {}
-    for media_range in accept.lower().split(b","):
-        name, *parameters = (part.strip() for part in media_range.split(b";"))
-        accepted[name] = not any(_is_zero(parameter) for parameter in parameters)
-
-    def is_accepted(media_type: bytes) -> bool:
-        wildcard = media_type.partition(b"/")[0] + b"/*"
-        return next((accepted[name] for name in (media_type, wildcard, b"*/*") if name in accepted), False)
-
-    return is_accepted(JSON), is_accepted(_EVENTS)
-
-
-def _is_zero(parameter: bytes) -> bool:
-    name, _, value = parameter.partition(b"=")
-    return name.strip() == b"q" and not value.strip().strip(b"0.")
+    names = {media_range.partition(b";")[0].strip() for media_range in accept.lower().split(b",")}
+    json, events = ((name, name.partition(b"/")[0] + b"/*", b"*/*") for name in (JSON, _EVENTS))
+    return not names.isdisjoint(json), not names.isdisjoint(events)
 
 
 def _without_port(host: str) -> str:

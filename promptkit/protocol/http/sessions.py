@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import accumulate
 from math import ceil
 from typing import Any, Final
 
@@ -76,8 +75,6 @@ class _Payload(Struct, array_like=True):
 _encode: Final = msgspec.json.encode
 _decode: Final = msgspec.json.Decoder(_Payload).decode
 
-_EMPTY_PAYLOAD_SIZE: Final = len(_encode(_Payload(bytes(12), next(iter(REVISIONS)), None, {})))
-
 
 class Sessions:
     """
@@ -113,7 +110,7 @@ class Sessions:
         """
         Return a new session id, of 2,048 characters at most.
 
-        If the client's name and version and its capabilities do not fit, the largest of them are omitted.
+        If the client's name and version and its capabilities do not fit, they are omitted.
 
         Args:
             revision:
@@ -128,15 +125,11 @@ class Sessions:
             owner:
                 The caller's identity, if authenticated: only the same caller can open the session.
         """
-        retained = _select_fitting(client, capabilities)
-        payload = _Payload(
-            os.urandom(12),
-            revision.date,
-            client if None in retained else None,
-            {name: value for name, value in capabilities.items() if name in retained},
-        )
+        payload = _encode(_Payload(os.urandom(12), revision.date, client, dict(capabilities)))
+        if len(payload) > _MAX_PAYLOAD:
+            payload = _encode(_Payload(os.urandom(12), revision.date, None, {}))
         expires = ceil(self._clock() + self._lifetime)
-        return self._ring.seal(_PURPOSE, expires, _encode(payload), bound=owner.encode())
+        return self._ring.seal(_PURPOSE, expires, payload, bound=owner.encode())
 
     def open(self, session_id: str, owner: str = "") -> SealedSession | None:
         """
@@ -165,17 +158,3 @@ class Sessions:
         if revision is None:
             return None
         return SealedSession(revision, decoded.client, decoded.capabilities, expires)
-
-
-def _select_fitting(client: wire.ClientInfo | None, capabilities: Mapping[str, Any]) -> set[str | None]:
-    """Return the names of the capabilities that fit into a session id, and None if the client fits."""
-    # Each is encoded with two braces: one is subtracted, and the other counts for the comma.
-    sizes: dict[str | None, int] = {
-        name: len(_encode({name: value})) - 1 for name, value in capabilities.items()
-    }
-    if client is not None:
-        sizes[None] = len(_encode(client))
-    smallest_first = sorted(sizes, key=sizes.__getitem__)
-    ends = accumulate(sizes[name] for name in smallest_first)
-    available = _MAX_PAYLOAD - _EMPTY_PAYLOAD_SIZE
-    return {name for name, end in zip(smallest_first, ends, strict=True) if end <= available}

@@ -25,8 +25,7 @@ from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests, encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.principals import Principal
 from promptkit.server.audit import Audit
-from promptkit.server.observers import Observer
-from promptkit.server.server import SharedServer
+from promptkit.server.server import Observer, SharedServer
 from promptkit.standard_error import say
 from promptkit.transports.http.channel import (
     HttpChannel,

@@ -14,7 +14,7 @@ from promptkit.protocol.events import Event, MemoryBudget, Request, Send
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.head_checks import accepts
 from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
-from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, RequestId, TooManyRequests
+from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, TooManyRequests
 from promptkit.protocol.principals import Principal
 from promptkit.standard_error import say
 from promptkit.transports.http.settings import Receive
@@ -129,10 +129,6 @@ class HttpChannel:
         The key under which requests are counted: the principal, or the address if there is no principal.
         """
         return (self.address or "") if self.principal is None else self.principal.identity
-
-    def fit_reply(self, _request_id: RequestId, reply: Reply) -> Reply:
-        """Return *reply*: no other limit than its own applies."""
-        return reply
 
     def add(self, reply: Reply) -> bytes:
         """Send the final reply."""

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt
-from promptkit.exports.client_files import claude, gemini, skills
-from promptkit.exports.client_files.prompts import ExportRefusedError
+from promptkit.exports.client_files import ExportRefusedError, claude_command, gemini_command, skill_files
 from tests.cli.export.clients import Claude, expand_gemini
 
 #: Text that clients interpret, and similar text.
@@ -66,10 +65,10 @@ def make_prompt(*texts):
     return saying.compiled
 
 
-def freeze(client, source):
+def freeze(export, source):
     """Return the file of a prompt, or None if the client would interpret a part of its text."""
     try:
-        return client.frozen(source)
+        return export(source)
     except ExportRefusedError as error:
         if "for which there is no escape" in str(error):
             return None
@@ -101,7 +100,7 @@ class TestClaude:
     def test_command_matches_its_prompt(self, before, after, typed):
         """The command expands to the prompt's text, or the export is rejected."""
         source = make_prompt(f"Say {before}", f"{after} now.")
-        if (file := freeze(claude, source)) is None:
+        if (file := freeze(claude_command, source)) is None:
             return
         assert Claude.expand(file, typed).text == source.render({"topic": typed}).text
         assert Claude.expand(file, typed).commands == []
@@ -110,7 +109,7 @@ class TestClaude:
     def test_command_with_two_arguments(self, before, between):
         """Two arguments are expanded too, even if they are adjacent."""
         source = make_prompt(f"Say {before}", between, " now.")
-        if (file := freeze(claude, source)) is None:
+        if (file := freeze(claude_command, source)) is None:
             return
         expected = source.render({"topic": "one", "second": "a b"}).text
         assert Claude.expand(file, "one 'a b'").text == expected
@@ -129,14 +128,14 @@ class TestClaude:
     def test_text_that_claude_code_would_interpret_is_rejected(self, text, reason):
         """The error has the line and an alternative."""
         with pytest.raises(ExportRefusedError) as error:
-            claude.frozen(make_prompt(text, ""))
+            claude_command(make_prompt(text, ""))
         assert str(error.value).startswith(f"prompt 'saying' cannot be written: {reason}")
         assert str(error.value).endswith("no escape: --live writes a file that renders it each time")
 
     def test_index_after_an_argument_is_rejected(self):
         """An index after an argument would select another argument."""
         with pytest.raises(ExportRefusedError, match="where Claude Code expects its number"):
-            claude.frozen(make_prompt("Say ", "[0]"))
+            claude_command(make_prompt("Say ", "[0]"))
 
 
 class TestGemini:
@@ -163,7 +162,7 @@ class TestGemini:
     def test_command_matches_its_prompt(self, before, after, typed):
         """The command expands to the prompt's text, or the export is rejected."""
         source = make_prompt(f"Say {before}", f"{after} now.")
-        if (file := freeze(gemini, source)) is None:
+        if (file := freeze(gemini_command, source)) is None:
             return
         assert expand_gemini(file, typed) == source.render({"topic": typed}).text
 
@@ -182,7 +181,7 @@ class TestGemini:
     def test_text_that_gemini_cli_would_interpret_is_rejected(self, text, reason):
         """The error has the line, even if the text only becomes special next to the placeholder."""
         with pytest.raises(ExportRefusedError) as error:
-            gemini.frozen(make_prompt(text, ""))
+            gemini_command(make_prompt(text, ""))
         assert reason in str(error.value)
 
 
@@ -199,7 +198,7 @@ class TestSkills:
 
     def test_braces_in_the_text(self):
         """Placeholders have more braces than the text."""
-        file = skills.frozen(make_prompt("Write {{topic}} for ", "."))["SKILL.md"].data.decode()
+        file = skill_files(make_prompt("Write {{topic}} for ", "."))["SKILL.md"].data.decode()
 
         assert "- `{{{topic}}}`" in file
         assert file.endswith("\nWrite {{topic}} for {{{topic}}}.\n")

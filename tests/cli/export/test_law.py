@@ -7,7 +7,7 @@ from promptkit.cli import main
 from promptkit.clients.slash_commands.claude import read_claude_command
 from promptkit.clients.slash_commands.command import ArgumentPart, TextPart
 from promptkit.clients.slash_commands.gemini import read_gemini_command
-from promptkit.exports.client_files import claude, gemini
+from promptkit.exports.client_files import claude_command, gemini_command
 from promptkit.testing import Client
 from tests.cli.export.test_frozen import TEXTS, freeze, make_prompt
 
@@ -26,7 +26,7 @@ def render(command, *values):
 def test_claude_code_command(before, after):
     """A command with one argument is restored."""
     source = make_prompt(f"Say {before}", f"{after} now.")
-    if (file := freeze(claude, source)) is None:
+    if (file := freeze(claude_command, source)) is None:
         return
     command = read_claude_command("saying", file.decode())
 
@@ -39,7 +39,7 @@ def test_claude_code_command(before, after):
 def test_claude_code_command_with_two_arguments(before, between):
     """Two arguments keep their order and the names of the hint."""
     source = make_prompt(f"Say {before}", between, " now.")
-    if (file := freeze(claude, source)) is None:
+    if (file := freeze(claude_command, source)) is None:
         return
     command = read_claude_command("saying", file.decode())
 
@@ -51,7 +51,7 @@ def test_claude_code_command_with_two_arguments(before, between):
 def test_gemini_cli_command(before, after):
     """A command with its placeholder is restored."""
     source = make_prompt(f"Say {before}", f"{after} now.")
-    if (file := freeze(gemini, source)) is None:
+    if (file := freeze(gemini_command, source)) is None:
         return
     command = read_gemini_command("saying", file.decode())
 

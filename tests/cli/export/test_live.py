@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from promptkit import prompt
 from promptkit.cli import main
 from promptkit.cli.key_values import ArgumentSyntaxError, read_typed
-from promptkit.exports.client_files import claude, gemini
-from promptkit.exports.client_files.prompts import LiveCommand
+from promptkit.exports.client_files import LiveCommand, live_claude_command, live_gemini_command
 from tests.cli.export.clients import Claude, gemini_shell_command
 
 MARKER = "end-0123456789abcdef0123456789abcdef"
@@ -192,10 +191,10 @@ class TestClaude:
     @example(value="\ne\x80")
     @example(value="it's\r")
     @example(value="")
-    @settings(deadline=None)
+    @settings(deadline=None, max_examples=50)
     def test_only_the_command_runs(self, name, shell, value):
         """The command receives the exact text, or rejects it if it was truncated."""
-        expansion = Claude.expand(claude.live(COMMAND), value)
+        expansion = Claude.expand(live_claude_command(COMMAND), value)
         (command,) = expansion.commands
         with pytest.MonkeyPatch.context() as monkeypatch:
             received_text = parse_input(shell(name, command), monkeypatch)
@@ -212,10 +211,10 @@ class TestGemini:
     @example(value="' $'; > pwned #")
     @example(value="two $'")
     @example(value="~")
-    @settings(deadline=None)
+    @settings(deadline=None, max_examples=50)
     def test_only_the_command_runs(self, name, shell, value):
         """The command receives the exact text, except for changes by Gemini CLI."""
-        command = gemini_shell_command(gemini.live(COMMAND), value)
+        command = gemini_shell_command(live_gemini_command(COMMAND), value)
         with pytest.MonkeyPatch.context() as monkeypatch:
             received_text = parse_input(shell(name, command), monkeypatch)
 
@@ -229,7 +228,7 @@ class TestGemini:
     def test_null_character(self, name, shell):
         """A NUL character cannot be passed to a shell."""
         with pytest.raises(ValueError, match="null"):
-            shell(name, gemini_shell_command(gemini.live(COMMAND), "a\0b"))
+            shell(name, gemini_shell_command(live_gemini_command(COMMAND), "a\0b"))
 
 
 class TestFiles:

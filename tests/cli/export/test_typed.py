@@ -1,21 +1,26 @@
 """`promptkit render --typed`: the text after a slash command."""
 
+import io
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from promptkit.cli import main
-from tests.terminal import command
 
 MARKER = "end-of-it"
 
 
 @pytest.fixture
-def typed(project):
+def typed(project, monkeypatch, capsys):
     """A function that renders a prompt for a typed text and returns the exit code and the output."""
 
     def render(name, text, *options, end=f"\n{MARKER}\n"):
-        stdin = f".{text}{end}".encode()
-        code, out, err = command("render", name, "--typed", MARKER, *options, cwd=project.parent, input=stdin)
-        return code, (err if code else out).decode()
+        stdin = io.BytesIO(f".{text}{end}".encode())
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
+        code = main(["render", name, "--typed", MARKER, *options])
+        captured = capsys.readouterr()
+        return code, captured.err if code else captured.out
 
     return render
 

@@ -14,8 +14,6 @@ from promptkit.clients.configurations import ServerTable
 from promptkit.clients.profiles import INSTALLABLE
 from promptkit.files.writing import FileRefusedError
 
-pytestmark = pytest.mark.sampled
-
 JSON, TOML, YAML_CLIENT = INSTALLABLE["cursor"], INSTALLABLE["codex"], INSTALLABLE["goose"]
 ENTRY = {"command": "/bin/promptkit", "args": ["serve", "/prompts"]}
 GOOSE = {"type": "stdio", "enabled": True, "cmd": "/bin/promptkit", "args": ["serve", "/prompts"]}
@@ -520,7 +518,7 @@ def test_hostile_text(client, text, message):
 
 def test_deeply_nested_text():
     """Text that can be parsed, but is too deep to compare or copy, raises no other exception."""
-    for depth in (200, 400, 800, 1600):
+    for depth in (200, 800):
         for client, text in (
             (JSON, '{"x": ' + "[" * depth + "]" * depth + "}"),
             (TOML, "x = " + "[" * depth + "]" * depth + "\n"),

@@ -9,6 +9,7 @@ import pytest
 from promptkit.clients.configurations import ConfigurationFile, ServerTable
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.clients.servers import command_in, url_in
+from promptkit.compiler.compilation import compile
 from tests.cli.install.entries import config_path, entries
 
 #: Expected files by client: a new one, one with a URL, and a user's file before and after the installation.
@@ -85,13 +86,6 @@ class TestEachClient:
             out.splitlines()[0] == f"{CLIENTS[name].title} has the server 'team-prompts': nothing to change"
         )
         assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
-
-    def test_installed_command_works(self, name, project, promptkit, served_prompts):
-        """The installed command serves the prompts from any folder with an empty environment."""
-        promptkit("install", name)
-        command = command_in(INSTALLABLE[name], entries(name)["team-prompts"])
-
-        assert served_prompts(command) == ["greet"]
 
     def test_dry_run(self, name, project, promptkit):
         """A dry run prints the changes without making them."""
@@ -307,13 +301,14 @@ class TestTargets:
     @pytest.mark.parametrize(
         "target", ["prompts", "prompts/greet.py", "prompts/greet.py:greet", "../team prompts/prompts"]
     )
-    def test_targets_become_absolute(self, target, project, promptkit, served_prompts):
+    def test_targets_become_absolute(self, target, project, promptkit, monkeypatch, tmp_path):
         """Targets become absolute paths; a file or an object is served like here."""
         promptkit("install", "zed", target)
         command = command_in(INSTALLABLE["zed"], entries("zed")["team-prompts"])
 
         assert command[-2:] == ["serve", f"{project}/{target.removeprefix('../team prompts/')}"]
-        assert served_prompts(command) == ["greet"]
+        monkeypatch.chdir(tmp_path)
+        assert list(compile(command[-1])) == ["greet"]
 
     @pytest.mark.parametrize("mark", ["pyproject.toml", ".git"])
     def test_target_with_its_own_project(self, mark, project, promptkit):

@@ -13,9 +13,6 @@ import pytest
 
 from promptkit.clients.configurations import ConfigurationFile
 from promptkit.fragments.invisible import escape_invisible
-from tests.terminal import command
-
-pytestmark = pytest.mark.sampled
 
 FILES = ["prompts/review.py", "prompts/test_review.py", "pyproject.toml"]
 IGNORED = ".gitignore"
@@ -130,15 +127,15 @@ def test_suggested_commands_work(empty, home, served_prompts, run_json):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
-@pytest.mark.parametrize("name", ["-x", "--help", "-", "a\nb", "\x1b[2J", "$(touch ran)", "it's", "\u202ea"])
-def test_any_folder_name(name, empty, home):
+@pytest.mark.parametrize("name", ["--help", "a\nb", "\x1b[2J$(touch ran)", "it's \u202ea"])
+def test_any_folder_name(name, empty, home, promptkit):
     """
     The suggested commands take one line each, contain no invisible characters, and work for any folder name.
     """
-    result = command("new", "--", name, cwd=empty)
-    commands = [line.strip() for line in result[1].decode().partition("next:\n")[2].splitlines()]
+    code, out, _ = promptkit("new", "--", name)
+    commands = [line.strip() for line in out.partition("next:\n")[2].splitlines()]
 
-    assert (result[0], len(commands)) == (0, 3)
+    assert (code, len(commands)) == (0, 3)
     assert escape_invisible(commands[0]) == commands[0]
     program = Path(sys.executable).parent
     path = os.pathsep.join([str(program), os.environ["PATH"], "/usr/bin", "/bin"])
@@ -254,12 +251,11 @@ def test_folder_that_cannot_be_created(empty, promptkit):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
-@pytest.mark.parametrize(("folder", "remaining"), [("mine", ["mine"]), ("mine/a/b", ["mine"])])
-def test_a_full_disk(folder, remaining, empty):
+def test_a_full_disk(empty):
     """After a failed write, all created files are removed and existing folders stay."""
     (empty / "mine").mkdir()
     result = subprocess.run(
-        ["/bin/sh", "-c", f"ulimit -f 0; exec {sys.executable} -m promptkit new {folder}"],
+        ["/bin/sh", "-c", f"ulimit -f 0; exec {sys.executable} -m promptkit new mine/a/b"],
         cwd=empty,
         capture_output=True,
         text=True,
@@ -268,7 +264,7 @@ def test_a_full_disk(folder, remaining, empty):
 
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("promptkit: nothing was written: ")
-    assert [path.relative_to(empty).as_posix() for path in empty.rglob("*")] == remaining
+    assert [path.relative_to(empty).as_posix() for path in empty.rglob("*")] == ["mine"]
 
 
 def test_broken_configuration_above(empty, promptkit):

@@ -84,20 +84,13 @@ class TestEachClient:
         assert "    everyone everyone who works on the project needs promptkit on their PATH\n" in out
 
     @posix
-    def test_moved_project(  # noqa: PLR0917
-        self, name, project, own_environment, promptkit, tmp_path, served_prompts, monkeypatch
-    ):
-        """
-        The environment within the project has a relative path too, so that a moved project still starts.
-        """
+    def test_environment_within_the_project(self, name, project, own_environment, promptkit):
+        """The environment within the project has a relative path too, which resolves to its program."""
         promptkit("install", name, "--scope", "project")
-        program, *words = command(name)
-        clone = project.rename(tmp_path / "clone")
-        monkeypatch.chdir(clone)
-        started = expand_variables(name, [program, *words], clone)
+        program, *_ = command(name)
 
         assert program == f"{FOLDERS.get(name, '.')}/.venv/bin/promptkit"
-        assert served_prompts(started, cwd=clone) == ["greet"]
+        assert Path(*expand_variables(name, [program], project)).samefile(own_environment / "promptkit")
 
     def test_entry_is_recognized(self, name, project, promptkit):
         """The entry is recognized, listed and removed."""
@@ -135,6 +128,16 @@ class TestEachClient:
         )
 
         assert command(name)[2:4] == [f"{folder}/prompts/greet.py:greet", folder]
+
+
+@posix
+def test_moved_project(project, own_environment, promptkit, tmp_path, served_prompts):
+    """A moved project with its own environment still starts."""
+    promptkit("install", "cursor", "--scope", "project")
+    words = command("cursor")
+    clone = project.rename(tmp_path / "clone")
+
+    assert served_prompts(expand_variables("cursor", words, clone), cwd=clone) == ["greet"]
 
 
 class TestMissingFiles:

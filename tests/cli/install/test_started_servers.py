@@ -96,7 +96,7 @@ def test_options_without_a_started_server(argv, message, project, usage_error):
 
 class TestOptions:
     @pytest.mark.parametrize("name", INSTALLABLE)
-    def test_options_follow_the_targets(self, name, project, promptkit, served_prompts):
+    def test_options_follow_the_targets(self, name, project, promptkit):
         """Each option is one word after the targets, and `--tools` is added for a client without prompts."""
         code, _, err = promptkit("install", name, "prompts", "--", "--grace", "5", "--name=Team 'A'")
         tools = [] if CLIENTS[name].has_prompts else ["--tools"]
@@ -109,6 +109,12 @@ class TestOptions:
             "--name=Team 'A'",
             *tools,
         ]
+
+    @pytest.mark.parametrize("name", ["claude-code", "codex"])
+    def test_installed_command_works(self, name, project, promptkit, served_prompts):
+        """The installed command serves the prompts from any folder with an empty environment."""
+        promptkit("install", name, "--", "--grace", "5", "--name=Team 'A'")
+
         assert served_prompts(command_in(INSTALLABLE[name], entries(name)["team-prompts"])) == ["greet"]
 
     def test_options_are_kept(self, project, promptkit):

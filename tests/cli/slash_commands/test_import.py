@@ -20,8 +20,8 @@ from promptkit.clients.slash_commands.command import (
     FilePart,
     SlashCommand,
     TextPart,
+    one_line,
 )
-from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.clients.slash_commands.recipe_source import generate_recipe
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.discovery import find_recipes

@@ -165,13 +165,12 @@ def test_names_of_fields(visit):
         ("choice", "radiogroup"),
         ("many", "combobox"),
         ("when", "textbox"),
-        ("when: Offset", "textbox"),
         ("day", "textbox"),
         ("picture", "button"),
         ("items", "textbox"),
         ("named", "combobox"),
         ("token", "textbox"),
-        ("is_short", "switch"),
+        ("is_short", "radiogroup"),
     ):
         expect(form.get_by_role(role, name=name, exact=True)).to_be_visible()
 

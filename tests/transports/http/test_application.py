@@ -146,7 +146,7 @@ class TestNotServed:
             (b"5", {}, 400, -32600),
             (request(None, "ping"), {}, 400, -32600),
             ([], {}, 400, -32600),
-            ([modern(1, "prompts/list")], {}, 400, -32600),
+            ([modern(1, "prompts/list")], {"mcp_protocol_version": MODERN}, 400, -32600),
             ([request(1, "ping")], {"mcp_protocol_version": MODERN}, 400, -32600),
             (request(1, "prompts/list"), {"mcp_protocol_version": MODERN}, 400, -32602),
             (request(1, "prompts/list"), {"mcp_protocol_version": "2031-01-01"}, 400, -32602),

@@ -295,13 +295,14 @@ class TestProgress:
 
         run(scenario)
 
-    @pytest.mark.parametrize("accept", ["application/json", "application/json, text/event-stream;q=0"])
-    def test_no_progress_without_a_token_or_stream(self, accept):
+    def test_no_progress_without_a_token_or_stream(self):
         """Without a token, or without accepting a stream, the client gets only the JSON reply."""
 
         async def scenario(app):
             assert (await post(app, self.steps()).result()).json["id"] == "p"
-            assert (await post(app, self.steps(progressToken=1), accept=accept).result()).json["id"] == "p"
+            assert (await post(app, self.steps(progressToken=1), accept="application/json").result()).json[
+                "id"
+            ] == "p"
             assert (await post(app, get("greet")).result()).json["id"] == 1
 
         run(scenario)

@@ -1,0 +1,425 @@
+"""
+The changes between two sides of a comparison that clients see, and whether they break callers.
+
+Both sides are plain data from `promptkit.cli.diff_sides`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher, unified_diff
+from functools import lru_cache
+from threading import Lock
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.cli.diff_revisions import Repository
+from promptkit.cli.diff_sides import (
+    FAILS,
+    REFUSED,
+    Answer,
+    ArgumentState,
+    ItemState,
+    compared_sides,
+    key_of,
+)
+
+#: The kinds of changes that can break a caller.
+BREAKING: Final = frozenset(
+    {
+        "prompt-removed",
+        "resource-removed",
+        "skill-removed",
+        "argument-removed",
+        "required-argument-added",
+        "argument-now-required",
+        "argument-narrowed",
+        "scopes-needed",
+        "rendering-fails",
+        "reading-fails",
+    }
+)
+
+#: The kinds of changes to descriptive members, and the words for the members.
+_MEMBERS: Final = {
+    "name": ("resource-name", "the name"),
+    "title": ("title", "the title"),
+    "description": ("description", "the description"),
+    "mimeType": ("mime-type", "the MIME type"),
+    "icons": ("icons", "the list of icons"),
+    "_meta": ("meta", "_meta"),
+}
+
+#: The alternative that accepts every text; arguments are sent as text.
+_ANY_TEXT: Final = '{"type": "string"}'
+
+#: Maximum number of lines, or of words, that are matched: the time can be quadratic.
+_MAX_MATCHED: Final = 2_000
+
+_WORD: Final = r"\[[a-z]+\]|\w+|\s+|[^\w\s]"
+
+#: The parts of a line: ``" "`` marks unchanged, ``"-"`` removed and ``"+"`` added text.
+Line: TypeAlias = list[tuple[str, str]]
+
+
+class Difference(Struct, frozen=True):
+    """
+    One change in the lists, or in the outcome of an example.
+
+    Args:
+        kind:
+            The kind of the change.
+
+        owner:
+            The changed item, such as ``prompt 'review'``.
+
+        message:
+            The message for the user, without the owner.
+
+        before:
+            The old value as text; None if there is no text to compare.
+
+        after:
+            The new value as text.
+    """
+
+    kind: str
+    owner: str
+    message: str
+    before: str | None = None
+    after: str | None = None
+
+    @property
+    def breaking(self) -> bool:
+        """Whether the change can break a caller."""
+        return self.kind in BREAKING
+
+    @property
+    def diff(self) -> list[str]:
+        """A unified diff of the values without a header."""
+        if self.before is None or self.after is None:
+            return []
+        return changed_lines(self.before, self.after, context=2)
+
+    def __str__(self) -> str:
+        return f"{self.owner}: {self.message}"
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the change as JSON-compatible data."""
+        return {
+            "kind": self.kind,
+            "breaking": self.breaking,
+            "of": self.owner,
+            "message": self.message,
+            "before": self.before,
+            "after": self.after,
+        }
+
+
+class TextChange(Struct, frozen=True):
+    """
+    A case whose text has changed.
+
+    Args:
+        owner:
+            The prompt or resource.
+
+        case:
+            The name of the case.
+
+        before:
+            The old text; None if the case is new.
+
+        after:
+            The new text; None if the case was removed.
+
+        is_unsteady:
+            Whether the text differs each time on one of the sides.
+    """
+
+    owner: str
+    case: str
+    before: str | None
+    after: str | None
+    is_unsteady: bool = False
+
+    def __str__(self) -> str:
+        what = "renders another text"
+        if self.before is None or self.after is None:
+            what = _presence(self.before, self.after)
+        return f"{self.owner}: {self.case!r} {what}{', each time' if self.is_unsteady else ''}"
+
+    @property
+    def breaking(self) -> bool:
+        """Whether the case fails now, and did not fail before."""
+        return (self.after or "").startswith(FAILS) and not (self.before or FAILS).startswith(FAILS)
+
+    @property
+    def diff(self) -> list[str]:
+        """A unified diff of the texts without a header."""
+        return changed_lines(self.before or "", self.after or "", context=1)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the change as JSON-compatible data, from which a CI job can write the comment."""
+        return {
+            "of": self.owner,
+            "case": self.case,
+            "breaking": self.breaking,
+            "unsteady": self.is_unsteady,
+            "message": str(self),
+            "before": self.before,
+            "after": self.after,
+            "diff": self.diff,
+        }
+
+
+#: The changes of one comparison.
+Changes: TypeAlias = Sequence[Difference | TextChange]
+
+
+def effect_of(change: Difference | TextChange) -> str:
+    """Return the effect of a change on callers, in a word."""
+    return "breaking" if change.breaking else "harmless"
+
+
+def changes_between(old: Answer, new: Answer) -> list[Difference]:
+    """
+    Return the changes between two sides, by kind and name of the items.
+
+    Args:
+        old:
+            The old side, with the outcomes of its examples.
+
+        new:
+            The new side, with the outcomes of the same examples.
+    """
+    changes: list[Difference] = []
+    for owner in sorted(old.items.keys() | new.items.keys()):
+        item_changes = list(_item_changes(owner, old.items.get(owner), new.items.get(owner)))
+        # After the removal of an argument, for instance, every example would repeat the message.
+        is_broken = any(change.breaking for change in item_changes)
+        outcomes = _outcome_changes(owner, old, new)
+        changes += [*item_changes, *(change for change in outcomes if not (is_broken and change.breaking))]
+    return changes
+
+
+def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> Iterator[Difference]:
+    """Yield the changes to an item, which can be missing on one side."""
+    if old is None or new is None:
+        noun = owner.partition(" ")[0].replace("template", "resource")
+        yield Difference(f"{noun}-{'removed' if new is None else 'added'}", owner, _presence(old, new))
+        return
+    for member, (kind, name) in _MEMBERS.items():
+        yield from _text_change(kind, owner, name, old.texts.get(member), new.texts.get(member))
+    for name in dict.fromkeys((*old.arguments, *new.arguments)):
+        yield from _argument_changes(owner, name, old.arguments.get(name), new.arguments.get(name))
+    common = old.arguments.keys() & new.arguments.keys()
+    if list(filter(common.__contains__, old.arguments)) != list(filter(common.__contains__, new.arguments)):
+        order = f"the arguments are in another order: {', '.join(new.arguments)}"
+        yield Difference("argument-order", owner, order)
+    if more := sorted({*new.scopes}.difference(old.scopes)):
+        yield Difference("scopes-needed", owner, f"callers need more scopes: {' '.join(more)}")
+    if fewer := sorted({*old.scopes}.difference(new.scopes)):
+        yield Difference("scopes-dropped", owner, f"callers no longer need: {' '.join(fewer)}")
+    for path in sorted(old.files.keys() | new.files.keys()):
+        before, after = old.files.get(path), new.files.get(path)
+        if before != after:
+            message = f"{path} {_presence(before, after)}, so hosts ask for approval of the skill again"
+            texts = (file[1] if file else None for file in (before, after))
+            yield Difference("skill-file", owner, message, *texts)
+
+
+def _presence(old: object, new: object) -> str:
+    return "is gone" if new is None else "is new" if old is None else "has changed"
+
+
+def _text_change(kind: str, owner: str, name: str, old: str | None, new: str | None) -> Iterator[Difference]:
+    if old != new:
+        yield Difference(kind, owner, f"{name} has changed", old or "", new or "")
+
+
+def _argument_changes(
+    owner: str, name: str, old: ArgumentState | None, new: ArgumentState | None
+) -> Iterator[Difference]:
+    """Yield the changes to an argument, which can be missing on one side."""
+    label = f"argument {name!r}"
+    if new is None:
+        yield Difference("argument-removed", owner, f"{label} is gone")
+        return
+    word = "required" if new.required else "optional"
+    if old is None:
+        kind = "required-argument-added" if new.required else "argument-added"
+        yield Difference(kind, owner, f"{label} is new, and {word}")
+        return
+    if old.required != new.required:
+        yield Difference(f"argument-now-{word}", owner, f"{label} is {word} now")
+    if old.schema != new.schema:
+        kind, message = "argument-narrowed", "no longer takes all that it took"
+        if takes_all(old.alternatives, new.alternatives):
+            kind, message = "argument-widened", "takes more than before"
+            if takes_all(new.alternatives, old.alternatives):
+                kind, message = "argument-type", "accepts the same values, described differently"
+        types = (old.schema, new.schema) if old.type == new.type else (old.type, new.type)
+        yield Difference(kind, owner, f"{label} {message}", *types)
+    for member in ("title", "description", "default"):
+        words = f"the {member} of {label}"
+        yield from _text_change(
+            f"argument-{member}", owner, words, old.texts.get(member), new.texts.get(member)
+        )
+
+
+def takes_all(old: Sequence[str], new: Sequence[str]) -> bool:
+    """
+    Return whether an argument still accepts every text that it accepted before: no alternative was removed.
+
+    The empty text is ignored, because it means "not given" for all types but strings.
+    """
+    return _ANY_TEXT in new or {*old} <= {*new}
+
+
+def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Difference]:
+    """Yield the changes in the renderings or contents of examples."""
+    noun, verb = ("rendering", "renders") if owner.startswith("prompt ") else ("reading", "holds")
+    outcomes = old.outcomes.get(owner, {})
+    for label, after in new.outcomes.get(owner, {}).items():
+        before = outcomes.get(label, FAILS)
+        if before == after or before.startswith((FAILS, REFUSED)):
+            continue
+        if after.startswith((FAILS, REFUSED)):
+            yield Difference(f"{noun}-fails", owner, f"fails for {label}: {after.partition(' ')[2]}")
+        else:
+            yield Difference(noun, owner, f"{verb} another text for {label}", before, after)
+
+
+def text_changes(old: Sequence[Answer], new: Sequence[Answer]) -> list[TextChange]:
+    """
+    Return each changed case, in the order of the new side; removed cases come last.
+
+    Args:
+        old:
+            The answer of the old side, and repeated answers.
+
+        new:
+            The answer of the new side, and repeated answers.
+    """
+    unsteady = {
+        (owner, case)
+        for first, *repeated in (old, new)
+        for owner, outcomes in first.outcomes.items()
+        for case, text in outcomes.items()
+        if any(answer.outcomes.get(owner, {}).get(case) != text for answer in repeated)
+    }
+    changes = [
+        TextChange(owner, case, before, text, (owner, case) in unsteady)
+        for owner, outcomes in new[0].outcomes.items()
+        for case, text in outcomes.items()
+        if (before := old[0].outcomes.get(owner, {}).get(case)) != text
+    ]
+    removed = [
+        TextChange(owner, case, "", None)
+        for owner, cases in old[0].calls.items()
+        for case in cases
+        if case not in new[0].calls.get(owner, {})
+    ]
+    return changes + removed
+
+
+def changed_lines(old: str, new: str, *, context: int) -> list[str]:
+    """
+    Return a unified diff without a header. If there is only one hunk, its line numbers are omitted.
+
+    Args:
+        old:
+            The old text.
+
+        new:
+            The new text.
+
+        context:
+            The number of unchanged lines around changed ones.
+    """
+    before, after = old.splitlines(), new.splitlines()
+    if max(len(before), len(after)) > _MAX_MATCHED:
+        return ["@@", *(f"-{line}" for line in before), *(f"+{line}" for line in after)]
+    lines = list(unified_diff(before, after, lineterm="", n=context))[2:]
+    return lines[1:] if sum(line.startswith("@@") for line in lines) == 1 else lines
+
+
+def changed_words(old: str, new: str) -> list[Line]:
+    """
+    Return the changed lines and one line of context around them.
+
+    Each line is split into unchanged, removed and added parts.
+
+    Args:
+        old:
+            The old text.
+
+        new:
+            The new text.
+    """
+    before, after = old.splitlines(), new.splitlines()
+    if max(len(before), len(after)) > _MAX_MATCHED:
+        return [[("-", line)] for line in before] + [[("+", line)] for line in after]
+    lines: list[Line] = []
+    for group in SequenceMatcher(None, before, after).get_grouped_opcodes(1):
+        if lines:
+            lines.append([(" ", "...")])
+        for tag, start, end, new_start, new_end in group:
+            if tag == "equal":
+                lines += [[(" ", line)] for line in before[start:end]]
+            else:
+                lines += _changed_block("\n".join(before[start:end]), "\n".join(after[new_start:new_end]))
+    return lines
+
+
+def _changed_block(old: str, new: str) -> list[Line]:
+    """Return consecutive lines of which all have changed."""
+    before, after = re.findall(_WORD, old), re.findall(_WORD, new)
+    if max(len(before), len(after)) > _MAX_MATCHED:
+        before, after = [old], [new]
+    lines: list[Line] = [[]]
+    for tag, start, end, new_start, new_end in SequenceMatcher(str.isspace, before, after).get_opcodes():
+        parts = [("-", before[start:end]), ("+", after[new_start:new_end])]
+        if tag == "equal":
+            parts = [(" ", before[start:end])]
+        for sign, words in parts:
+            first, *more = "".join(words).split("\n")
+            lines[-1] += [(sign, first)] if first else []
+            lines += [[(sign, text)] if text else [] for text in more]
+    return lines
+
+
+class SinceCommit:
+    """
+    A thread-safe comparison of the recipes with the last commit, once for each version of the recipes.
+
+    Args:
+        targets:
+            The targets to compare.
+    """
+
+    words = staticmethod(changed_words)
+
+    def __init__(self, targets: Sequence[str]) -> None:
+        self._targets = targets
+        self._lock = Lock()
+        self._changes = lru_cache(maxsize=1)(self._compare)
+
+    def since_commit(self, prompt: CompiledPrompt, version: int) -> list[tuple[str, str | None, str | None]]:
+        """
+        Return the changed cases of a prompt, each as its name, old text and new text.
+
+        Raises:
+            PromptkitError: If there is no commit, or it cannot be loaded.
+        """
+        with self._lock:
+            repository = Repository(whose="this comparison")
+            changes = self._changes(version, repository.commit("HEAD"))
+        owner = key_of(prompt)
+        return [(change.case, change.before, change.after) for change in changes if change.owner == owner]
+
+    def _compare(self, version: int, commit: str) -> list[TextChange]:  # noqa: ARG002 (a part of the cache key)
+        repository = Repository(whose="this comparison")
+        return text_changes(*compared_sides(repository, (commit, None), self._targets, by_cases=True))

@@ -1,0 +1,218 @@
+"""Revisions of a git repository, which are written to a folder without changing the repository."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from promptkit.errors.exceptions import LoadError, PromptkitError
+from promptkit.files.folder import Folder, remove_outward_links
+from promptkit.files.scratch import scratch_folder
+from promptkit.loader.targets import split_target
+
+#: Options that keep git from running configured programs (hooks, file system monitors, fetches of missing
+#: objects), and from splitting the index, which would write to the repository.
+_NO_PROGRAMS: Final = (
+    *("--no-pager", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor="),
+    *("-c", "core.splitIndex=false"),
+)
+
+#: Git before 2.45 supports only the second variable, which disallows all protocols for fetching.
+_NO_FETCH: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
+
+#: Maximum nesting of folders, because Python removes temporary folders recursively.
+_MAX_DEPTH: Final = 200
+
+#: Timeout for git in seconds. A pipe in place of one of its files would block it indefinitely.
+_MAX_S: Final = 120.0
+
+
+class RevisionError(PromptkitError):
+    """A revision is not available; the message gives the reason and a fix."""
+
+
+class Repository:
+    """
+    The git repository that contains a folder.
+
+    Args:
+        folder:
+            The folder.
+
+        whose:
+            The name of the feature that needs it, for errors.
+
+    Raises:
+        RevisionError: If the folder is not in a repository, or git is missing.
+    """
+
+    def __init__(self, folder: str = ".", whose: str = "diff") -> None:
+        self._folder = folder
+        if shutil.which("git") is None:
+            msg = f"{whose} needs git, which is not installed, or not on the PATH"
+            raise RevisionError(msg)
+        try:
+            top = self._git("rev-parse", "--show-toplevel")
+        except RevisionError as error:
+            where = os.path.abspath(folder)  # noqa: PTH100 (the folder might not exist)
+            msg = f"{whose} needs a git repository, and {where!r} is in none that git can read: {error}"
+            raise RevisionError(msg) from None
+        self.root = Path(os.path.realpath(top))
+
+    def path(self, file: str) -> str:
+        """Return the path of *file* relative to the root; unchanged if it is outside."""
+        path = Path(file)
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else file
+
+    def ends(self, revisions: str) -> tuple[str, str | None]:
+        """
+        Return the two ends of a comparison: a revision; and another revision, or None for the working tree.
+
+        Args:
+            revisions:
+                One revision; or two in git's syntax: ``A..B``, or ``A...B`` for B and its merge base with A.
+                If one of the two is omitted, it is ``HEAD``.
+
+        Raises:
+            RevisionError: If the revisions of ``A...B`` have no common ancestor.
+        """
+        old, dots, new = revisions.partition("..")
+        if not dots:
+            return revisions, None
+        old, last = old or "HEAD", new.removeprefix(".") or "HEAD"
+        return (self._merge_base(old, last) if new.startswith(".") else old), last
+
+    def _merge_base(self, old: str, new: str) -> str:
+        commits = self.commit(old), self.commit(new)
+        try:
+            return self._git("merge-base", *commits)[:12]
+        except RevisionError:
+            hint = self._shallow or f"write {old}..{new}"
+            msg = f"{old!r} and {new!r} have no commit in common: {hint}"
+            raise RevisionError(msg) from None
+
+    def commit(self, revision: str) -> str:
+        """
+        Return the hash of the commit that *revision* names.
+
+        Raises:
+            RevisionError: If it does not exist.
+        """
+        try:
+            return self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        except RevisionError:
+            commits = self._git("rev-list", "--all", "--max-count=1")
+            hint = "name a commit, a branch or a tag" if commits else "commit something first"
+            msg = f"there is no revision {revision!r} here: {self._shallow or hint}"
+            raise RevisionError(msg) from None
+
+    @property
+    def _shallow(self) -> str:
+        """How to fetch the commits that a shallow clone lacks; "" for a full clone."""
+        if self._git("rev-parse", "--is-shallow-repository") != "true":
+            return ""
+        return (
+            "this clone is shallow and lacks older commits: run git fetch --unshallow, "
+            "or give actions/checkout fetch-depth: 0"
+        )
+
+    def write(self, commit: str, folder: Path) -> None:
+        """
+        Write the files of *commit* into *folder*, as they were committed: filters do not run.
+
+        The temporary index for this is outside the repository. No hooks run, and no worktree is registered.
+        Submodules are empty folders. Links that lead out of *folder* are removed.
+
+        Raises:
+            RevisionError: If git cannot write them.
+        """
+        index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
+        checkout_index = "checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}"
+        self._git("read-tree", commit, environment=index)
+        self._check_depth(commit, self._git("ls-files", "-z", environment=index).split("\0"))
+        self._git(*self._no_filters(), *checkout_index, environment=index)
+        remove_outward_links(folder)
+        Folder(folder, ".git").create()  # marks the root of the project
+
+    def _check_depth(self, commit: str, paths: Iterable[str]) -> None:
+        depth = max(path.count("/") for path in paths)
+        if depth > _MAX_DEPTH:
+            msg = f"a file of {commit[:12]} is in {depth:,} folders, and at most {_MAX_DEPTH} are written"
+            raise RevisionError(msg)
+
+    def _no_filters(self) -> list[str]:
+        """Return the options that disable all configured filters. Raises RevisionError."""
+        keys = self._git("config", "--null", "--name-only", "--list").split("\0")
+        names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
+        for name in names:
+            if "=" in name:  # -c would end the name there
+                msg = f"the filter {name!r} in git's configuration cannot be switched off: rename it"
+                raise RevisionError(msg)
+        settings = ("smudge=", "process=", "required=false")
+        return [word for name in names for setting in settings for word in ("-c", f"filter.{name}.{setting}")]
+
+    def _git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
+        folder = getattr(self, "root", self._folder)
+        command = ["git", "-C", folder, *_NO_PROGRAMS, *arguments]
+        try:
+            process = subprocess.run(  # noqa: S603 (git, with trusted arguments)
+                command,
+                capture_output=True,
+                check=False,
+                env={**os.environ, **_NO_FETCH, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                timeout=_MAX_S,
+            )
+        except subprocess.TimeoutExpired:
+            msg = f"git {arguments[0]} did not end within {_MAX_S:g} s: a file of git may be a pipe"
+            raise RevisionError(msg) from None
+        if process.returncode:
+            reason = " ".join(process.stderr.decode(errors="replace").split())
+            raise RevisionError(reason or f"git {' '.join(arguments)} failed")
+        return os.fsdecode(process.stdout).rstrip("\r\n")
+
+
+@contextmanager
+def checkout(
+    repository: Repository, revision: str | None, targets: Sequence[str]
+) -> Iterator[tuple[Path, Sequence[str], tuple[Path, Path]]]:
+    """
+    Check out a revision into a temporary folder: yield the current folder there, the targets, and both roots.
+
+    For None, yield the current folder and the targets of the working tree. Errors about a revision name it.
+    """
+    current = Path(os.path.realpath(os.curdir))
+    if revision is None:
+        yield current, targets, (current, current)
+        return
+    commit = repository.commit(revision)
+    with scratch_folder("promptkit-diff-") as scratch:
+        copy_root = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
+        root = repository.root
+        moved = [_move_target(target, root, copy_root) for target in targets]
+        repository.write(commit, copy_root)
+        folder = copy_root / (current.relative_to(root) if current.is_relative_to(root) else "")
+        try:
+            # Messages show the root of the repository.
+            yield folder if folder.is_dir() else copy_root, moved, (copy_root, root)
+        except (LoadError, RevisionError) as error:
+            reason = error.reason if isinstance(error, LoadError) else str(error)
+            reason = f"at {revision}, {reason.replace(f'{root}{os.sep}', '')}"
+            if isinstance(error, LoadError):
+                raise LoadError(" ".join(targets), reason) from None
+            raise RevisionError(reason) from None
+
+
+def _move_target(target: str, root: Path, copy_root: Path) -> str:
+    """Return a target in a copy of the repository."""
+    name, attribute = split_target(target)
+    path = Path(os.path.realpath(name))
+    if not path.exists():  # a module
+        return target
+    if not path.is_relative_to(root):
+        raise LoadError(target, f"it is not in the git repository at {str(root)!r}")
+    copy = str(copy_root / path.relative_to(root))
+    return f"{copy}:{attribute}" if attribute else copy

@@ -1,0 +1,485 @@
+"""
+One side of a comparison: a process that loads recipes, and prints what clients receive from them.
+
+Each side has its own process, because the modules of both have the same names. The process runs the code of
+another revision, so its answer is validated. Secrets are not protected from recipes, which run as the same
+user. ``python -m`` this module reads a request from standard input, and prints the answer.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from promptkit import compiler
+from promptkit.catalog.arguments import Argument
+from promptkit.catalog.cases import is_refused
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.json_schema import schema_of
+from promptkit.catalog.prompts import NO_SAMPLE, SCHEMA, CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
+from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
+from promptkit.cli.diff_revisions import Repository, RevisionError, checkout
+from promptkit.cli.list import lists_of, shown_type
+from promptkit.cli.loading import load_recipes
+from promptkit.cli.output import OutputError, capture_output
+from promptkit.errors.exceptions import LoadError, PromptError
+from promptkit.files.scratch import open_unnamed_file
+from promptkit.server.lookup import name_of
+from promptkit.types.schemas import Definitions, type_schema
+from promptkit.workspace.paths import VARIABLE, workspace
+
+if TYPE_CHECKING:  # most recipes have no skills
+    from promptkit.catalog.skills import CompiledSkill
+
+T = TypeVar("T")
+
+#: The calls of each prompt and resource by name: the arguments that a client sends, or a URI.
+Calls: TypeAlias = dict[str, dict[str, dict[str, Any] | str]]
+
+#: The prefixes of outcomes that are not renderings.
+FAILS: Final = "[fails] "
+REFUSED: Final = "[refused] "
+_NOT_RENDERED: Final = "[not rendered] "
+
+#: Timeout for a process in seconds: importing recipes has no timeout.
+_MAX_S: Final = 120.0
+
+#: Maximum size of an answer in bytes.
+_MAX_BYTES: Final = 64 << 20
+
+#: The environment variables that a process receives if it renders cases: search paths of programs, and the
+#: locale. The workspace is always passed on.
+_INHERITED: Final = (
+    *("PATH", "PYTHONPATH", "VIRTUAL_ENV", "HOME", "USERPROFILE", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP"),
+    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPYCACHEPREFIX"),
+)
+
+#: The current time while cases are rendered, and the seed for random numbers.
+_NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+_SEED: Final = 20260101
+
+#: Keywords of a schema that describe a value without restricting it.
+_ANNOTATIONS: Final = frozenset({"title", "description", "examples", "default", "$comment"})
+
+
+class ArgumentState(Struct):
+    """
+    An argument of a prompt.
+
+    Args:
+        required:
+            Whether clients must send it.
+
+        type:
+            Its type, as `list` shows it.
+
+        schema:
+            The JSON Schema of its type.
+
+        alternatives:
+            The choices and types that it accepts, each as JSON.
+
+        texts:
+            Its title, description and default, as far as there are any.
+    """
+
+    required: bool
+    type: str
+    schema: str
+    alternatives: list[str]
+    texts: dict[str, str]
+
+
+class ItemState(Struct):
+    """
+    A prompt, a resource or a skill.
+
+    Args:
+        location:
+            The file and the line that define it.
+
+        texts:
+            Its descriptive members in the lists that clients receive.
+
+        scopes:
+            The scopes that callers need.
+
+        arguments:
+            The arguments of a prompt by name, in order.
+
+        files:
+            The digest of each file of a skill by path, and the text of the file if it is one.
+    """
+
+    location: tuple[str, int]
+    texts: dict[str, str]
+    scopes: list[str]
+    arguments: dict[str, ArgumentState]
+    files: dict[str, tuple[str, str | None]]
+
+
+class Answer(Struct):
+    """
+    The answer of a side.
+
+    Args:
+        items:
+            The prompts, resources and skills by kind and name, such as ``prompt 'review'``.
+
+        calls:
+            The side's own examples or cases.
+
+        outcomes:
+            The outcomes of the requested calls: each is a transcript, or a message after a prefix.
+
+        errors:
+            The file, line and message of each error in the recipes.
+    """
+
+    items: dict[str, ItemState]
+    calls: Calls
+    outcomes: dict[str, dict[str, str]]
+    errors: list[tuple[str, int, str]]
+
+
+class _Reply(Struct):
+    """The output of a process: an answer, the target that cannot be loaded with the reason, or a failure."""
+
+    answer: Any = None
+    unloadable: tuple[str, str] | None = None
+    failure: str | None = None
+
+
+def compared_sides(  # noqa: PLR0913 (the options of the command)
+    repository: Repository,
+    ends: tuple[str, str | None],
+    targets: Sequence[str],
+    *,
+    by_cases: bool = False,
+    repeats: bool = False,
+    variables: Sequence[str] = (),
+) -> tuple[list[Answer], list[Answer]]:
+    """
+    Return the answers of the old and of the new side, for the same calls.
+
+    Args:
+        repository:
+            The repository.
+
+        ends:
+            The old revision; and the new revision, or None for the working tree.
+
+        targets:
+            The targets to compare.
+
+        by_cases:
+            Whether to render the cases of the new side with a fixed clock and without the environment. By
+            default the examples of the old side are rendered.
+
+        repeats:
+            Whether to ask each side twice.
+
+        variables:
+            The names of further environment variables that cases can read.
+
+    Raises:
+        LoadError: If one of the targets cannot be loaded.
+
+        RevisionError: If a revision does not exist, or a process returns no valid answer.
+    """
+    environment = None
+    if by_cases:
+        inherited = {name: os.environ[name] for name in (*_INHERITED, *variables) if name in os.environ}
+        environment = {**inherited, "PYTHONHASHSEED": "0"}
+    answers: tuple[list[Answer], list[Answer]] = [], []
+    calls: Calls | None = None
+    for side in (1, 0) if by_cases else (0, 1):
+        with checkout(repository, ends[side], targets) as (folder, side_targets, moved):
+            for _ in range(2 if repeats else 1):
+                request = side_targets, by_cases, calls
+                answer = ask(__name__, folder, request, Answer, moved=moved, environment=environment)
+                answers[side].append(answer)
+        calls = answers[side][0].calls if calls is None else calls
+    return answers
+
+
+def ask(  # noqa: PLR0913 (the properties of a process)
+    module: str,
+    folder: Path,
+    request: Sequence[Any],
+    shape: type[T],
+    *,
+    moved: tuple[Path, Path] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> T:
+    """
+    Run a module that calls `run_side` in a process, and return its answer.
+
+    Args:
+        module:
+            The module.
+
+        folder:
+            The current folder of the process.
+
+        request:
+            The targets to load, and further JSON values.
+
+        shape:
+            The type of the answer.
+
+        moved:
+            The actual folder of the recipes, and the folder to report instead; None to report the actual one.
+
+        environment:
+            The environment variables of the process; None to inherit all. The workspace is always passed on.
+
+    Raises:
+        LoadError: If one of the targets cannot be loaded.
+
+        RevisionError: If the process does not answer in time, or its answer is invalid.
+    """
+    actual, reported = map(str, moved or (folder, folder))
+    targets = " ".join(request[0]).replace(actual, reported)
+
+    def fail(reason: str) -> NoReturn:
+        msg = f"the process that loads {targets!r} {reason}"
+        raise RevisionError(msg) from None
+
+    # A file instead of a pipe, so that output of orphaned child processes is not waited for.
+    with open_unnamed_file("promptkit-side-") as stdout:
+        try:
+            process = subprocess.run(  # noqa: S603 (promptkit itself)
+                # -P, because the current folder might contain modules with the names of promptkit's imports.
+                [sys.executable, "-B", "-P", "-m", module],
+                input=json.dumps(request).encode(),
+                stdout=stdout,
+                cwd=folder,
+                env={**(os.environ if environment is None else environment), **_callers_workspace()},
+                timeout=_MAX_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            fail(f"did not end within {_MAX_S:g} s: a recipe hangs, or its examples take too long")
+        stdout.seek(0)
+        data = stdout.read(_MAX_BYTES + 1)
+    if not data:
+        fail(f"exited with code {process.returncode} without an answer")
+    if len(data) > _MAX_BYTES:
+        fail(f"printed more than {_MAX_BYTES:,} bytes")
+    text = data.decode(errors="replace").replace(_escaped(actual), _escaped(reported))
+    try:
+        reply = msgspec.convert(json.loads(text), _Reply)
+        if reply.unloadable is not None:
+            raise LoadError(*reply.unloadable)
+        if reply.failure is not None:
+            fail(f"failed: {reply.failure}")
+        answer = msgspec.convert(reply.answer, shape)
+    except msgspec.ValidationError as error:
+        fail(f"is not understood: its output is not an answer: {error}")
+    except (ValueError, RecursionError):
+        fail("is not understood: its output is not JSON")
+    return answer
+
+
+def _escaped(text: str) -> str:
+    """Return a text as JSON without the quotes."""
+    return json.dumps(text)[1:-1]
+
+
+def _callers_workspace() -> dict[str, str]:
+    """Return the variable that passes this process's workspace, if any, to another process."""
+    try:
+        folder = str(workspace())
+    except PromptError:  # missing or invalid, which both sides report
+        folder = os.environ.get(VARIABLE, "")
+    return {VARIABLE: folder}
+
+
+def run_side(answer: Callable[..., Any]) -> None:
+    """
+    Print the answer of this process.
+
+    Args:
+        answer:
+            Returns the answer. Called with the parts of the request, which is read from standard input.
+    """
+    request = json.load(sys.stdin)  # to its end, so that recipes read nothing from it
+    with (
+        suppress(OSError, OutputError),  # a recipe might have closed standard output
+        capture_output(restore=False) as output,
+    ):
+        try:
+            reply = _Reply(answer=answer(*request))
+        except LoadError as error:
+            reply = _Reply(unloadable=(error.target, error.reason))
+        except BaseException as error:  # noqa: BLE001 (recipes can raise anything; the parent handles Ctrl-C)
+            reply = _Reply(failure=failure_reason(error))
+        print(json.dumps(msgspec.to_builtins(reply)), file=output)
+
+
+def _answer(targets: Sequence[str], by_cases: bool, calls: Calls | None) -> Answer:  # noqa: FBT001 (from JSON)
+    clock: AbstractContextManager[object] = nullcontext()
+    if by_cases:
+        import time_machine
+
+        random.seed(_SEED)
+        clock = time_machine.travel(_NOW, tick=False)
+    with clock:
+        catalog = compiler.compile(load_recipes(targets, cases=by_cases))
+        return answer_of(catalog, calls, by_cases=by_cases)
+
+
+def answer_of(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool = False) -> Answer:
+    """
+    Return the answer of a side.
+
+    Args:
+        catalog:
+            The catalog of the side.
+
+        calls:
+            The requested calls; None for the side's own examples or cases.
+
+        by_cases:
+            Whether the calls are cases instead of examples.
+    """
+    own_calls = {key_of(item): _own_calls(item, by_cases=by_cases) for item in catalog.declared}
+    calls = own_calls if calls is None else calls
+    outcomes = {
+        key: {
+            label: _outcome(Call(item, sent), by_cases=by_cases) for label, sent in calls.get(key, {}).items()
+        }
+        for item in catalog.declared
+        for key in [key_of(item)]
+    }
+    errors = [(error.location.file, error.location.line, error.message) for error in catalog.errors]
+    return Answer(dict(_item_states(catalog)), own_calls, outcomes, errors)
+
+
+def key_of(item: "Item | CompiledSkill") -> str:
+    """Return the kind and the name of a prompt, a resource or a skill."""
+    if isinstance(item, CompiledPrompt):
+        return f"prompt {item.name!r}"
+    if not isinstance(item, CompiledResource):
+        return f"skill {item.uri_template!r}"
+    return f"{'template' if item.is_template else 'resource'} {item.uri_template!r}"
+
+
+def _own_calls(item: Item, *, by_cases: bool) -> dict[str, Any]:
+    """Return the saved cases of a prompt or a resource by name; otherwise its examples."""
+    if by_cases and (cases := saved_calls(item)):
+        return {call.case_name: call.sent for call in cases}
+    calls: dict[str, Any] = {}
+    for sent in wire_examples(item):
+        label = Call(item, sent).label
+        calls[f"{label} ({len(calls) + 1})" if label in calls else label] = sent
+    return calls
+
+
+def _outcome(call: Call, *, by_cases: bool) -> str:
+    """Return the transcript of a call, or the reason why there is none."""
+    # The example can come from the other side, which allows rendering.
+    if not by_cases and isinstance(call.item, CompiledPrompt) and not call.item.sample:
+        return f"{_NOT_RENDERED}{NO_SAMPLE}"
+    random.seed(_SEED)
+    outcome = call.outcome()
+    if not isinstance(outcome, BaseException):
+        text = str(outcome)
+    elif not by_cases and (reason := call.refusal(outcome)) is not None:
+        text = f"{_NOT_RENDERED}{reason}"
+    else:
+        text = f"{REFUSED if is_refused(outcome) else FAILS}{failure_reason(outcome)}"
+    return call.redactor.redacted(text)
+
+
+def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:
+    """Yield the state of each prompt, resource and skill."""
+    lists = lists_of(catalog)
+    entries = {
+        entry.get("uri") or entry.get("uriTemplate") or entry["name"]: entry
+        for name in ("prompts", "resources", "resourceTemplates")
+        for entry in lists.get(name, ())
+    }
+    for item in (*catalog.declared, *catalog.skills):
+        state = ItemState((item.location.file, item.location.line), {}, sorted(item.scopes), {}, {})
+        if isinstance(item, CompiledPrompt | CompiledResource):
+            state.texts = _texts(entries[name_of(item)])
+        else:
+            texts = ((file, file.read()) for file in item.files)
+            state.files = {
+                file.path: (file.content.digest, text if isinstance(text, str) else None)
+                for file, text in texts
+            }
+        if isinstance(item, CompiledPrompt):
+            arguments = item.arguments.ordered
+            state.arguments = {argument.name: _argument_state(argument) for argument in arguments}
+        yield key_of(item), state
+
+
+def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return the descriptive members of a listed item, without the schema of its arguments."""
+    meta = {key: value for key, value in entry.get("_meta", {}).items() if key != SCHEMA}
+    members = {**entry, "_meta": meta, "arguments": None}
+    return {name: _as_text(value) for name, value in members.items() if value}
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, sort_keys=True)
+
+
+def _argument_state(argument: Argument) -> ArgumentState:
+    definitions = Definitions({}, places=True)
+    schema, _ = type_schema(argument.annotation, definitions)
+    defined = {"$defs": definitions.schemas} if definitions.schemas else {}
+    texts = {
+        "title": argument.title,
+        "description": argument.arg.description,
+        "default": schema_of([argument])["properties"][argument.name].get("default"),
+    }
+    return ArgumentState(
+        argument.required,
+        shown_type(argument.annotation),
+        _as_text({**schema, **defined}),
+        list(_alternatives(schema, defined)),
+        {name: _as_text(value) for name, value in texts.items() if value is not None},
+    )
+
+
+def _alternatives(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each choice or type that a schema accepts as JSON, without annotations."""
+    if "anyOf" in schema:
+        for member in schema["anyOf"]:
+            yield from _alternatives(member, defined)
+    elif "enum" in schema:
+        yield from map(json.dumps, schema["enum"])
+    else:
+        text = json.dumps(_without_annotations(schema), sort_keys=True)
+        more = json.dumps(_without_annotations(defined), sort_keys=True) if "$ref" in text else ""
+        yield text + more
+
+
+def _without_annotations(schema: Any, key: str = "") -> Any:
+    """Return the schema at *key* of another one, without annotations at any depth."""
+    if isinstance(schema, Mapping):
+        are_names = key in ("properties", "$defs")  # the keys are names, such as a field "title"
+        return {
+            name: _without_annotations(item, "" if are_names else name)
+            for name, item in schema.items()
+            if are_names or name not in _ANNOTATIONS
+        }
+    return [_without_annotations(item) for item in schema] if isinstance(schema, list) else schema
+
+
+if __name__ == "__main__":
+    run_side(_answer)

@@ -1,1 +1,0 @@
-"""``promptkit diff``: the changes that clients see since an earlier revision of the recipes."""

@@ -1,0 +1,280 @@
+"""
+The contents of a package: the files of the recipes, and the packages that they import.
+
+The files may come from a repository of another author: a link to a hidden file, or to a file outside of the
+folder, would publish a private file of the user.
+"""
+
+import ast
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import packages_distributions, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from warnings import catch_warnings
+
+from msgspec import Struct
+from packaging.utils import canonicalize_name
+
+from promptkit.cli.package_metadata import Metadata, PackageError, distribution_name
+from promptkit.compiler.configuration import Configuration
+from promptkit.declarations.skill_files import SkillError, is_left_out, paths_below
+from promptkit.errors.exceptions import shortened
+from promptkit.files.folder import Folder
+from promptkit.loader.discovery import FolderWalk, find_recipes, is_cases, is_folder, is_test
+from promptkit.loader.targets import is_within
+
+#: The options of `serve` that name private files.
+_SECRET_OPTIONS: Final = ("state-keys", "token-file", "audit")
+
+#: Maximum size of a file on PyPI.
+_MAX_BYTES: Final = 100 << 20
+
+#: The only hidden folder that is published, because GitHub shows its readme.
+_PUBLIC: Final = ".github"
+
+
+class PackagedFile(Struct, frozen=True):
+    """A file of a package: its content, and whether its owner can execute it."""
+
+    data: bytes
+    is_executable: bool
+
+
+class SourceReader:
+    """
+    Reads the files of one package, up to 100 MiB in total.
+
+    Args:
+        secrets:
+            The options that name files that must not be published, by the resolved paths of these files.
+    """
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._secrets = secrets
+        self._remaining = _MAX_BYTES
+
+    def read(self, folder: Path, path: str) -> PackagedFile:
+        """
+        Return a file of a folder. Links are followed within the folder.
+
+        Args:
+            folder:
+                The folder.
+
+            path:
+                The file's path below it.
+
+        Raises:
+            PackageError: If it cannot be read, leads out of the folder, is hidden, is not a regular file, is
+                too large, or is secret.
+        """
+        source, modes = Folder(folder), list[int]()
+
+        def check(status: os.stat_result) -> None:
+            modes.append(status.st_mode)
+            self._check_public(status, path, folder)
+
+        try:
+            within = source.resolve(path)
+            _check_visible(path, within)
+            data = source.read(within, self._remaining, check)
+        except FileNotFoundError:
+            msg = f"{shortened(path)!r} does not exist, or is a link that leads nowhere: remove it"
+            raise PackageError(msg) from None
+        except OSError as error:
+            msg = f"{shortened(path)!r} cannot be packaged: {error.strerror}"
+            raise PackageError(msg) from None
+        self._remaining -= len(data)
+        return PackagedFile(data, bool(modes[0] & stat.S_IXUSR))
+
+    def _check_public(self, status: os.stat_result, path: str, folder: Path) -> None:
+        """Raise PackageError if a file is secret or too large."""
+        if status.st_size > self._remaining:
+            limit = f"{_MAX_BYTES >> 20} MiB"
+            msg = f"{path!r} is too large: the files of a package have at most {limit} together"
+            raise PackageError(msg)
+        if (option := self._secrets.get(os.path.realpath(folder / path))) is not None:
+            msg = (
+                f"{path!r} is the file that [tool.promptkit.serve] names with {option}, "
+                f"which others must not get: move it out of {folder.name!r}"
+            )
+            raise PackageError(msg)
+        if not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            msg = (
+                f"{path!r} can be read by its owner alone, as secrets are: move it out of {folder.name!r}, "
+                "or chmod go+r it if others may read it"
+            )
+            raise PackageError(msg)
+
+
+def _check_visible(path: str, within: str) -> None:
+    """Raise PackageError if a file is hidden, or links to a hidden one."""
+    if any(is_left_out(part) and part != _PUBLIC for part in within.split("/")):
+        subject = f"{path!r} leads to {within!r}" if path != within else repr(path)
+        msg = f"{subject}, which is hidden, or a leftover of a program: put a copy in a visible place"
+        raise PackageError(msg)
+
+
+def find_secrets(configurations: Iterable[Configuration], folders: Iterable[Path]) -> dict[str, str]:
+    """
+    Return the options of ``[tool.promptkit.serve]`` that name private files, by the resolved paths.
+
+    Args:
+        configurations:
+            The configurations that name them.
+
+        folders:
+            The folders in which `serve` can be started, to resolve relative paths.
+    """
+    return {
+        os.path.realpath(folder / path): option
+        for configuration in configurations
+        for option in _SECRET_OPTIONS
+        if isinstance(path := configuration.serve.get(option), str)
+        for folder in folders
+    }
+
+
+class Contents(Struct, frozen=True):
+    """
+    The files of a package.
+
+    Args:
+        folder:
+            The folder of the recipes.
+
+        files:
+            The packaged files by their paths within the folder, in order.
+
+        skills:
+            The folders of skills, as paths within the folder.
+    """
+
+    folder: Path
+    files: Mapping[str, PackagedFile]
+    skills: tuple[str, ...]
+
+
+def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents:
+    """
+    Read the files that a server of a folder can need, without tests, cases and hidden files.
+
+    Args:
+        folder:
+            The folder of the recipes.
+
+        without:
+            A folder to exclude: the folder to which packages are written.
+
+        reader:
+            Reads the files.
+
+    Raises:
+        PackageError: If a file or folder cannot be read, leads out of the folder, or must not be published.
+    """
+    paths = set(_paths_in(folder, without))
+    skills = tuple(Path(skill).relative_to(folder).as_posix() for skill in find_recipes(str(folder)).skills)
+    for skill in skills:  # skills are served with all of their files
+        try:
+            paths |= {f"{skill}/{path}" for path in paths_below(str(folder / skill))[0]}
+        except SkillError as error:
+            msg = f"the skill {skill!r}: {error}: {error.hint}"
+            raise PackageError(msg) from None
+    return Contents(folder, {path: reader.read(folder, path) for path in sorted(paths)}, skills)
+
+
+def _paths_in(folder: Path, without: Path) -> Iterator[str]:
+    """Yield the paths of the files that belong in the package, and of links to folders outside."""
+    walk, root = FolderWalk(str(folder), private=True), str(folder)
+    is_below = is_within(str(without), root)
+    for path, entries in walk:
+        relative = Path(path).relative_to(folder)
+        if "__snapshots__" in relative.parts or (is_below and is_within(path, str(without))):
+            continue
+        for entry in entries:
+            is_inside = is_folder(entry) and is_within(os.path.realpath(entry.path), root)
+            if _is_packaged(entry.name) and not is_inside:
+                yield (relative / entry.name).as_posix()
+    for path, reason in walk.skipped:
+        msg = f"{shortened(path)} cannot be read: {reason}"
+        raise PackageError(msg)
+
+
+def _is_packaged(name: str) -> bool:
+    return not (is_left_out(name) or is_test(name) or is_cases(name))
+
+
+def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
+    """
+    Return requirements for imports that the metadata does not cover, at least at their installed versions.
+
+    Args:
+        contents:
+            The files to package.
+
+        metadata:
+            The metadata of the package.
+
+    Raises:
+        PackageError: If an imported module cannot be installed with the package.
+    """
+    required, owners = set(map(distribution_name, metadata.dependencies)), packages_distributions()
+    missing = list[str]()
+    for name, file in sorted(_find_imports(contents).items()):
+        installed = sorted({canonicalize_name(owner) for owner in owners.get(name, ())})
+        if canonicalize_name(metadata.name) in installed or (not installed and _exists(name)):
+            msg = (
+                f"{file} imports {name!r}, which the project has outside of {contents.folder.name!r}, so the "
+                "package would lack it: move it there, or publish it as a package of another name, and name "
+                "that with --require"
+            )
+            raise PackageError(msg)
+        if not installed or not required.isdisjoint(installed):
+            continue
+        if len(installed) > 1:
+            msg = (
+                f"{file} imports {name!r}, which several packages have: name one of {', '.join(installed)} "
+                "with --require"
+            )
+            raise PackageError(msg)
+        missing.append(f"{installed[0]}>={version(installed[0])}")
+        required.add(installed[0])
+    return missing
+
+
+def _exists(module: str) -> bool:
+    """Return whether a module can be imported."""
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _find_imports(contents: Contents) -> dict[str, str]:
+    """Return the top-level modules that recipes import from elsewhere, each with a file that imports it."""
+    packaged = {part.removesuffix(".py") for path in contents.files for part in path.split("/")}
+    known = sys.stdlib_module_names | {"promptkit", contents.folder.name} | packaged
+    return {
+        name: path
+        for path, file in contents.files.items()
+        # Agents run the scripts of skills, in their own environment.
+        if path.endswith(".py") and not path.startswith(tuple(f"{skill}/" for skill in contents.skills))
+        for name in set(_top_names(file.data)) - known
+    }
+
+
+def _top_names(source: bytes) -> Iterator[str]:
+    try:
+        with catch_warnings(action="ignore"):  # loading the recipes reports their warnings
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a file that no served recipe imports
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]

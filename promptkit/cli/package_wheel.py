@@ -1,0 +1,345 @@
+"""
+The steps of ``promptkit package``, which need the extra `package`: build the wheel, and write its files.
+
+The folder of the recipes keeps its name, so that imports of its modules still work. It is placed in a package
+with the name of the wheel, so that no two wheels contain the same file.
+"""
+
+import json
+import keyword
+import os
+import re
+import stat
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
+from contextlib import chdir, suppress
+from fnmatch import fnmatchcase
+from glob import has_magic
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+from flit_core import buildapi  # type: ignore[import-untyped]
+from msgspec import structs, to_builtins
+from packaging.utils import canonicalize_name
+
+from promptkit.cli import Exit
+from promptkit.cli.diagnostics import counted, fail, print_diagnostics
+from promptkit.cli.key_values import current_folder
+from promptkit.cli.loading import check_existence, load_catalog
+from promptkit.cli.options import serve_words
+from promptkit.cli.output import Output
+from promptkit.cli.package_contents import (
+    Contents,
+    PackagedFile,
+    SourceReader,
+    find_requirements,
+    find_secrets,
+    read_contents,
+)
+from promptkit.cli.package_metadata import Metadata, PackageError, read_metadata, registry_name, server_entry
+from promptkit.compiler.configuration import find_configuration
+from promptkit.declarations.skill_files import is_left_out
+from promptkit.errors.distribution import quoted
+from promptkit.errors.exceptions import shortened
+from promptkit.files.folder import Folder
+from promptkit.files.scratch import scratch_folder
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.loader.targets import is_project, locate_target, project_root
+
+#: The options of `serve` that change its lists. All other options depend on the machine.
+_LISTED: Final = ("name", "page-size", "scopes", "tools", "tools-search")
+
+#: A fixed time, 2020-01-01, for reproducible builds.
+_TIMESTAMP: Final = "1577836800"
+
+#: Upper bound for the size of a wheel, which the limits on its files imply.
+_MAX_WHEEL: Final = 256 << 20
+
+#: Patterns of license files, unless the project names others.
+_LICENSES: Final = ("COPYING*", "LICEN[CS]E*", "NOTICE*")
+
+_README: Final = """\
+# {name}
+
+{description}
+
+Start the server with [uv](https://docs.astral.sh/uv/). In the configuration of a client, name this command:
+
+```
+uvx {name}
+```
+"""
+
+#: This pyproject.toml makes the recipes a separate project, which imports nothing from a surrounding one.
+_PYPROJECT: Final = "# The root of the recipes in this folder, for promptkit.\n"
+
+_MAIN: Final = '''\
+"""Serves these prompts. It takes the options of `promptkit serve`."""
+
+import os
+import sys
+
+from promptkit.cli import main as promptkit
+
+RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "served", {folder!r})
+
+
+def main():
+    sys.argv[1:1] = ["serve", RECIPES, *{options!r}]
+    return promptkit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+
+
+def package(options: Namespace, output: Output) -> int:
+    """
+    Check the recipes, and write a wheel of them and ``server.json``.
+
+    Args:
+        options:
+            The options of `package`.
+
+        output:
+            Receives the paths of the written files.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        LoadError: If the target does not exist.
+    """
+    folder, *more = map(locate_target, options.targets)
+    if more or folder is None or folder[1]:
+        check_existence(options.targets)
+        targets = " ".join(options.targets)
+        return fail(f"cannot package {targets!r}: name one folder", Exit.USAGE)
+    try:
+        return _package(Path(folder[0]), options, output)
+    except PackageError as error:
+        return fail(f"nothing was built: {error}", Exit.FAULTY)
+    except OSError as error:
+        path = "" if error.filename is None else f" ({shortened(str(error.filename))!r})"
+        return fail(f"nothing was built: {error.strerror or error}{path}", Exit.FAULTY)
+
+
+def _package(folder: Path, options: Namespace, output: Output) -> int:
+    """Write the wheel and ``server.json``, and report their paths."""
+    here = current_folder()  # recipes can change it
+    out = Folder.named(options.out)
+    if out.path == folder:
+        msg = "--out names the folder of the recipes, whose next package would contain this one: name another"
+        raise PackageError(msg)
+    root = folder if is_project(str(folder)) else Path(project_root(folder))
+    metadata, notes = read_metadata(root, options)
+    server, repository = registry_name(options.server_name, metadata.name, root)
+    catalog = load_catalog(options.targets)
+    print_diagnostics(catalog.diagnostics, output)
+    if not catalog.healthy:
+        output.send()
+        return fail("nothing was built: fix the faults above", Exit.FAULTY)
+    prompt_count = counted(len(catalog), "prompt")
+    if not metadata.description:
+        description = f"{prompt_count} for MCP clients: {', '.join(catalog)}"
+        metadata.description = escape_invisible(description, one_line=True)
+        notes.append("there is no description: write one with --description")
+    configuration = find_configuration(folder)
+    listed = {key: value for key, value in configuration.serve.items() if key in _LISTED}
+    serve = structs.replace(configuration, serve={"name": metadata.name, **listed})
+    reader = SourceReader(find_secrets([configuration, options.configuration], [here, root]))
+    contents = read_contents(folder, out.path, reader)
+    for requirement in find_requirements(contents, metadata):
+        metadata.dependencies.append(requirement)
+        notes.append(f"it requires {requirement}, which the recipes import")
+    patterns = _LICENSES if metadata.license_files is None else metadata.license_files
+    licenses = {path: reader.read(root, path) for path in _find_licenses(Folder(root), patterns)}
+    readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
+    name, wheel = _build_wheel(metadata, contents, licenses, readme, serve_words(serve))
+    entry = server_entry(server, repository, metadata, catalog)
+    text = json.dumps(entry, indent=2, ensure_ascii=False)
+    _write(out, {name: wheel, "server.json": f"{text}\n".encode()})
+    paths = [str(Path(options.out, file)) for file in (name, "server.json")]
+    output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {server}"])
+    output.print_lines(notes)
+    if entry["description"] != metadata.description:
+        output.print_lines(["the description is cut in server.json, as the registry takes 100 characters"])
+    if server.startswith("local/"):
+        hint = "name it with --server-name, as in io.github.acme/prompts"
+        output.print_lines([f"{server} cannot be published in the registry: {hint}"])
+    output.print_lines([f"next: uvx --from {quoted(paths[0])} {metadata.name}"])
+    return Exit.FINE
+
+
+def _write(out: Folder, files: Mapping[str, bytes]) -> None:
+    """Write files. Raises PackageError if a link, a pipe, a device or a folder is in the way."""
+    try:
+        out.create()
+        for name, data in files.items():
+            out.write(name, data)
+    except OSError as error:
+        msg = f"cannot write into {str(out.shown)!r}: {error.strerror} ({shortened(str(error.filename))})"
+        raise PackageError(msg) from None
+
+
+def _build_wheel(
+    metadata: Metadata,
+    contents: Contents,
+    licenses: Mapping[str, PackagedFile],
+    readme: str,
+    options: list[str],
+) -> tuple[str, bytes]:
+    """
+    Build a wheel reproducibly, and return its name and its content.
+
+    Args:
+        metadata:
+            The metadata of the package.
+
+        contents:
+            The files to package.
+
+        licenses:
+            The license files by their paths.
+
+        readme:
+            The text of the readme.
+
+        options:
+            The options of `serve` for the recipes.
+
+    Raises:
+        PackageError: If the metadata is invalid.
+
+        OSError: If a file cannot be written.
+    """
+    module, folder = _module_name(metadata.name, contents.folder.name), contents.folder.name
+    served = f"{module}/served"
+    texts = {
+        f"{served}/pyproject.toml": _PYPROJECT,
+        f"{module}/__init__.py": f'"""The prompts of {metadata.name}."""\n',
+        f"{module}/__main__.py": _MAIN.format(folder=folder, options=options),
+        "README.md": readme,
+        "pyproject.toml": tomli_w.dumps(pyproject(metadata, module, [*licenses])),
+    }
+    with scratch_folder("promptkit-package-") as scratch:
+        source, built = Folder(scratch, "source"), Folder(scratch, "built")
+        for path, file in licenses.items():
+            source.write(path, file.data)
+        for path, file in contents.files.items():
+            mode = 0o777 if file.is_executable else 0o666
+            source.write(f"{served}/{folder}/{path}", file.data, mode=mode)
+        for path, text in texts.items():
+            source.write(path, text.encode())
+        _check_alone(source.path / served / folder)
+        built.create()
+        os.environ.setdefault("SOURCE_DATE_EPOCH", _TIMESTAMP)
+        try:
+            with chdir(source.path):
+                name: str = buildapi.build_wheel(str(built))
+        except Exception as error:  # noqa: BLE001 (the builder raises errors of many types for invalid metadata)
+            msg = f"the builder rejects [project] in pyproject.toml: {error}"
+            raise PackageError(msg) from None
+        return name, built.read(name, _MAX_WHEEL)
+
+
+def _check_alone(folder: Path) -> None:
+    """Check the packaged recipes without the project, as an installed package will load them."""
+    process = subprocess.run(  # noqa: S603 (promptkit itself)
+        [sys.executable, "-B", "-m", "promptkit", "check", str(folder)],
+        cwd=folder.parent,
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+    )
+    if process.returncode:
+        report = f"{process.stdout}{process.stderr}".replace(f"{folder.parent}{os.sep}", "").strip()
+        msg = f"the recipes cannot be served without the project around them:\n{report}"
+        raise PackageError(msg)
+
+
+def _find_licenses(root: Folder, patterns: Iterable[str]) -> list[str]:
+    """Return the paths of the visible files of a project that match any pattern, in order."""
+    paths = set[str]()
+    for pattern in patterns:
+        folder, _, name = pattern.rpartition("/")
+        if has_magic(folder):  # links to folders could make the search endless
+            msg = f"[project] license-files: {pattern!r} has a wildcard for a folder: name the folder"
+            raise PackageError(msg)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for entry, status in root.entries(folder):
+                is_match = fnmatchcase(entry, name) and not is_left_out(entry)
+                if is_match and not stat.S_ISDIR(status.st_mode):
+                    paths.add(f"{folder}/{entry}".removeprefix("/"))
+    return sorted(paths)
+
+
+def _read_readme(root: Path, metadata: Metadata, reader: SourceReader) -> str | None:
+    """Return the project's readme; None if there is none in Markdown."""
+    path = str(metadata.readme)
+    if not path.endswith(".md"):
+        return None
+    try:
+        return reader.read(root, path).data.decode()
+    except UnicodeDecodeError:
+        msg = f"[project] readme {path!r} is not UTF-8"
+        raise PackageError(msg) from None
+
+
+def readme_text(metadata: Metadata, own: str | None, server: str) -> str:
+    """
+    Return the readme of a wheel, including the line with which the registry verifies its owner.
+
+    Args:
+        metadata:
+            The metadata of the package.
+
+        own:
+            The project's readme; None to generate one.
+
+        server:
+            The name of the server in the registry.
+    """
+    text = _README.format(name=metadata.name, description=metadata.description) if own is None else own
+    proof = f"mcp-name: {server}"
+    if re.search(rf"{re.escape(proof)}(?![\w./-])", text):
+        return text
+    return f"{text.rstrip()}\n\n<!-- {proof} -->\n"
+
+
+def pyproject(metadata: Metadata, module: str, licenses: list[str]) -> Mapping[str, Any]:
+    """
+    Return the content of the pyproject.toml for the builder.
+
+    Args:
+        metadata:
+            The metadata of the package.
+
+        module:
+            The name of the Python package.
+
+        licenses:
+            The paths of the license files.
+    """
+    fields = {
+        **to_builtins(metadata),
+        "readme": "README.md",
+        "scripts": {metadata.name: f"{module}.__main__:main"},
+        "license-files": licenses,
+    }
+    return {"project": fields, "tool": {"flit": {"module": {"name": module}}}}
+
+
+def _module_name(name: str, folder: str) -> str:
+    """
+    Return a unique name for the Python package. Fallbacks begin with ``_``, unlike the name of any wheel.
+    """
+    module = canonicalize_name(name).replace("-", "_")
+    is_free = module.isidentifier() and module not in sys.stdlib_module_names | {"promptkit", folder}
+    return module if is_free and not keyword.iskeyword(module) else f"_prompts_{module}"

@@ -1,1 +1,0 @@
-"""Packages: recipes as an installable wheel, with a ``server.json`` for the MCP registry."""

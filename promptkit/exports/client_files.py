@@ -1,0 +1,311 @@
+"""
+Prompts as client files: slash commands and skills with the prompt's text, or a command that renders it.
+
+Slash commands are Markdown with frontmatter for Claude Code, and TOML for Gemini CLI. Skills have no
+placeholders: a model fills in the arguments, or runs a command.
+
+See https://code.claude.com/docs/en/skills#available-string-substitutions and
+https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/custom-commands.md.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Final, NoReturn
+
+from msgspec import Struct
+
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.skills import SKILL_FILE
+from promptkit.declarations.frontmatter import check_fields, write_skill
+from promptkit.errors.exceptions import PromptkitError
+from promptkit.exports.templates import Placeholder, TemplateError, template_of
+from promptkit.files.reading import HashedBytes
+
+#: The alternative that hints suggest.
+_LIVE_HINT: Final = "--live writes a file that renders it each time"
+
+
+class ExportRefusedError(PromptkitError):
+    """A prompt cannot be exported for a client. The message has the reason and a hint."""
+
+
+class LiveCommand(Struct, frozen=True):
+    """
+    The command that renders a prompt with the typed text.
+
+    Args:
+        prompt:
+            The prompt.
+
+        target:
+            The target of its recipe; ``""`` for the configured target.
+
+        end:
+            The unguessable line that ends the typed text.
+    """
+
+    prompt: CompiledPrompt
+    target: str
+    end: str
+
+    def __post_init__(self) -> None:
+        if self.prompt.arguments.secret:
+            _refuse(self.prompt, "it has a secret argument, which 'promptkit render' redacts in its output")
+
+    @property
+    def base_command(self) -> str:
+        """The command without arguments, in which no shell or client expands anything."""
+        return f"promptkit render {self.target and f'{self.target} '}{self.prompt.name}"
+
+    @property
+    def command_line(self) -> str:
+        """The command that reads the typed text from standard input."""
+        return f"{self.base_command} --typed {self.end}"
+
+
+def _refuse(prompt: CompiledPrompt, reason: str) -> NoReturn:
+    """Raise an `ExportRefusedError` with the reason."""
+    msg = f"prompt {prompt.name!r} cannot be written: {reason}"
+    raise ExportRefusedError(msg) from None
+
+
+def _refuse_at(prompt: CompiledPrompt, text: str, offset: int, syntax: str) -> NoReturn:
+    """Raise an `ExportRefusedError` for a part of the text that a client would interpret."""
+    line = text.count("\n", 0, offset) + 1
+    _refuse(prompt, f"line {line} of its text has {syntax}, for which there is no escape: {_LIVE_HINT}")
+
+
+def _frozen_parts(prompt: CompiledPrompt) -> tuple[str | Placeholder, ...]:
+    """
+    Return the text of a prompt with placeholders for its arguments.
+
+    Raises:
+        ExportRefusedError: If an argument is not free text, or is optional or secret; or if the rendering has
+            content other than user text, or differs from a template.
+    """
+    for argument in prompt.arguments.ordered:
+        if not argument.required:
+            reason = f"is optional, but a frozen export cannot omit a placeholder: {_LIVE_HINT}"
+        elif not argument.blank_is_value:
+            reason = f"takes {argument.reader.expected}, and a placeholder any text: {_LIVE_HINT}"
+        elif argument.arg.secret:
+            reason = "is a secret, but clients store typed arguments"
+        else:
+            continue
+        _refuse(prompt, f"{argument.name!r} {reason}")
+    try:
+        turns = template_of(prompt).turns
+    except TemplateError as error:
+        reason, _, _ = error.reason.rpartition(": give ")
+        _refuse(prompt, f"{reason or error.reason}: {_LIVE_HINT}")
+    for number, turn in enumerate(turns, 1):
+        if turn.role != "user":
+            _refuse(prompt, f"turn {number} is of the {turn.role}, but files are content of the user")
+    return tuple(part for number, turn in enumerate(turns) for part in (*["\n\n"][:number], *turn.parts))
+
+
+def _argument_hint(prompt: CompiledPrompt) -> str:
+    """Return the argument hint that clients show: optional arguments first, by name, then the required."""
+    ordered = sorted(prompt.arguments.ordered, key=lambda argument: argument.required)
+    return " ".join(f"[{argument.name}{'' if argument.required else '='}]" for argument in ordered)
+
+
+def target_word(target: str) -> str:
+    """
+    Validate a target as a word of a shell command.
+
+    Raises:
+        ExportRefusedError: If a shell or a client would interpret it.
+    """
+    if shlex.quote(target) != target or target.startswith("-"):
+        msg = (
+            f"the target {target!r} cannot be part of a command: rename it, without blanks and "
+            f"special characters"
+        )
+        raise ExportRefusedError(msg)
+    return target
+
+
+#: Matches a placeholder of Claude Code; a preceding backslash escapes the placeholder.
+_CLAUDE_PLACEHOLDER: Final = re.compile(r"\$(?=[0-9]+(?!\w)|ARGUMENTS)")
+
+#: Syntax that Claude Code does not read as text, with descriptions.
+_CLAUDE_RESERVED: Final = {
+    re.compile(r"\\\$(?=[0-9]|ARGUMENTS)"): r"a backslash before a placeholder of Claude Code, as in '\$1'",
+    re.compile(r"\$\{CLAUDE_"): "'${CLAUDE_', a placeholder of Claude Code",
+    re.compile(r"(?<!\S)!`|```!"): "the beginning of a command that Claude Code runs",
+    re.compile(r"(?<!\S)@(?=\S)"): "'@', after which Claude Code expects a file name",
+}
+
+
+def claude_command(prompt: CompiledPrompt) -> bytes:
+    """
+    Return a command with the text of a prompt.
+
+    Raises:
+        ExportRefusedError: If Claude Code cannot represent the text.
+    """
+    parts = _frozen_parts(prompt)
+    text = "".join(part if isinstance(part, str) else f"<{part.name}>" for part in parts)
+    for syntax, description in _CLAUDE_RESERVED.items():
+        if (match := syntax.search(text)) is not None:
+            _refuse_at(prompt, text, match.start(), description)
+    names = [argument.name for argument in prompt.arguments.ordered]
+    body = ""
+    for part in parts:
+        if isinstance(part, Placeholder):
+            if body.endswith("\\"):
+                _refuse_at(prompt, body, len(body), "a backslash before the place of an argument")
+            body += f"$ARGUMENTS[{names.index(part.name)}]" if len(names) > 1 else "$ARGUMENTS"
+            continue
+        if body.endswith("$ARGUMENTS") and part.startswith("["):
+            _refuse_at(prompt, body, len(body), "'[' after an argument, where Claude Code expects its number")
+        body += _CLAUDE_PLACEHOLDER.sub(r"\\$", part)
+    return _claude_file(prompt, body)
+
+
+def live_claude_command(command: LiveCommand) -> bytes:
+    """
+    Return a command that renders a prompt with the typed text.
+
+    Claude Code inserts the typed text into the block verbatim before a shell runs it, so a here-document with
+    an unguessable last line encloses it. A user who knows that line can end the document early. The rest of
+    the text is then parsed as commands, and Claude Code does not run a block with a command that is not
+    allowed.
+    """
+    end, command_line = command.end, command.command_line
+    block = f"```!\n{command_line} <<'{end}.'\n.$ARGUMENTS\n{end}\n{end}.\n```"
+    return _claude_file(command.prompt, block, **{"allowed-tools": f"Bash({command_line} *)"})
+
+
+def _claude_file(prompt: CompiledPrompt, body: str, **fields: str) -> bytes:
+    # If a model could invoke the command, it would also choose the typed text.
+    frontmatter = {
+        "description": " ".join((prompt.description or prompt.title or "").split()),
+        "argument-hint": _argument_hint(prompt),
+        "disable-model-invocation": "true",
+        **fields,
+    }
+    return write_skill({key: value for key, value in frontmatter.items() if value}, body)
+
+
+#: Characters that a multi-line TOML string must escape.
+_TOML_ESCAPED: Final = re.compile(r'[\\\x00-\x08\x0b-\x1f\x7f]|"(?="")|"\Z')
+
+
+def gemini_command(prompt: CompiledPrompt) -> bytes:
+    """
+    Return a command with the text of a prompt.
+
+    Raises:
+        ExportRefusedError: If Gemini CLI cannot represent the text.
+    """
+    if len(names := [argument.name for argument in prompt.arguments.ordered]) > 1:
+        reason = "Gemini CLI has one placeholder, {{args}}, for all that is typed, and it takes "
+        listed = ", ".join(map(repr, names))
+        _refuse(prompt, f"{reason}{listed}: --live writes a file that tells them apart")
+    parts = _frozen_parts(prompt)
+    literal = "".join(part if isinstance(part, str) else "\0" for part in parts)
+    if "{{args}}" in literal:
+        _refuse_at(prompt, literal, literal.index("{{args}}"), "'{{args}}', a placeholder of Gemini CLI")
+    text = "".join(part if isinstance(part, str) else "{{args}}" for part in parts)
+    if (match := re.search(r"[!@]\{", text)) is not None:
+        subject = "a command" if match[0] == "!{" else "the name of a file"
+        _refuse_at(prompt, text, match.start(), f"{match[0]!r}, after which Gemini CLI expects {subject}")
+    return _gemini_file(prompt, text)
+
+
+def live_gemini_command(command: LiveCommand) -> bytes:
+    """
+    Return a command that renders a prompt with the typed text.
+
+    Inside the braces, Gemini CLI quotes the typed text as one shell word, except for a leading ``~``. The
+    placeholder itself is not in quotes: JavaScript expands ``$'`` in the typed text to the text after the
+    placeholder, in place of the closing quote. This causes a syntax error in the shell, and nothing runs.
+    """
+    shell_command = f"printf %s\\\\n .{{{{args}}}} {command.end} | {command.command_line}"
+    return _gemini_file(command.prompt, f"!{{{shell_command}}}")
+
+
+def _gemini_file(prompt: CompiledPrompt, text: str) -> bytes:
+    description = " ".join((prompt.description or prompt.title or prompt.name).split())
+    escaped = _TOML_ESCAPED.sub(lambda match: json.dumps(match[0])[1:-1].replace("\x7f", "\\u007f"), text)
+    quoted = json.dumps(description, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f'description = {quoted}\nprompt = """\n{escaped}"""\n'.encode()
+
+
+#: Instructions for passing arguments.
+_ARGUMENTS_HINT: Final = (
+    "Add each argument as `NAME=VALUE`, in quotes that keep a shell from "
+    "reading it. Write a value that is long, has several lines or comes from someone else to a "
+    "file, and pass `NAME=@FILE`."
+)
+
+
+def skill_name(name: str) -> str:
+    """Return the name of a prompt's skill, in the syntax that the format allows."""
+    return name.lower().replace("_", "-")
+
+
+def skill_files(prompt: CompiledPrompt) -> dict[str, HashedBytes]:
+    """
+    Return the files of a skill with the text of a prompt, and a marker for each argument.
+
+    Raises:
+        ExportRefusedError: If the prompt cannot be a skill.
+    """
+    parts = _frozen_parts(prompt)
+    text = "".join(part for part in parts if isinstance(part, str))
+    opened, closed = "{{", "}}"
+    while opened in text or closed in text:  # braces in the text must not look like markers
+        opened, closed = f"{opened}{{", f"{closed}}}"
+    body = "".join(
+        f"{opened}{part.name}{closed}" if isinstance(part, Placeholder) else part for part in parts
+    )
+    if not prompt.arguments.ordered:
+        return _skill(prompt, body)
+    lines = _argument_lines(prompt, opened, closed)
+    intro = (
+        "Replace each of these by the value that the user gives, and then follow the "
+        "instructions below the line."
+    )
+    return _skill(prompt, "\n".join([intro, "", *lines, "", "---", "", body]))
+
+
+def live_skill_files(command: LiveCommand) -> dict[str, HashedBytes]:
+    """
+    Return the files of a skill that runs the command rendering a prompt.
+
+    Raises:
+        ExportRefusedError: If the format of skills does not allow it.
+    """
+    prompt = command.prompt
+    lines = [
+        "Run this command, and then follow the instructions that it prints:",
+        "",
+        f"    {command.base_command}",
+    ]
+    if prompt.arguments.ordered:
+        lines += ["", _ARGUMENTS_HINT, "", *_argument_lines(prompt)]
+    return _skill(prompt, "\n".join(lines))
+
+
+def only_when_asked(files: dict[str, HashedBytes]) -> dict[str, HashedBytes]:
+    """Add the setting that makes Codex use a skill only when asked, as with prompts."""
+    return {**files, "agents/openai.yaml": HashedBytes(b"policy:\n  allow_implicit_invocation: false\n")}
+
+
+def _argument_lines(prompt: CompiledPrompt, opened: str = "", closed: str = "") -> Iterator[str]:
+    """Yield a line for each argument."""
+    for argument in prompt.arguments.ordered:
+        text = f": {' '.join(argument.description.split())}" if argument.description else ""
+        yield f"- `{opened}{argument.name}{closed}`{'' if argument.required else ' (optional)'}{text}"
+
+
+def _skill(prompt: CompiledPrompt, body: str) -> dict[str, HashedBytes]:
+    fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
+    for _, problem, hint in check_fields(fields, fields["name"]):
+        _refuse(prompt, f"as a skill, {problem}: {hint}")
+    return {SKILL_FILE: HashedBytes(write_skill(fields, body))}

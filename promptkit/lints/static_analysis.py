@@ -1,0 +1,364 @@
+"""Static analysis of a function: its names, the values of its expressions, and its execution paths."""
+
+import ast
+import builtins
+import inspect
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import EnumMeta
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+from uuid import UUID
+
+from msgspec import Struct
+
+from promptkit.errors.diagnostics import Location
+from promptkit.errors.sources import Function, function_at, own_nodes, parameters_of
+
+#: Limit of execution paths, whose number grows exponentially with the branches of a function.
+MAX_PATHS: Final = 32
+
+#: Functions and classes of promptkit that create messages or text with their arguments unchanged.
+_TEXT_FUNCTIONS: Final = (
+    *("user", "assistant", "system", "Text", "Message"),
+    *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
+)
+
+#: Methods of strings whose result contains the same text.
+TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
+
+_FOLLOWED: Final = (*TEXT_METHODS, "append")
+
+#: The value of an expression that is unknown until it runs.
+_UNKNOWN: Final = object()
+
+#: Types whose values need not be distinguished, each with a representative value.
+_PLAIN: Final[Sequence[tuple[type, Any]]] = (
+    *((type(value), value) for value in ("", 0, 0.0, b"", Decimal(), UUID(int=0), timedelta())),
+    *((kind, kind.min) for kind in (date, datetime, time)),
+    *((dict, {}), (set, set()), (list, []), (Path, Path())),
+)
+
+#: Factories of representative values, by the type of the expression.
+_LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
+    ast.JoinedStr: str,
+    ast.DictComp: dict,
+    ast.Set: set,
+    ast.SetComp: set,
+    ast.List: list,
+    ast.ListComp: list,
+    ast.GeneratorExp: lambda: iter(()),
+    ast.Lambda: lambda: lambda: None,
+}
+
+
+class CallResult(Struct, frozen=True):
+    """The unknown result of calling a function or class."""
+
+    called: Any
+
+
+class Unawaited:
+    """The result of an ``async def`` function that is not awaited."""
+
+    def __await__(self) -> Iterator[None]:
+        yield None
+
+
+class Scope:
+    """
+    The names in a function, and the values of its expressions as far as the source shows them.
+
+    Args:
+        syntax:
+            A function, module, class or lambda.
+
+        module:
+            The names of the module.
+
+        outer:
+            The enclosing scope, if known.
+    """
+
+    def __init__(self, syntax: ast.AST, module: Mapping[str, Any], outer: "Scope | None" = None) -> None:
+        self.syntax = syntax
+        self.module = module
+        self.outer = outer
+        parameters = parameters_of(syntax) if isinstance(syntax, Function | ast.Lambda) else ()
+        self.arguments = {parameter.arg: parameter.annotation for parameter in parameters}
+        self._stand_ins: dict[ast.expr, Any] = {}
+
+    @classmethod
+    def of(cls, function: Any, location: Location) -> "Scope | None":
+        """
+        Return the scope of an author's function, or None if it is decorated or has no source.
+
+        Args:
+            function:
+                The function.
+
+            location:
+                The location of its definition.
+        """
+        if inspect.unwrap(function) is not function or not inspect.isfunction(function):
+            return None  # a decorator could replace all behaviour
+        syntax = function_at(location.file, location.line)
+        is_match = syntax is not None and syntax.name == function.__name__
+        return cls(syntax, function.__globals__) if syntax and is_match else None
+
+    @cached_property
+    def stored(self) -> Counter[str]:
+        """The number of assignments to each name."""
+        names = own_nodes(self.syntax, ast.Name)
+        return Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
+
+    @cached_property
+    def variables(self) -> set[str]:
+        """The parameters and assigned names of the function and of enclosing functions."""
+        if isinstance(self.syntax, ast.Module):
+            return set()
+        return {*self.arguments, *self.stored, *(self.outer.variables if self.outer else ())}
+
+    @cached_property
+    def local(self) -> set[str]:
+        """All names bound in the function or in enclosing functions."""
+        if isinstance(self.syntax, ast.Module):
+            return set()
+        outer = self.outer
+        if outer is not None and isinstance(
+            outer.syntax, ast.ClassDef
+        ):  # whose names are not visible inside functions
+            outer = outer.outer
+        bound = filter(None, map(_bound_name, own_nodes(self.syntax, ast.AST)))
+        return {*self.arguments, *self.stored, *bound, *(outer.local if outer else ())}
+
+    @cached_property
+    def imported(self) -> Mapping[str, Any]:
+        """The values of names imported in the function or in enclosing functions; None if not loaded yet."""
+        if isinstance(self.syntax, ast.Module):
+            return {}
+        values = dict[str, Any](self.outer.imported if self.outer else {})
+        nodes: list[ast.Import | ast.ImportFrom] = own_nodes(self.syntax, ast.Import, ast.ImportFrom)
+        for node, alias in ((each, alias) for each in nodes for alias in each.names):
+            name = alias.asname or alias.name.partition(".")[0]
+            if isinstance(node, ast.Import):
+                values[name] = sys.modules.get(alias.name if alias.asname else name)
+            else:
+                module = None if node.level else sys.modules.get(node.module or "")
+                values[name] = vars(module).get(alias.name) if isinstance(module, ModuleType) else None
+        return values
+
+    @cached_property
+    def assigned(self) -> Mapping[str, list[ast.expr]]:
+        """The expressions that are assigned or added to each name."""
+        values = defaultdict[str, list[ast.expr]](list)
+        for node in own_nodes(self.syntax, ast.Assign, ast.AugAssign):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(ast.Name(id=name), ast.Add()):
+                    values[name].append(node.value)
+        return values
+
+    @cached_property
+    def appended(self) -> Mapping[str, list[ast.expr]]:
+        """The expressions that are appended to each name."""
+        values = defaultdict[str, list[ast.expr]](list)
+        for node in own_nodes(self.syntax, ast.Call):
+            match node:
+                case ast.Call(ast.Attribute(ast.Name(id=name), "append"), [value]):
+                    values[name].append(value)
+        return values
+
+    @cached_property
+    def untracked(self) -> set[str]:
+        """The names whose values may be changed in a way that is not tracked."""
+        names = set[str]()
+        for node in own_nodes(self.syntax, ast.Call, ast.Attribute, ast.BinOp):
+            match node:
+                case ast.Call(ast.Attribute(attr=attribute)) if attribute in _FOLLOWED:
+                    pass
+                case ast.Call(function, args, keywords) if not self.makes_text(function):
+                    arguments = (*args, *(keyword.value for keyword in keywords))
+                    names.update(value.id for value in arguments if isinstance(value, ast.Name))
+                case ast.Attribute(ast.Name(id=name), attribute) if attribute not in _FOLLOWED:
+                    names.add(name)
+                case ast.BinOp(ast.Name(id=name), ast.Mod()):
+                    names.add(name)
+        return names
+
+    def resolve(self, node: ast.expr) -> ast.expr:
+        """Return the only expression assigned to a local name; any other node is returned unchanged."""
+        if isinstance(node, ast.Name) and node.id not in self.arguments and self.stored[node.id] == 1:
+            return next((value for value in self.assigned[node.id] if _is_above(value, node)), node)
+        return node
+
+    def values(self, name: ast.Name) -> list[ast.expr]:
+        """Return the expressions that are assigned or appended to a local name before *name*."""
+        values = (*self.assigned[name.id], *self.appended[name.id])
+        return [value for value in values if _is_above(value, name)]
+
+    def value(self, node: ast.expr | None) -> Any:
+        """Return the value of a dotted name of the module or of an import, or None."""
+        match node:
+            case ast.Name(id=name) if name in self.imported:
+                return self.imported[name]
+            case ast.Name(id=name) if name not in self.variables:
+                return self.module.get(name, getattr(builtins, name, None))
+            case ast.Attribute(value=owner, attr=attribute):
+                module = self.value(owner)
+                return vars(module).get(attribute) if isinstance(module, ModuleType) else None
+        return None
+
+    def makes_text(self, function: ast.expr) -> bool:
+        """Return whether a function, of promptkit or similar, returns its arguments' text unchanged."""
+        value = self.value(function)
+        module, name = getattr(value, "__module__", None) or "", getattr(value, "__name__", None)
+        is_similar = (module, name) in (("textwrap", "dedent"), ("inspect", "cleandoc"))
+        return is_similar or (module.startswith("promptkit.") and name in _TEXT_FUNCTIONS)
+
+    def stand_in(self, node: ast.expr) -> Any:
+        """
+        Return a representative value for an expression, such as ``""`` for any text.
+
+        It is a unique object if the source does not show the value.
+        """
+        if node not in self._stand_ins:  # cached, because names can refer to each other many times
+            self._stand_ins[node] = self._find_stand_in(node)
+        return self._stand_ins[node]
+
+    def _find_stand_in(self, node: ast.expr) -> Any:  # noqa: C901, PLR0911 (a list of cases)
+        if (literal := _LITERALS.get(type(node))) is not None:
+            return literal()
+        match self.resolve(node):
+            case assigned if assigned is not node:
+                return self.stand_in(assigned)
+            case ast.Constant(value=value):
+                return value
+            case ast.Dict(keys=keys, values=values):
+                return dict(zip(map(_constant, keys), map(_constant, values), strict=True))
+            case ast.Tuple(elts=items):
+                return tuple(map(self.stand_in, items))
+            case ast.BinOp(op=ast.Add()):
+                return "" if all(map(self.is_text, list_items(node))) else _UNKNOWN
+            case ast.Name(id=name) if name in self.arguments and not self.stored[name]:
+                return self._of_type(self.arguments[name])
+            case ast.Name() | ast.Attribute():
+                value = self.value(node)
+                return _UNKNOWN if value is None else value
+            case ast.Call(func=ast.Attribute(value=text, attr=attribute)) if attribute in TEXT_METHODS:
+                return "" if self.is_text(text) else _UNKNOWN
+            case ast.Call(func=called):
+                return _call_result(self.value(called))
+        return _UNKNOWN
+
+    def is_text(self, node: ast.expr) -> bool:
+        """Return whether an expression is known to be a string, or text of a fragment."""
+        return isinstance(self.stand_in(node), str)
+
+    def _of_type(self, annotation: ast.expr | None) -> Any:
+        """Return a representative value of a parameter's type."""
+        match annotation:
+            case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[annotation, *_])):
+                return self._of_type(annotation)
+            case ast.Subscript(value=annotation):
+                pass
+        kind = self.value(annotation)
+        return next(iter(kind), _UNKNOWN) if isinstance(kind, EnumMeta) else _plain(kind)
+
+
+def _plain(kind: Any) -> Any:
+    return next((value for plain, value in _PLAIN if kind is plain), _UNKNOWN)
+
+
+def _call_result(called: Any) -> Any:
+    """Return a representative value for a call."""
+    if (value := _plain(called)) is not _UNKNOWN:
+        return value
+    if (getattr(called, "__module__", None) or "").startswith("promptkit.fragments"):
+        return ""
+    if callable(called) and inspect.iscoroutinefunction(inspect.unwrap(called)):
+        return Unawaited()
+    return _UNKNOWN if called is None else CallResult(called)
+
+
+def _bound_name(node: ast.AST) -> str | None:
+    """Return the name that a function, a class, an import, an ``except`` or a pattern binds."""
+    match node:
+        case ast.alias(name, alias):
+            return alias or name.partition(".")[0]
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler():
+            return node.name
+        case ast.MatchAs(name=bound) | ast.MatchStar(bound) | ast.MatchMapping(rest=bound):
+            return bound
+    return None
+
+
+def _constant(node: ast.expr | None) -> Any:
+    return node.value if isinstance(node, ast.Constant) else _UNKNOWN
+
+
+def _is_above(value: ast.expr, name: ast.Name) -> bool:
+    return (value.end_lineno or 0, value.end_col_offset or 0) <= (name.lineno, name.col_offset)
+
+
+def list_choices(node: ast.expr) -> list[ast.expr]:
+    """Return the alternatives of a conditional or boolean expression; none for other expressions."""
+    match node:
+        case ast.IfExp(body=then, orelse=otherwise):
+            return [then, otherwise]
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return values
+        case ast.BoolOp(values=values):
+            return values[-1:]
+    return []
+
+
+def list_items(node: ast.expr) -> list[ast.expr]:
+    """Return the items of a sum, list, tuple or comprehension, in order; a comprehension has one item."""
+    added = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # may exceed the recursion limit
+        added.append(node.right)
+        node = node.left
+    if added:
+        return [node, *reversed(added)]
+    match node:
+        case ast.List(items) | ast.Tuple(items):
+            return items
+        case ast.ListComp(item) | ast.GeneratorExp(item):
+            return [item]
+    return []
+
+
+def execution_paths(body: Iterable[ast.stmt]) -> list[tuple[ast.stmt, ...]]:
+    """Return the execution paths of a body as simple statements, assuming that each loop runs once."""
+    paths: list[tuple[ast.stmt, ...]] = [()]
+    for statement in body:
+        ended = filter(_has_ended, paths)
+        open_paths = [path for path in paths if not _has_ended(path)]
+        extended = (path + more for path in open_paths for more in _statement_paths(statement))
+        paths = [*extended, *ended][:MAX_PATHS]
+    return paths
+
+
+def _has_ended(path: tuple[ast.stmt, ...]) -> bool:
+    return bool(path) and isinstance(path[-1], ast.Return | ast.Raise)
+
+
+def _statement_paths(statement: ast.stmt) -> list[tuple[ast.stmt, ...]]:
+    match statement:
+        case ast.If(body=then, orelse=otherwise):
+            return execution_paths(then) + execution_paths(otherwise)
+        case ast.For() | ast.AsyncFor() | ast.While():  # a return in it can be conditional
+            return [path[:-1] if _has_ended(path) else path for path in execution_paths(statement.body)]
+        case ast.With() | ast.AsyncWith():
+            return execution_paths(statement.body)
+        case ast.Try(body=body, handlers=handlers, orelse=otherwise, finalbody=last):
+            bodies = [[*body, *otherwise, *last], *([*handler.body, *last] for handler in handlers)]
+            return [path for each in bodies for path in execution_paths(each)]
+        case ast.Match(cases=cases):
+            return [path for case in cases for path in execution_paths(case.body)]
+    return [(statement,)]
