@@ -193,9 +193,7 @@ def test_terminated_worker_is_replaced(serve):
     server.wait_for(rf"\(process {first}\) ended: another takes its place")
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda signal_: signal_.name
-)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda signal_: signal_.name)
 def test_signal_to_the_parent_stops_all_workers(serve, number):
     """The exit code is 0."""
     server = serve("--http", "0", "--workers", "2")
