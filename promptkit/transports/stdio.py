@@ -25,6 +25,10 @@ from promptkit.workspace.execution import end_all
 #: full pipe, some 500, would not fit into a CPU cache.
 _CHUNK_BYTES: Final = 1 << 14
 
+#: Capacity of a Linux pipe, by default and after a longer reply. Together, a user's pipes share 64 MiB.
+_PIPE_BYTES: Final = 1 << 16
+_WIDE_PIPE_BYTES: Final = 1 << 19
+
 #: Interval of checks that the parent process still exists, in seconds.
 _LOOK_FOR_PARENT_EVERY_S: Final = 1.0
 
@@ -62,6 +66,7 @@ class StdioPipes:
         self.reader_gone = self.was_signalled = False
         self.ended = threading.Event()
         self._lock = threading.Lock()
+        self._is_wide = False
         self._parent = os.getppid()
 
     @property
@@ -89,6 +94,9 @@ class StdioPipes:
     def write(self, data: bytes) -> None:
         """Write all of *data*, or drop it if the client is gone."""
         with self._lock:
+            if len(data) > _PIPE_BYTES and not self._is_wide:
+                self._is_wide = True
+                _widen(self.writing)
             remaining = memoryview(data)
             while remaining and not self.reader_gone:
                 try:
@@ -102,6 +110,17 @@ class StdioPipes:
         self.was_signalled = True
         _silence(self.reading, os.O_RDONLY, inheritable=False)
         self.ended.set()
+
+
+def _widen(descriptor: int) -> None:
+    """Enlarge a pipe on Linux, so that reader and writer switch less often during a long reply."""
+    if sys.platform == "linux":
+        # It may not be a pipe, the user's pipes may be at their limit, or memory may be short.
+        with suppress(OSError, ImportError, MemoryError):
+            import fcntl  # not on Windows
+
+            if fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ) < _WIDE_PIPE_BYTES:
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _WIDE_PIPE_BYTES)
 
 
 def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:

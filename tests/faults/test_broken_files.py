@@ -8,7 +8,7 @@ import pytest
 from promptkit.cli import main
 from tests.wire import modern, request
 
-pytestmark = [pytest.mark.sampled, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 PROMPT = '''
 from promptkit import prompt
@@ -88,7 +88,7 @@ def test_broken_file_among_valid_ones(serve_files):
     assert "unchanged until fixed: a.py" in client.serving.log.read_text()
 
 
-@pytest.mark.parametrize("hangs", ["while True: pass", "import time; time.sleep(10**6)", "open(FIFO)"])
+@pytest.mark.parametrize("hangs", ["while True: pass", "open(FIFO)"])
 def test_hanging_import(serve_files, tmp_path, hangs):
     """Later edits are served, the hanging file is reported, and the end of the input stops the process."""
     os.mkfifo(tmp_path / "fifo")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.wire import initialize, line, notification, request
 
-pytestmark = [pytest.mark.sampled, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 HANG = """
 import time
@@ -60,36 +60,34 @@ def receive(process):
 
 
 @pytest.mark.parametrize("body", [SLEEPING, SPINNING, STUBBORN], ids=["sleeping", "spinning", "stubborn"])
-class TestEndlessImport:
-    def test_end_of_input_stops_the_server(self, serve_hanging, body):
-        """The server waits neither for a disconnected client nor for the recipes."""
-        process = serve_hanging("--grace", "0.1", body=body)
-        stdout, stderr = process.communicate(timeout=50)
+def test_endless_import(serve_hanging, body):
+    """
+    Requests that need a recipe time out with an error that names the pending import. At the end of the input,
+    the server waits neither for the client nor for the recipes.
+    """
+    process = serve_hanging("--timeout", "0.2", "--grace", "0.1", body=body)
+    send(process, initialize("2025-11-25"), notification("notifications/initialized"))
+    send(process, request(1, "ping"), request(2, "prompts/list"), request(3, "prompts/get", {"name": "a"}))
+    replies = [receive(process) for _ in range(4)]
+    stdout, stderr = process.communicate(timeout=50)
 
-        assert (stdout, stderr, process.returncode) == (b"", b"", 0)
+    assert [reply["id"] for reply in replies] == [0, 1, 2, 3]
+    assert replies[0]["result"]["protocolVersion"] == "2025-11-25"
+    assert [reply["error"]["code"] for reply in replies[2:]] == [-32603, -32603]
+    assert "still being imported" in replies[3]["error"]["message"]
+    assert "hang.py is at line" in replies[3]["error"]["message"]
+    assert (stdout, stderr.count(b"still being imported"), process.returncode) == (b"", 2, 0)
 
-    @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
-    def test_signal_stops_the_server(self, serve_hanging, body, name):
-        """SIGTERM, SIGINT and SIGHUP stop the server without output."""
-        process = serve_hanging("--grace", "0.1", body=body)
-        process.send_signal(getattr(signal, name))
 
-        assert (process.wait(50), process.stderr.read()) == (0, b"")
+@pytest.mark.parametrize(
+    ("name", "body"), [("SIGTERM", SLEEPING), ("SIGINT", STUBBORN), ("SIGHUP", SPINNING)]
+)
+def test_signal_stops_the_server(serve_hanging, name, body):
+    """SIGTERM, SIGINT and SIGHUP stop the server without output."""
+    process = serve_hanging("--grace", "0.1", body=body)
+    process.send_signal(getattr(signal, name))
 
-    def test_handshake_and_ping_are_answered(self, serve_hanging, body):
-        """Requests that need a recipe time out with an error that names the pending import."""
-        process = serve_hanging("--timeout", "0.2", body=body)
-        send(process, initialize("2025-11-25"), notification("notifications/initialized"))
-        send(
-            process, request(1, "ping"), request(2, "prompts/list"), request(3, "prompts/get", {"name": "a"})
-        )
-        replies = [receive(process) for _ in range(4)]
-
-        assert [reply["id"] for reply in replies] == [0, 1, 2, 3]
-        assert replies[0]["result"]["protocolVersion"] == "2025-11-25"
-        assert [reply["error"]["code"] for reply in replies[2:]] == [-32603, -32603]
-        assert "still being imported" in replies[3]["error"]["message"]
-        assert "hang.py is at line" in replies[3]["error"]["message"]
+    assert (process.wait(50), process.stderr.read()) == (0, b"")
 
 
 def test_no_errors_are_sent_after_the_end_of_input(serve_hanging):

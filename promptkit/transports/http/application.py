@@ -31,7 +31,7 @@ from promptkit.transports.http.channel import (
     HttpChannel,
     Inbox,
     Outgoing,
-    RequestMemory,
+    PendingRequests,
     StreamEvent,
     discard,
 )
@@ -114,7 +114,7 @@ class Application:
         self._endpoint = Endpoint(self._identity, Sessions(self._ring), settings.limits)
         self._inbox = Inbox(self._endpoint)
         self._server: SharedServer | None = None
-        self._memory: RequestMemory | None = None
+        self._open: PendingRequests | None = None
         self._lock = Lock()
 
     def replace(self, catalog: Catalog) -> None:
@@ -181,36 +181,41 @@ class Application:
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
         checked = await self._check(head, scope)
-        channel = HttpChannel(head, receive, self._request_memory(), self._drop)
-        if isinstance(checked, HttpResponse):
-            # A client that expects 100 (Continue) sends no body after an error, but some servers then parse
-            # its next request as the body.
-            is_read = b"expect" not in head.fields and await channel.drop_body(self.body_timeout)
-            await self._refuse(head, checked, send, () if is_read or CLOSE in checked.headers else (CLOSE,))
-            return
-        channel.client = scope.get("client")
-        private: Iterable[Field] = ()
-        if checked is not None:
-            channel.principal, private = checked, (_PRIVATE,)
+        pending = self._pending_requests()
+        channel = HttpChannel(head, receive, pending)
+        pending.begin(channel)
         try:
-            body = await channel.read_body(self._settings.body_limit, self.body_timeout)
-            reply: Outgoing | None
-            if isinstance(body, bytes):
-                channel.body = body
-                self._inbox.put(channel)
-                reply = await channel.first()
+            if isinstance(checked, HttpResponse):
+                # A client that expects 100 (Continue) sends no body after an error, but some servers then
+                # parse its next request as the body.
+                is_read = b"expect" not in head.fields and await channel.drop_body()
+                fields = () if is_read or CLOSE in checked.headers else (CLOSE,)
+                await self._refuse(head, checked, send, fields)
             else:
-                reply = body
-            if isinstance(reply, Reply):
-                await self._send(head, response_to(reply, modern=channel.modern), send, private)
-            elif isinstance(reply, HttpResponse):
-                await self._refuse(head, reply, send, private)
-            elif reply is not None:
-                await self._stream(channel, reply, send)
+                channel.client, channel.principal = scope.get("client"), checked
+                await self._answer(channel, send)
         finally:
-            channel.close()
+            pending.end(channel)
             if not channel.is_answered:
                 self._drop(channel)
+
+    async def _answer(self, channel: HttpChannel, send: Send) -> None:
+        """Answer a posted message."""
+        head, private = channel.head, () if channel.principal is None else (_PRIVATE,)
+        body = await channel.read_body(self._settings.body_limit)
+        reply: Outgoing | None
+        if isinstance(body, bytes):
+            channel.body = body
+            self._inbox.put(channel)
+            reply = await channel.next()
+        else:
+            reply = body
+        if isinstance(reply, Reply):
+            await self._send(head, response_to(reply, modern=channel.modern), send, private)
+        elif isinstance(reply, HttpResponse):
+            await self._refuse(head, reply, send, private)
+        elif reply is not None:
+            await self._stream(channel, reply, send)
 
     async def _check(self, head: Head, scope: Scope) -> HttpResponse | Principal | None:
         """
@@ -316,14 +321,14 @@ class Application:
         text = await asyncio.to_thread(metrics.text, self._settings.faulty())
         return HttpResponse(200, text, (_PLAIN, _PRIVATE))
 
-    def _request_memory(self) -> RequestMemory:
-        """Return the memory of the requests on the running event loop."""
-        loop = asyncio.get_running_loop()
-        memory = self._memory
-        if memory is None or memory.loop is not loop:
+    def _pending_requests(self) -> PendingRequests:
+        """Return the pending requests on the running event loop."""
+        loop, pending = asyncio.get_running_loop(), self._open
+        if pending is None or pending.loop is not loop:
             self.start()
-            memory = self._memory = RequestMemory(loop, self._settings.limits.held)
-        return memory
+            held, timeout = self._settings.limits.held, self.body_timeout
+            pending = self._open = PendingRequests(loop, self._drop, max_bytes=held, body_timeout=timeout)
+        return pending
 
 
 class LoggedApplication(Application):

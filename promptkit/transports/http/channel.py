@@ -1,6 +1,7 @@
 """Channels between event loops, which read posted messages, and the server's threads, which answer them."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -25,6 +26,9 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 #: How much of an oversized or rejected body is read and dropped. If the server closed the connection right
 #: away, most clients would see a broken connection instead of the response.
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
+
+#: Interval of the sweep over pending requests, in seconds, which replaces timers for each.
+_SWEEP_EVERY_S: Final = 0.1
 
 #: Time after which a pending request is watched for a disconnect, in seconds.
 _WATCH_AFTER_S: Final = 0.05
@@ -56,11 +60,8 @@ class HttpChannel:
         receive:
             Returns the next ASGI event from the client.
 
-        memory:
-            The memory of the requests on the event loop that serves the client.
-
-        drop:
-            Cancels the requests in a message.
+        pending:
+            The pending requests on the event loop that serves the client.
 
     Attributes:
         client:
@@ -87,6 +88,12 @@ class HttpChannel:
 
         reserved:
             Number of bytes reserved for the body.
+
+        since:
+            When the request began, in the time of the event loop.
+
+        is_read:
+            Whether the body is no longer being read.
     """
 
     # Defaults on the class, because most requests never change them.
@@ -95,22 +102,19 @@ class HttpChannel:
     principal: Principal | None = None
     requests: Sequence[Request] = ()
     reserved = 0
-    modern = gone = is_answered = False
+    modern = gone = is_answered = is_read = False
+    since = 0.0
+    _is_expired = False
+    _task: asyncio.Task[Any] | None = None
     _watching: asyncio.Task[None] | None = None
+    _waiter: "asyncio.Future[None] | None" = None
     _queued_bytes = 0
 
-    def __init__(
-        self,
-        head: Head,
-        receive: Receive,
-        memory: "RequestMemory",
-        drop: "Callable[[HttpChannel], object]",
-    ) -> None:
+    def __init__(self, head: Head, receive: Receive, pending: "PendingRequests") -> None:
         self.head = head
         self._receive = receive
-        self._memory = memory
-        self._drop = drop
-        self._queue: asyncio.Queue[Outgoing | None] = asyncio.Queue()
+        self._pending = pending
+        self._queue: deque[Outgoing] = deque()
 
     # Called on the server's threads.
 
@@ -149,44 +153,39 @@ class HttpChannel:
 
     def _deliver(self, message: Outgoing) -> None:
         with suppress(RuntimeError):  # the event loop is closed, and its clients are gone
-            self._memory.loop.call_soon_threadsafe(self.take, message)
+            self._pending.loop.call_soon_threadsafe(self.take, message)
 
     # Called on the event loop.
 
-    async def read_body(self, limit: int, seconds: float) -> bytes | HttpResponse | None:
-        """
-        Return the body, or the response that rejects it; None if the client has disconnected.
-
-        Args:
-            limit:
-                Maximum size of the body, in bytes.
-
-            seconds:
-                Maximum time for the body to arrive.
-        """
+    async def read_body(self, limit: int) -> bytes | HttpResponse | None:
+        """Return the body, or the response that rejects it; None if the client has disconnected."""
         pieces: list[bytes] = []
         size, more, fits = 0, True, True
+        self._task = asyncio.current_task()
         try:
-            async with asyncio.timeout(seconds):
-                while more and size <= limit + _READ_ON_BYTES:
-                    event = await self._receive()
-                    if event["type"] != "http.request":
-                        return None
-                    piece: bytes = event.get("body", b"")
-                    more = event.get("more_body", False)
-                    size += len(piece)
-                    fits = fits and size <= limit and self._memory.budget.reserve(len(piece), self.reserved)
-                    if fits:
-                        self.reserved += len(piece)
-                        pieces.append(piece)
-                    else:
-                        pieces.clear()
-                        self.release()
-        except TimeoutError:
+            while more and size <= limit + _READ_ON_BYTES:
+                event = await self._receive()
+                if event["type"] != "http.request":
+                    return None
+                piece: bytes = event.get("body", b"")
+                more = event.get("more_body", False)
+                size += len(piece)
+                fits = fits and size <= limit and self._pending.budget.reserve(len(piece), self.reserved)
+                if fits:
+                    self.reserved += len(piece)
+                    pieces.append(piece)
+                else:
+                    pieces.clear()
+                    self.release()
+        except asyncio.CancelledError:
+            if not self._is_expired or self._task is None or self._task.uncancel():
+                raise
             msg = "the body of the request did not arrive in time"
             return refuse(408, InvalidRequest(msg), headers=(CLOSE,))
         except Exception:  # noqa: BLE001 (ASGI servers raise errors of any type)
             return refuse(400, InvalidRequest("the body of the request cannot be read"), headers=(CLOSE,))
+        finally:
+            self.is_read, self._task = True, None
         if size > limit:
             msg = f"the body of a request has at most {limit:,} bytes"
             return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
@@ -195,24 +194,21 @@ class HttpChannel:
             return refuse(503, TooManyRequests(msg), headers=(RETRY,))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def drop_body(self, seconds: float) -> bool:
-        """Read and discard the body, for at most *seconds*; return whether all of it has arrived."""
-        result = await self.read_body(0, seconds)
+    async def drop_body(self) -> bool:
+        """Read and discard the body; return whether all of it has arrived."""
+        result = await self.read_body(0)
         return isinstance(result, bytes) or (result is not None and CLOSE not in result.headers)
+
+    def expire(self) -> None:
+        """Stop reading the body."""
+        if self._task is not None and not self._is_expired:
+            self._is_expired = True
+            self._task.cancel()
 
     def release(self) -> None:
         """Release the memory reserved for the body."""
-        self._memory.budget.release(self.reserved)
+        self._pending.budget.release(self.reserved)
         self.reserved = 0
-
-    async def first(self) -> Outgoing | None:
-        """Wait for the first message to the client; None if it has disconnected."""
-        try:
-            async with asyncio.timeout(_WATCH_AFTER_S):
-                return await self._next()
-        except TimeoutError:
-            self.watch()
-            return await self._next()
 
     async def next_event(self, seconds: float) -> Outgoing | None:
         """
@@ -224,20 +220,26 @@ class HttpChannel:
         """
         try:
             async with asyncio.timeout(seconds):
-                return await self._next()
+                return await self.next()
         except TimeoutError:
             return StreamEvent(b"")
 
-    async def _next(self) -> Outgoing | None:
-        message = await self._queue.get()
+    async def next(self) -> Outgoing | None:
+        """Wait for the next message to the client; None if it has disconnected."""
+        while not self._queue and not self.gone:
+            self._waiter = self._pending.loop.create_future()  # half the time of an asyncio.Queue
+            await self._waiter
+        if self.gone:
+            return None
+        message = self._queue.popleft()
         if isinstance(message, StreamEvent):
             self._queued_bytes -= len(message.line)
-        return None if self.gone else message
+        return message
 
     def watch(self) -> None:
         """From now on, notice if the client disconnects."""
         if self._watching is None:
-            self._watching = self._memory.loop.create_task(self._wait_for_disconnect())
+            self._watching = self._pending.loop.create_task(self._wait_for_disconnect())
 
     async def _wait_for_disconnect(self) -> None:
         with suppress(Exception):  # the connection is broken
@@ -245,9 +247,8 @@ class HttpChannel:
                 pass
         self.disconnect()
 
-    def close(self) -> None:
-        """Release the memory of the request, and stop watching its client."""
-        self.release()
+    def stop_watching(self) -> None:
+        """Stop what `watch` has started."""
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None  # its result refers back to the request
@@ -255,33 +256,43 @@ class HttpChannel:
     def take(self, reply: Outgoing) -> None:
         """Queue a message to the client. A client that does not read its stream counts as disconnected."""
         if isinstance(reply, Reply) and len(reply.line) >= _LARGE_REPLY:
-            self._memory.trim_later()
+            self._pending.trim_later()
         if isinstance(reply, StreamEvent):
             self._queued_bytes += len(reply.line)
-            if self._queue.qsize() >= _MAX_LINES or self._queued_bytes > _MAX_BYTES:
+            if len(self._queue) >= _MAX_LINES or self._queued_bytes > _MAX_BYTES:
                 self.disconnect()
                 return
-        self._queue.put_nowait(reply)
+        self._queue.append(reply)
+        self._wake()
 
     def disconnect(self) -> None:
         """Cancel the work for the client, and drop its messages."""
         self.gone = True
-        while not self._queue.empty():
-            self._queue.get_nowait()
-        self._queue.put_nowait(None)
-        self._drop(self)
+        self._queue.clear()
+        self._wake()
+        self._pending.drop(self)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
 
-class RequestMemory:
+class PendingRequests:
     """
-    The memory of the requests on one event loop.
+    The requests on one event loop that are not answered yet.
 
     Args:
         loop:
             The event loop.
 
-        limit:
+        drop:
+            Cancels the requests in a message.
+
+        max_bytes:
             Maximum size of all bodies that have not been decoded, in bytes.
+
+        body_timeout:
+            Maximum time for a body to arrive, in seconds.
 
     Attributes:
         loop:
@@ -291,10 +302,48 @@ class RequestMemory:
             The memory for bodies.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, limit: int) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        drop: Callable[[HttpChannel], object],
+        *,
+        max_bytes: int,
+        body_timeout: float,
+    ) -> None:
         self.loop = loop
-        self.budget = MemoryBudget(limit)
+        self.drop = drop
+        self.budget = MemoryBudget(max_bytes)
+        self._body_timeout = body_timeout
+        self._open: dict[HttpChannel, None] = {}
+        self._is_sweeping = False
         self._trimming: asyncio.TimerHandle | None = None
+
+    def begin(self, channel: HttpChannel) -> None:
+        """Register a request whose body is not read yet."""
+        channel.since = self.loop.time()
+        self._open[channel] = None
+        if not self._is_sweeping:
+            self._is_sweeping = True
+            self.loop.call_later(_SWEEP_EVERY_S, self._sweep)
+
+    def end(self, channel: HttpChannel) -> None:
+        """Unregister a request."""
+        del self._open[channel]
+        channel.release()
+        channel.stop_watching()
+
+    def _sweep(self) -> None:
+        """Stop reading slow bodies, and watch for disconnects."""
+        now = self.loop.time()
+        self._is_sweeping = bool(self._open)
+        if self._is_sweeping:
+            self.loop.call_later(_SWEEP_EVERY_S, self._sweep)
+        for channel in list(self._open):
+            seconds = now - channel.since
+            if channel.is_read and seconds > _WATCH_AFTER_S:
+                channel.watch()
+            elif not channel.is_read and seconds > self._body_timeout:
+                channel.expire()
 
     def trim_later(self) -> None:
         """Return free memory to the system once a large reply has been sent."""

@@ -6,7 +6,7 @@ import secrets
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
@@ -40,6 +40,7 @@ def error_of(text):
 
 
 class TestParsing:
+    @settings(max_examples=25)
     @given(st.dictionaries(TOKENS, st.tuples(NAMES, st.lists(NAMES)), min_size=1), st.data())
     def test_every_token_is_parsed(self, tmp_path_factory, entries, data):
         """Each token belongs to its principal, whatever blanks and comments separate the entries."""

@@ -27,7 +27,8 @@ def remaining_state(app):
         "waiting": server._dispatcher.waiting,
         "streams": len(server._notifier._open),
         "memory": app._endpoint._budget._taken,
-        "bodies": app._memory.budget._taken,
+        "bodies": app._open.budget._taken,
+        "pending": len(app._open._open),
     }
 
 
@@ -319,7 +320,7 @@ class TestIncompleteBodies:
                     rejected = await caller.result()
                     assert (rejected.status, rejected.code, rejected.header("retry-after")) == (503, 429, "1")
                     assert caller.pieces == []  # the body was read, so that the client sees the reply
-                assert app._memory.budget._taken == 1_000_000
+                assert app._open.budget._taken == 1_000_000
                 for each in stuck:
                     each.task.cancel()
                 await asyncio.wait([each.task for each in stuck])

@@ -32,9 +32,11 @@ def test_no_auth_allows_every_address(serve):
 
 
 def test_all_urls_are_reported_in_one_line(serve, tmp_path):
-    """Standard error has one line once the server listens."""
+    """Standard error has one line once the server listens, and there is one process."""
     server = serve("--http", "0", "--uds", str(tmp_path / "socket"))
     _, port = server.address
+
+    assert server.get()["pid"] == server.process.pid
 
     assert (
         server.stderr()
@@ -43,11 +45,10 @@ def test_all_urls_are_reported_in_one_line(serve, tmp_path):
 
 
 @unix_only
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_unix_socket(serve, tmp_path, workers):
+def test_unix_socket(serve, tmp_path):
     """The server listens on the socket, and removes it at the end."""
     path = tmp_path / "socket"
-    server = serve("--uds", str(path), "--workers", workers)
+    server = serve("--uds", str(path), "--workers", "2")
     server.wait_for("serving at")
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(str(path))
@@ -65,7 +66,7 @@ def test_signal_right_after_the_start(serve_promptkit, tmp_path, workers):
     remains.
     """
     path = tmp_path / "socket"
-    for _ in range(10):
+    for _ in range(2):
         server = serve_promptkit("--uds", str(path), "--workers", workers, greet=GREET)
         code, _ = server.end()
         assert (code, path.exists()) == (0, False)
@@ -94,7 +95,7 @@ def test_signal_while_the_address_is_reported(serve, tmp_path, workers):
 
 
 @unix_only
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_signal_while_recipes_load(serve, tmp_path, name):
     """The process exits, and the socket file is removed."""
     path = tmp_path / "socket"
@@ -106,9 +107,7 @@ def test_signal_while_recipes_load(serve, tmp_path, name):
 
 
 @unix_only
-@pytest.mark.parametrize(
-    ("options", "mode"), [([], 0o600), (["--uds-mode", "660"], 0o660), (["--uds-mode", "0666"], 0o666)]
-)
+@pytest.mark.parametrize(("options", "mode"), [([], 0o600), (["--uds-mode", "0660"], 0o660)])
 def test_mode_of_a_unix_socket(serve, tmp_path, options, mode):
     """The socket has the requested mode, by default access for its user only, regardless of the umask."""
     path = tmp_path / "socket"
@@ -119,11 +118,10 @@ def test_mode_of_a_unix_socket(serve, tmp_path, options, mode):
 
 
 @unix_only
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_inherited_socket(serve, workers):
+def test_inherited_socket(serve):
     """Connections that arrive between two servers wait in the queue of the socket, and none is refused."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        options = ("--fd", str(listening.fileno()), "--workers", workers)
+        options = ("--fd", str(listening.fileno()), "--workers", "2")
         first = serve(*options, pass_fds=[listening.fileno()])
         assert first.get()["path"] == "/"
         assert first.end()[0] == 0
@@ -135,12 +133,11 @@ def test_inherited_socket(serve, workers):
 
 
 @unix_only
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_systemd_socket(serve, workers):
+def test_systemd_socket(serve):
     """A socket-activated service uses `--fd systemd`."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = serve(
-            "--fd", "systemd", "--workers", workers, launcher=AS_SYSTEMD, pass_fds=[listening.fileno()]
+            "--fd", "systemd", "--workers", "2", launcher=AS_SYSTEMD, pass_fds=[listening.fileno()]
         )
         assert server.get()["path"] == "/"
         assert server.address == listening.getsockname()
@@ -162,12 +159,11 @@ def test_single_process_reloads(serve, tmp_path):
 
 
 @unix_only
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_blocked_standard_error(serve, tmp_path, workers):
+def test_blocked_standard_error(serve, tmp_path):
     """An unread pipe at standard error blocks neither requests nor the exit."""
     path = tmp_path / "socket"
     read_end, write_end = os.pipe()
-    server = serve("--uds", str(path), "--workers", workers, stderr=write_end)
+    server = serve("--uds", str(path), "--workers", "2", stderr=write_end)
     os.close(write_end)
     assert b"serving at" in os.read(read_end, 4096)
     for _ in range(4):
