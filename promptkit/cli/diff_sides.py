@@ -11,11 +11,11 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -40,8 +40,6 @@ from promptkit.workspace.paths import VARIABLE, workspace
 
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
-
-T = TypeVar("T")
 
 #: The calls of each prompt and resource by name: the arguments that a client sends, or a URI.
 Calls: TypeAlias = dict[str, dict[str, dict[str, Any] | str]]
@@ -207,39 +205,29 @@ def compared_sides(  # noqa: PLR0913 (the options of the command)
         with checkout(repository, ends[side], targets) as (folder, side_targets, moved):
             for _ in range(2 if repeats else 1):
                 request = side_targets, by_cases, calls
-                answer = ask(__name__, folder, request, Answer, moved=moved, environment=environment)
-                answers[side].append(answer)
+                answers[side].append(ask(folder, request, moved, environment))
         calls = answers[side][0].calls if calls is None else calls
     return answers
 
 
-def ask(  # noqa: PLR0913 (the properties of a process)
-    module: str,
+def ask(
     folder: Path,
-    request: Sequence[Any],
-    shape: type[T],
-    *,
-    moved: tuple[Path, Path] | None = None,
+    request: tuple[Sequence[str], bool, Calls | None],
+    moved: tuple[Path, Path],
     environment: Mapping[str, str] | None = None,
-) -> T:
+) -> Answer:
     """
-    Run a module that calls `run_side` in a process, and return its answer.
+    Run this module in a process, and return its answer.
 
     Args:
-        module:
-            The module.
-
         folder:
             The current folder of the process.
 
         request:
-            The targets to load, and further JSON values.
-
-        shape:
-            The type of the answer.
+            The targets to load; whether to render cases; and the calls, see `answer_of`.
 
         moved:
-            The actual folder of the recipes, and the folder to report instead; None to report the actual one.
+            The actual folder of the recipes, and the folder to report instead.
 
         environment:
             The environment variables of the process; None to inherit all. The workspace is always passed on.
@@ -249,7 +237,7 @@ def ask(  # noqa: PLR0913 (the properties of a process)
 
         RevisionError: If the process does not answer in time, or its answer is invalid.
     """
-    actual, reported = map(str, moved or (folder, folder))
+    actual, reported = map(str, moved)
     targets = " ".join(request[0]).replace(actual, reported)
 
     def fail(reason: str) -> NoReturn:
@@ -261,7 +249,7 @@ def ask(  # noqa: PLR0913 (the properties of a process)
         try:
             process = subprocess.run(  # noqa: S603 (promptkit itself)
                 # -P, because the current folder might contain modules with the names of promptkit's imports.
-                [sys.executable, "-B", "-P", "-m", module],
+                [sys.executable, "-B", "-P", "-m", __name__],
                 input=json.dumps(request).encode(),
                 stdout=stdout,
                 cwd=folder,
@@ -284,7 +272,7 @@ def ask(  # noqa: PLR0913 (the properties of a process)
             raise LoadError(*reply.unloadable)
         if reply.failure is not None:
             fail(f"failed: {reply.failure}")
-        answer = msgspec.convert(reply.answer, shape)
+        answer = msgspec.convert(reply.answer, Answer)
     except msgspec.ValidationError as error:
         fail(f"is not understood: its output is not an answer: {error}")
     except (ValueError, RecursionError):
@@ -306,21 +294,15 @@ def _callers_workspace() -> dict[str, str]:
     return {VARIABLE: folder}
 
 
-def run_side(answer: Callable[..., Any]) -> None:
-    """
-    Print the answer of this process.
-
-    Args:
-        answer:
-            Returns the answer. Called with the parts of the request, which is read from standard input.
-    """
+def main() -> None:
+    """Print the answer to the request on standard input."""
     request = json.load(sys.stdin)  # to its end, so that recipes read nothing from it
     with (
         suppress(OSError, OutputError),  # a recipe might have closed standard output
         capture_output(restore=False) as output,
     ):
         try:
-            reply = _Reply(answer=answer(*request))
+            reply = _Reply(answer=_answer(*request))
         except LoadError as error:
             reply = _Reply(unloadable=(error.target, error.reason))
         except BaseException as error:  # noqa: BLE001 (recipes can raise anything; the parent handles Ctrl-C)
@@ -482,4 +464,4 @@ def _without_annotations(schema: Any, key: str = "") -> Any:
 
 
 if __name__ == "__main__":
-    run_side(_answer)
+    main()

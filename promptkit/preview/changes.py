@@ -56,10 +56,12 @@ class Comparison(Protocol):
 
         Raises:
             PromptkitError: If the last commit cannot be loaded; the message gives the reason.
+
+            OSError: If it cannot be written to a temporary folder.
         """
 
     def words(self, old: str, new: str) -> list[Line]:
-        """Return the changed lines. Raises OSError if they cannot be compared."""
+        """Return the changed lines."""
 
 
 @attrs.frozen
@@ -151,7 +153,7 @@ class Comparisons:
         except PromptkitError as error:
             return Changes(since, note=str(error)) if is_chosen else Changes("save", note=_NOT_SAVED)
         except OSError as error:
-            return Changes(since, note=f"Git compares the words, and cannot be run: {error}")
+            return Changes(since, note=f"The last commit cannot be written to a temporary folder: {error}")
         return Changes(since, cases, _unchanged(version, prompt, cases, since))
 
     async def _since_save(

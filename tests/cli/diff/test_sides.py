@@ -8,7 +8,7 @@ import pytest
 
 from promptkit.cli import diff_sides
 from promptkit.cli.diff_revisions import RevisionError
-from promptkit.cli.diff_sides import Answer, ask
+from promptkit.cli.diff_sides import ask
 
 PROMPT = """
 from promptkit import prompt
@@ -23,7 +23,7 @@ EMPTY = {"items": {}, "calls": {}, "outcomes": {}, "errors": []}
 
 def answer_from(folder, calls=None):
     """Return the answer of a process that loads a folder of recipes."""
-    return ask(diff_sides.__name__, folder.parent, [[folder.name], False, calls], Answer)
+    return ask(folder.parent, ([folder.name], False, calls), (folder, folder))
 
 
 def test_process_that_hangs_times_out(recipes, monkeypatch):
