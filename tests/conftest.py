@@ -7,7 +7,6 @@ import struct
 import sys
 import wave
 import zlib
-from collections import Counter
 from io import BytesIO
 from pathlib import Path
 from textwrap import dedent
@@ -29,28 +28,11 @@ def _in_ci():
     return bool(os.environ.get("CI") or os.environ.get("PROMPTKIT_TEST_INSTALLS"))
 
 
-def _sample(items):
-    """
-    Split the tests into selected and deselected ones, with one in eight cases of each sampled test selected.
-    """
-    seen, kept, left = Counter(), [], []
-    for item in items:
-        claim = item.nodeid.partition("[")[0]
-        is_kept = item.get_closest_marker("sampled") is None or seen[claim] % 8 == 0
-        seen[claim] += 1
-        (kept if is_kept else left).append(item)
-    return kept, left
-
-
-def pytest_collection_modifyitems(config, items):
-    """Select and order the tests: slow ones come first, so that all workers finish at about the same time."""
+def pytest_collection_modifyitems(items):
+    """Start slow tests first, so that all workers finish at about the same time, and skip installations."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if _in_ci():
         return
-    is_whole = os.environ.get("PROMPTKIT_TEST_WHOLE") or any("::" in argument for argument in config.args)
-    if not is_whole:
-        items[:], left = _sample(items)
-        config.hook.pytest_deselected(items=left)
     reason = "it installs programs of others: set PROMPTKIT_TEST_INSTALLS=1"
     for item in items:
         if item.get_closest_marker("installs"):

@@ -12,8 +12,6 @@ import pytest
 
 from tests.wire import initialize, line, request
 
-pytestmark = pytest.mark.sampled
-
 RECIPE = """
 import asyncio, atexit, ctypes, faulthandler, gc, locale, logging, multiprocessing, os, signal, subprocess
 import sys, threading, time, tracemalloc, warnings

@@ -18,8 +18,6 @@ from tests.faults.recorded import session
 from tests.faults.serving import PATIENCE
 from tests.wire import MODERN, REVISIONS, line, modern, request
 
-pytestmark = pytest.mark.sampled
-
 #: The limit for the exit in seconds: a grace period of one second, and half a second to exit.
 EXIT_S = 1.5
 

@@ -9,10 +9,7 @@ import pytest
 
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, modern, notification
 
-pytestmark = [
-    pytest.mark.sampled,
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc"),
-]
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
 
 RECIPE = """
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ import pytest
 
 from tests.wire import modern, notification, request
 
-pytestmark = pytest.mark.sampled
-
 #: The interval between saves, in seconds.
 PERIOD = 0.01
 
