@@ -13,7 +13,8 @@ from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
 from promptkit.language.annotations import parse_scopes
 from promptkit.loader.targets import targets_of
-from promptkit.protocol.limits import PAGE_SIZE, Limits
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
 from promptkit.transports.auth.authorizer import protect
 from promptkit.transports.http.application import Application

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.protocol.limits import PAGE_SIZE
+from promptkit.protocol.pagination import PAGE_SIZE
 
 #: Timeout for stopping the process, in seconds.
 ENDING = 10

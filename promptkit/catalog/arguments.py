@@ -13,7 +13,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.types.kinds import is_bytes, is_constrained, is_list, plain
-from promptkit.types.scalar_parsing import Read, holds_more
+from promptkit.types.scalar_parsers import Read, holds_more
 from promptkit.types.scalars import Reader
 from promptkit.types.unstructuring import can_be_sent, text_of
 

@@ -14,7 +14,7 @@ from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownToolError
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.scalars import Reader
 from promptkit.types.structuring import structurer
 

@@ -14,7 +14,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.loading import format_unknown, load_for_files
 from promptkit.cli.output import Output
-from promptkit.clients.folders import (
+from promptkit.clients.installed_files import (
     FILE,
     FolderChange,
     FolderRefusedError,

@@ -20,7 +20,7 @@ from promptkit.cli.install_skills import change_skills
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
 from promptkit.clients.changes import EntryChange, plan_change
-from promptkit.clients.configurations import ConfigurationFile, Scope, ServerTable, read_servers
+from promptkit.clients.configuration_files import ConfigurationFile, Scope, ServerTable, read_servers
 from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import (
     InstalledServer,

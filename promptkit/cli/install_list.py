@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from promptkit.cli.options import options_of
 from promptkit.cli.output import Output
-from promptkit.clients.configurations import ConfigurationFile, read_servers
+from promptkit.clients.configuration_files import ConfigurationFile, read_servers
 from promptkit.clients.profiles import INSTALLABLE, ClientConfiguration
 from promptkit.clients.servers import command_in, is_ours, served_in, url_in
 from promptkit.files.reading import may_exist

@@ -13,8 +13,8 @@ from promptkit.cli.export import describe_change, identify_recipes
 from promptkit.cli.loading import load_for_files
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
-from promptkit.clients.configurations import ConfigurationFile
-from promptkit.clients.folders import (
+from promptkit.clients.configuration_files import ConfigurationFile
+from promptkit.clients.installed_files import (
     FolderChange,
     FolderRefusedError,
     describe_failure,

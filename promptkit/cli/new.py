@@ -12,7 +12,7 @@ from typing import Final
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
-from promptkit.clients.configurations import ConfigurationFile
+from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.distribution import pip
 from promptkit.files.folder import Folder

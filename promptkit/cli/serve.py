@@ -22,7 +22,8 @@ from promptkit.language.annotations import parse_scopes
 from promptkit.loader.import_thread import import_progress
 from promptkit.memory import share_one_arena
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, PAGE_SIZE, Limits
+from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, Limits
+from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.server import Server
 from promptkit.server.audit import Audit
 from promptkit.server.server import Observer

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.clients.configurations import ConfigurationFile, ServerTable, read_servers
+from promptkit.clients.configuration_files import ConfigurationFile, ServerTable, read_servers
 from promptkit.clients.servers import InstalledServer, is_ours, url_in
 from promptkit.files.writing import (
     FileContents,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.clients.configurations import ConfigurationFile
+from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.clients.profiles import ClientConfiguration
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.targets import is_project, locate_target, project_root, split_target, suggest

@@ -28,7 +28,7 @@ from promptkit.types.constraints import InZone
 from promptkit.types.descriptions import default_clause, described
 from promptkit.types.functions import FORWARD
 from promptkit.types.kinds import fits, is_list, is_literal, is_union, plain, type_name
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.scalars import Reader
 from promptkit.types.unstructuring import is_row, text_of, typed_text
 

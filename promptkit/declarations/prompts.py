@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
+from promptkit.declarations.arguments import DirectArguments, compile_arguments
 from promptkit.declarations.base import Declared
 from promptkit.declarations.options import Options, check_options, icons_of, meta_of, tags_of
-from promptkit.declarations.parameters import DirectArguments, compile_arguments
 from promptkit.declarations.signature import (
     cached_property,
     check_function,

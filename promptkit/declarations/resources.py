@@ -12,15 +12,15 @@ import attrs
 
 from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
+from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.base import Declared
+from promptkit.declarations.docstrings import read_summary
 from promptkit.declarations.options import check_scopes, check_sendable
-from promptkit.declarations.parameters import compile_arguments
 from promptkit.declarations.signature import (
     cached_property,
     is_local,
     plain_function,
     read_signature,
-    read_summary,
 )
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened

@@ -33,7 +33,7 @@ from promptkit.types.kinds import (
     plain,
     type_name,
 )
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 
 _GENERAL: Final = (
     "use a type that can be written as text or JSON, or register this one with promptkit.register_type"

@@ -18,7 +18,7 @@ from promptkit.lints.conversations import SentMessages
 from promptkit.lints.prompts import accepts
 from promptkit.lints.static_analysis import Scope
 from promptkit.types.kinds import is_enum, is_literal, members_of, plain
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 
 #: Hints for content that a client does not deliver.
 _CONTENT_HINTS: Final[dict[Kind, str]] = {

@@ -21,7 +21,7 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_closed, is_list, members_of, plain
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.unstructuring import text_of
 
 #: Characters that browsers change: they normalize carriage returns, and pages cannot contain NUL or

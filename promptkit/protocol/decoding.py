@@ -37,7 +37,7 @@ from promptkit.protocol.limits import (
     OutOfMemoryLine,
     OverlongLine,
 )
-from promptkit.types.scalar_parsing import extent
+from promptkit.types.scalar_parsers import extent
 
 #: The longest id and the longest method name, in bytes.
 _MAX_NAME: Final = 1024

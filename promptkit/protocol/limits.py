@@ -5,9 +5,6 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-#: The number of entries on one page of a list. It is large because many frameworks only read the first page.
-PAGE_SIZE: Final = 1000
-
 #: Messages longer than this, in bytes, count against `Limits.held` until they are answered.
 LARGE_MESSAGE: Final = 1 << 16
 

@@ -11,8 +11,10 @@ from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ToolMode
 from promptkit.protocol.jsonrpc import InvalidParams, encode
-from promptkit.protocol.limits import PAGE_SIZE
 from promptkit.protocol.lowering import Lowering
+
+#: The number of entries on one page of a list. It is large because many frameworks only read the first page.
+PAGE_SIZE: Final = 1000
 
 
 def digest_of_lines(lines: Iterable[bytes]) -> bytes:

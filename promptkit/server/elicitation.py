@@ -33,7 +33,7 @@ from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_closed, is_list, plain
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.scalars import Reader
 
 #: How long to wait for an answer, in seconds. A `requestState` is valid equally long.

@@ -11,7 +11,8 @@ from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import InternalError, Reply
-from promptkit.protocol.limits import PAGE_SIZE, Limits
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.revisions import MODERN
 from promptkit.protocol.session import Observe
 from promptkit.server.dispatch import Dispatcher, Handler

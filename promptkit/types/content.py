@@ -17,7 +17,7 @@ from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
 from promptkit.language.validation import Role, checked_role
 from promptkit.types.errors import ABSENT, ConversionError, collect
-from promptkit.types.scalar_parsing import BASE64
+from promptkit.types.scalar_parsers import BASE64
 
 
 class Surrogate(Struct, frozen=True):

@@ -36,7 +36,7 @@ from promptkit.types.kinds import (
     plain,
     surrogate_of,
 )
-from promptkit.types.scalar_parsing import Read
+from promptkit.types.scalar_parsers import Read
 from promptkit.types.scalars import SCALARS, Reader, ScalarType, scalar_of
 from promptkit.types.structuring import is_leaf, sized, structurer
 

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.types import constraints
-from promptkit.types import scalar_parsing as parsing
+from promptkit.types import scalar_parsers as parsing
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import Constraints, constrained
-from promptkit.types.scalar_parsing import Read, parsed
+from promptkit.types.scalar_parsers import Read, parsed
 
 #: Converts a JSON value to a type with its constraints. Raises `ConversionError`, or an error of msgspec.
 Convert: TypeAlias = Callable[[Any, Any], Any]

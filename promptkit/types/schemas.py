@@ -34,7 +34,7 @@ from promptkit.types.kinds import (
     surrogate_of,
     tag_of,
 )
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.scalars import scalar_of
 from promptkit.types.unstructuring import can_be_sent, json_of
 

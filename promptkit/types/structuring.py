@@ -2,7 +2,7 @@
 Conversion of JSON values to typed values, with every error and its path.
 
 Conversion is strict: it accepts the values that the JSON Schema of the type accepts. In contrast,
-`promptkit.types.readers` accepts what people write.
+`promptkit.types.parsing` accepts what people write.
 """
 
 import heapq
@@ -46,7 +46,7 @@ from promptkit.types.kinds import (
     surrogate_of,
     tag_of,
 )
-from promptkit.types.scalar_parsing import Read, convert_key
+from promptkit.types.scalar_parsers import Read, convert_key
 from promptkit.types.scalars import scalar_of
 
 _UNKNOWN_MEMBER: Final = "is not a member of this object"

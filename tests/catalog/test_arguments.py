@@ -13,14 +13,14 @@ from msgspec import structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.json_schema import schema_of
-from promptkit.declarations.parameters import compile_arguments
+from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.signature import Parameter, Signature
 from promptkit.errors import ArgumentsError, InvalidArgument
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.types.kinds import fits, type_name
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from tests.ids import shown
 from tests.sample_types import Point
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from promptkit import Arg, prompt
 from promptkit.catalog.completion import MAX_VALUES, Completer, Completion, complete, rank
 from promptkit.testing import Client
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from tests.ids import shown
 
 BRANCHES = ["main", "fix/main-menu", "release-notes", "releaseNotes", "notes", "NOTEBOOK", "no-tests"]

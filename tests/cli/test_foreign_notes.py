@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from promptkit.cli import main
-from promptkit.clients import folders
+from promptkit.clients import installed_files
 
 RECIPES = '''
 from promptkit import prompt, skill
@@ -296,13 +296,13 @@ class TestDigests:
         entry = command.folder / "own" / "a"
         entry.parent.mkdir()
         entry.write_text("precious")
-        carry_out = folders.FolderChange.carry_out
+        carry_out = installed_files.FolderChange.carry_out
 
         def late(change):
             entry.write_text("mine")
             carry_out(change)
 
-        monkeypatch.setattr(folders.FolderChange, "carry_out", late)
+        monkeypatch.setattr(installed_files.FolderChange, "carry_out", late)
         code, _, err = command()
 
         assert code == 1
@@ -315,7 +315,7 @@ class TestDigests:
     @pytest.mark.parametrize("kind", ["note", "file"])
     def test_concurrently_written_file_is_kept(self, kind, command, monkeypatch):
         """A note or file that another command has written meanwhile is not overwritten."""
-        carry_out = folders.FolderChange.carry_out
+        carry_out = installed_files.FolderChange.carry_out
         changed = []
 
         def late(change):
@@ -324,7 +324,7 @@ class TestDigests:
             changed[0].write_text("{}")
             carry_out(change)
 
-        monkeypatch.setattr(folders.FolderChange, "carry_out", late)
+        monkeypatch.setattr(installed_files.FolderChange, "carry_out", late)
         code, _, err = command()
 
         assert code == 1
@@ -370,9 +370,9 @@ class TestSources:
         (folder / SKILLS).write_text(json.dumps(note))
 
         reads = []
-        decode = folders.msgspec.json.decode
+        decode = installed_files.msgspec.json.decode
         monkeypatch.setattr(
-            folders.msgspec.json, "decode", lambda *a, **b: reads.append(1) or decode(*a, **b)
+            installed_files.msgspec.json, "decode", lambda *a, **b: reads.append(1) or decode(*a, **b)
         )
 
         assert main(["uninstall", "--all", "--skills", "--scope", "project"]) == 0

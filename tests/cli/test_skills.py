@@ -8,8 +8,8 @@ import pytest
 
 from promptkit.cli import main
 from promptkit.cli.export import NOTE as EXPORTED
-from promptkit.clients import folders
-from promptkit.clients.folders import NOTE
+from promptkit.clients import installed_files
+from promptkit.clients.installed_files import NOTE
 from promptkit.testing import Client
 
 REVIEW = '''
@@ -316,7 +316,7 @@ class TestExport:
         for text in (FOLDER, f"{FOLDER}More.\n"):
             file.write_text(text)
             with monkeypatch.context() as patched:
-                patched.setattr(folders.msgspec.json, "format", lambda _: 1 // 0)
+                patched.setattr(installed_files.msgspec.json, "format", lambda _: 1 // 0)
                 with pytest.raises(ZeroDivisionError):
                     main(["export", "skills", "out", "--target", "recipes"])
 

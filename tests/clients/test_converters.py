@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 
 from promptkit.types.errors import ConversionError
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.unstructuring import json_of
 from tests.clients.python_packages import INSTALLING, install_packages
 from tests.laws.test_types import TYPES, compiled

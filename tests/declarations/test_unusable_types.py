@@ -26,7 +26,7 @@ from promptkit import (
     resource,
 )
 from promptkit.errors.rules import Rule
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from promptkit.catalog.completion import rank
 from promptkit.errors import ArgumentsError
 from promptkit.types import choices
 from promptkit.types.errors import MAX_FAULTS, ConversionError
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from tests.laws.test_hostile_arguments import CATALOG, TYPES, rendered
 
 pytestmark = pytest.mark.timeout(20)

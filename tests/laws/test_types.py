@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from promptkit import Arg, Image, Message, Workflow, prompt
 from promptkit.types.constraints import InZone
 from promptkit.types.errors import ConversionError
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.unstructuring import json_of, text_of, typed_text
 from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place, Point, Row, Shelf, Tone
 

@@ -19,14 +19,15 @@ from promptkit.protocol.connection import Connection, LineBuffer
 from promptkit.protocol.decoding import leading_id
 from promptkit.protocol.events import Batch, Request
 from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests
-from promptkit.protocol.limits import MAX_PARAMS, OPTIONS, PAGE_SIZE, Limits, OverlongLine
+from promptkit.protocol.limits import MAX_PARAMS, OPTIONS, Limits, OverlongLine
+from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
 from promptkit.server import request_limits
 from promptkit.server.request_limits import MAX_SUBJECTS, TokenBucket, TokenBuckets
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
-from promptkit.types import scalar_parsing
-from promptkit.types.scalar_parsing import extent
+from promptkit.types import scalar_parsers
+from promptkit.types.scalar_parsers import extent
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 
@@ -190,7 +191,7 @@ class TestExtent:
 
         with pytest.MonkeyPatch.context() as patch:
             (complete,) = extent(text)
-            patch.setattr(scalar_parsing, "_PIECE_SIZE", size)
+            patch.setattr(scalar_parsers, "_PIECE_SIZE", size)
             assert list(extent(text))[-1] == complete
 
 

@@ -28,7 +28,7 @@ from promptkit import (
     user,
 )
 from promptkit.testing import Client
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_of

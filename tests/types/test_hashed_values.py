@@ -16,7 +16,7 @@ import pytest
 
 from promptkit import register_type
 from promptkit.types.errors import ConversionError
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from tests.wire import Client
 
 pytestmark = pytest.mark.timeout(60)

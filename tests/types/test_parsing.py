@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit.types import scalar_parsing
+from promptkit.types import scalar_parsers
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enum, is_literal, is_union
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.unstructuring import text_of
 from tests.ids import shown
 from tests.sample_types import Point
@@ -596,11 +596,11 @@ class TestEscapes:
         """Decoding percent escapes in pieces gives the same result as decoding the whole."""
         from urllib.parse import unquote_to_bytes
 
-        whole = scalar_parsing._PIECE
+        whole = scalar_parsers._PIECE
         with pytest.MonkeyPatch.context() as patch:
             for size in ("1", "2", "3"):
-                patch.setattr(scalar_parsing, "_PIECE", whole.replace("16384", size))
-                assert scalar_parsing._unescaped(text) == unquote_to_bytes(text)
+                patch.setattr(scalar_parsers, "_PIECE", whole.replace("16384", size))
+                assert scalar_parsers._unescaped(text) == unquote_to_bytes(text)
 
     def test_a_long_data_uri(self):
         """A data: URI longer than one piece is decoded."""

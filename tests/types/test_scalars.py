@@ -19,7 +19,7 @@ from promptkit.catalog.json_schema import schema_of
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.types.kinds import Constraints, constrained
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.scalars import SCALARS, ScalarType, text_scalar
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_of

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Meta
 
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.types.readers import reader_of
+from promptkit.types.parsing import reader_of
 from promptkit.types.structuring import structurer
 from tests.sample_types import Level, Point, Tone
 

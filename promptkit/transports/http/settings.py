@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from promptkit.protocol.capabilities import ToolMode
 from promptkit.protocol.key_ring import Keys
-from promptkit.protocol.limits import PAGE_SIZE, Limits
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.pagination import PAGE_SIZE
 
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics

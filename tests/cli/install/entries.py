@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from promptkit.clients.configurations import ConfigurationFile, read_servers
+from promptkit.clients.configuration_files import ConfigurationFile, read_servers
 
 
 def config_path(name, scope="user"):

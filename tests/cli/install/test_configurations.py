@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from promptkit.clients.configurations import ServerTable
+from promptkit.clients.configuration_files import ServerTable
 from promptkit.clients.profiles import INSTALLABLE
 from promptkit.files.writing import FileRefusedError
 

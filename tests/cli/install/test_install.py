@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.clients.configurations import ConfigurationFile, ServerTable
+from promptkit.clients.configuration_files import ConfigurationFile, ServerTable
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.clients.servers import command_in, url_in
 from promptkit.compiler.compilation import compile
@@ -460,7 +460,7 @@ def test_paths_by_platform(platform, paths, home, monkeypatch):
     """The paths match the clients' documentation for each platform."""
     config = home / ROAMING[platform]
     monkeypatch.setattr("sys.platform", platform)
-    monkeypatch.setattr("promptkit.clients.configurations.user_config_path", lambda *, roaming: config)
+    monkeypatch.setattr("promptkit.clients.configuration_files.user_config_path", lambda *, roaming: config)
 
     assert {name: ConfigurationFile(name).path for name in paths} == {
         name: home / path for name, path in paths.items()

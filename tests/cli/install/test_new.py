@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.clients.configurations import ConfigurationFile
+from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.fragments.invisible import escape_invisible
 
 FILES = ["prompts/review.py", "prompts/test_review.py", "pyproject.toml"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.clients.configurations import ConfigurationFile
+from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.clients.servers import command_in
 from tests.cli.install.entries import config_path, entries
