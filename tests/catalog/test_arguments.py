@@ -455,19 +455,19 @@ class TestCompile:
                 list[str],
                 (),
                 "the default (), which is not list[str]",
-                "write 'tuple[str, ...]', or give a default that is a list",
+                "correct the default, or widen the annotation",
             ),
             (
                 tuple[int, ...],
                 [1],
                 "the default [1], which is not tuple[int, ...]",
-                "write 'list[int]', or give a default that is a tuple",
+                "correct the default, or widen the annotation",
             ),
             (
                 Sequence[str],
                 {"a"},
                 "the default {'a'}, which is not ",
-                "write 'set[str]', or give a default that is a Sequence",
+                "correct the default, or widen the annotation",
             ),
             (
                 str,

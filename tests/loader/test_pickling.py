@@ -10,7 +10,7 @@ from textwrap import dedent
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit import (
@@ -387,6 +387,7 @@ def fields(value):
 
 
 class TestValues:
+    @settings(max_examples=30)
     @given(CONTENT | MESSAGES | WORKFLOWS | ICONS)
     def test_they_come_back_equal(self, value):
         """Values survive every pickle protocol and every copy, even in attributes that are not compared."""

@@ -65,9 +65,7 @@ def ran(recipes, tmp_path):
     "argv",
     [
         ["list"],
-        ["check"],
         ["check", "--format", "json"],
-        ["render", "slow"],
         ["render", "recipes/slow.py", "slow"],
     ],
     ids=" ".join,
