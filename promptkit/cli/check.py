@@ -32,7 +32,8 @@ from promptkit.errors.distribution import install_command, other_package
 from promptkit.errors.rules import Rule
 from promptkit.lints.linter import Checks
 from promptkit.server.direct_calls import CallTimeoutError
-from promptkit.transports.secret_files import InvalidSecretsError, TokenFile, read_key_file
+from promptkit.transports.auth.token_file import TokenFile
+from promptkit.transports.secret_files import InvalidSecretsError, read_key_file
 
 #: The lengths of the prefix and of the shortest rendering, and the number of different renderings; or the
 #: reason why a prompt is not measured.

@@ -22,7 +22,7 @@ from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnav
 from promptkit.server.server import SharedServer
 from promptkit.standard_error import say
 from promptkit.transports.auth.bearer_header import UNAVAILABLE, BearerScheme
-from promptkit.transports.secret_files import TokenFile
+from promptkit.transports.auth.token_file import TokenFile
 
 #: Maximum time, in seconds, for which a verified token is cached, even if it expires later.
 CACHE_S: Final = 300.0
@@ -189,7 +189,8 @@ def protect(
     if verifier is None and token_file is not None:
         verifier = TokenFile(str(token_file))
     if verifier is None and issuer is not None and resource is not None:
-        from promptkit.transports.auth.issuer import Issuer, JwtVerifier  # needs the extra
+        from promptkit.transports.auth.issuer import Issuer  # needs the extra
+        from promptkit.transports.auth.jwt_verifier import JwtVerifier
 
         verifier = JwtVerifier(Issuer(issuer), resource)
     if verifier is not None:

@@ -18,12 +18,14 @@ from promptkit.protocol.http.head_checks import ENDPOINT
 from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode
 from promptkit.protocol.principals import Principal
-from promptkit.transports.secret_files import is_token
 
 #: The path of a resource's metadata. The path of the resource is appended to it.
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
 _BEARER: Final = b"bearer "
+
+#: The characters of a token.
+_TOKEN_BYTES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
 
 #: The characters of hosts, ports and paths. Any other character could end a header.
 _URL: Final = re.compile(r"[\w.~:/?#@!$&'()*+,;=%\[\]-]+", re.ASCII)
@@ -182,3 +184,8 @@ def secure_url(text: str) -> str:
         msg = f"{text!r} cannot be used: write an https URL (http for this machine) without user or query"
         raise ValueError(msg)
     return text
+
+
+def is_token(text: bytes) -> bool:
+    """Return whether a token has the syntax of RFC 6750."""
+    return bool(text) and not text.translate(None, _TOKEN_BYTES)

@@ -17,13 +17,12 @@ from promptkit.transports.auth.bearer_header import BearerScheme
 from promptkit.transports.auth.issuer import (
     COOL_DOWN_S,
     FRESH_S,
-    LEEWAY_S,
     TRUSTED_S,
     DocumentUnavailableError,
     Issuer,
-    JwtVerifier,
     fetch_document,
 )
+from promptkit.transports.auth.jwt_verifier import LEEWAY_S, JwtVerifier
 from tests.issuer import ALGORITHMS, issuing, key_for, signed
 from tests.posting import head
 
