@@ -123,7 +123,8 @@ class Request(Struct, gc=False):
         if self.batch is not None:
             reply = self.batch.fit(self.id, reply)
         if self.awaited is not None:
-            for call in self.awaited:
+            awaited, self.awaited = self.awaited, None  # the callbacks may refer to the request
+            for call in awaited:
                 try:
                     call(reply)
                 except Exception as error:  # noqa: BLE001 (the client is answered anyway)
