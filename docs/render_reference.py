@@ -154,7 +154,7 @@ def _resolve(package: Any, value: Any) -> Any:
 def _render_body(found: Any, name: str, value: Any) -> Iterator[str]:
     signature = _signature(found, name, value)
     if signature:
-        yield f"```python\n{signature}\n```\n"
+        yield f"```py\n{signature}\n```\n"
     for section in _sections(found):
         yield from _render_section(section)
 

@@ -205,7 +205,7 @@ def gemini_command(prompt: CompiledPrompt) -> bytes:
     if len(names := [argument.name for argument in prompt.arguments.ordered]) > 1:
         reason = "Gemini CLI has one placeholder, {{args}}, for all that is typed, and it takes "
         listed = ", ".join(map(repr, names))
-        _refuse(prompt, f"{reason}{listed}: --live writes a file that tells them apart")
+        _refuse(prompt, f"{reason}{listed}: use --live to write a file that tells them apart")
     parts = _frozen_parts(prompt)
     literal = "".join(part if isinstance(part, str) else "\0" for part in parts)
     if "{{args}}" in literal:

@@ -42,6 +42,7 @@ EXCEPTIONS: Final = {
         "open": "the descriptor of standard output",
     },
     "promptkit.cli.interactive": {"os.fdopen": "copies of the descriptors of a terminal"},
+    "promptkit.batch.shards": {"….open": "the null device"},
     "promptkit.lints.files": {"open": "the lint looks for it in recipes"},
     "promptkit.errors.distribution": {"distribution.read_text": "metadata of the installed package"},
     "promptkit.standard_error": {

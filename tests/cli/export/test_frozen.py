@@ -158,7 +158,7 @@ class TestGemini:
             "Gemini CLI has one placeholder, {{args}}, for all that is typed, and it takes 'first', 'second'"
             in message
         )
-        assert "--live writes a file that tells them apart" in message
+        assert "use --live to write a file that tells them apart" in message
 
     @given(TEXTS, TEXTS, st.sampled_from(["word", "two words", "it's", "<b>"]))
     def test_command_matches_its_prompt(self, before, after, typed):
@@ -215,10 +215,10 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("name", "reason"),
         [
-            ("count", "'number' takes a whole number, and a placeholder any text: --live writes"),
+            ("count", "'number' takes a whole number, and a placeholder any text: use --live to write"),
             (
                 "translate",
-                "'language' is optional, but a frozen export cannot omit a placeholder: --live writes",
+                "'language' is optional, but a frozen export cannot omit a placeholder: use --live to write",
             ),
             ("debug", "turn 2 is of the assistant, but files are content of the user"),
             ("unlock", "'key' is a secret"),
