@@ -36,8 +36,8 @@ INSTALLING = {
     f"{COMMAND}\n",
 }
 
-#: Languages that a fence can have: py for declarations in the reference. Titled fences are saved as files, and sh
-#: blocks run in a shell.
+#: Languages that a fence can have: py is for declarations in the reference. Titled fences are saved as files,
+#: and sh blocks run in a shell.
 LANGUAGES = {"python", "py", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", "yaml", ""}
 
 #: Commands that run in a forked process instead of a shell: a line of plain words and quoted ones.
