@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from promptkit.cli.loading import report_faults
+from promptkit.cli.loading import report_catalog_errors
 from promptkit.compiler.reloading import Reloader
 from promptkit.language.annotations import parse_scopes
 from promptkit.loader.targets import targets_of
@@ -125,9 +125,9 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     """
     os.environ.setdefault("PROMPTKIT_WORKSPACE", "")  # the working directory is not the callers' workspace
     targets = targets_of(target)
-    reloader = Reloader(targets, report_faults)
+    reloader = Reloader(targets, report_catalog_errors)
     catalog = reloader.load()
-    report_faults(catalog)
+    report_catalog_errors(catalog)
     should_watch = watch and reloader.watches
     public_hosts, public_origins = public_names(public_url)
     authorizer = protect(
@@ -157,6 +157,6 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
         authorizer=authorizer,
         scopes=parse_scopes(scopes),
         telemetry=telemetry,
-        faulty=lambda: reloader.faulty,
+        count_invalid=lambda: reloader.invalid,
     )
     return Application(catalog, settings, reloader.start) if should_watch else Application(catalog, settings)

@@ -18,7 +18,7 @@ from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import ExportError, UnsupportedAnswerError, openai_chat
-from promptkit.language.messages import Workflow, workflow_of
+from promptkit.language.messages import Workflow, make_workflow
 from promptkit.language.turns import user
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ MESSAGES: Final = "messages"
 _LONE_SURROGATE: Final = "the rendering has half of a character"
 
 _REQUEST: Final = "request"
-_ERROR_COLUMN: Final = "fault"
+_ERROR_COLUMN: Final = "error"
 
 
 def _form(to: str) -> str:
@@ -55,7 +55,7 @@ class Renderer:
 
     Columns are matched to parameters by name; other columns are ignored. Values keep their types; text is
     parsed like text from a client, and None means that an argument is missing. Two columns are added:
-    ``messages`` or ``request``, and ``fault``. In each row, exactly one of the two is None.
+    ``messages`` or ``request``, and ``error``. In each row, exactly one of the two is None.
 
     Args:
         prompt:
@@ -105,7 +105,7 @@ class Renderer:
 
     @property
     def column(self) -> str:
-        """The name of the column that is added next to ``fault``."""
+        """The name of the column that is added next to ``error``."""
         return MESSAGES if self.to == MESSAGES else _REQUEST
 
     @property
@@ -211,7 +211,7 @@ class Renderer:
     def _text_body(self) -> tuple[bytes, bytes]:
         """The body of a request for a single user text, before and after that text."""
         mark = uuid4().hex
-        workflow = workflow_of(user(mark).messages, answer=self.prompt.compiled.renderer.answer)
+        workflow = make_workflow(user(mark).messages, answer=self.prompt.compiled.renderer.answer)
         head, _, tail = self._encode_body(workflow).partition(mark.encode())
         return head, tail
 
@@ -254,7 +254,7 @@ class Renderer:
 
 def _messages(workflow: Workflow) -> list[Any]:
     try:
-        messages = openai_chat(workflow_of(workflow.messages, workflow.system), system_role="system")
+        messages = openai_chat(make_workflow(workflow.messages, workflow.system), system_role="system")
     except ExportError as error:
         raise RowError.of(error.reason) from None
     if all(type(message["content"]) is str for message in messages):

@@ -6,7 +6,7 @@ from typing import Any
 from promptkit.bridges.braces import braced
 from promptkit.declarations.prompts import Prompt
 from promptkit.exports.requests import openai_chat_request
-from promptkit.language.messages import workflow_of
+from promptkit.language.messages import make_workflow
 
 __all__ = ["template"]
 
@@ -50,6 +50,6 @@ def template(
     if prompt.compiled.tags:
         arguments["tags"] = list(prompt.compiled.tags)
     if (answer := prompt.options.answer) is not None:
-        request = openai_chat_request(workflow_of((), answer=answer))
+        request = openai_chat_request(make_workflow((), answer=answer))
         arguments["config"] = {"response_format": request["response_format"]}
     return arguments

@@ -11,7 +11,7 @@ from promptkit.catalog.completion import Completer
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
-from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
+from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 from promptkit.types.kinds import is_bytes, is_constrained, is_list, plain
 from promptkit.types.scalar_parsers import Read, holds_more
 from promptkit.types.scalars import Reader
@@ -114,7 +114,7 @@ class Argument(Struct, frozen=True):
         core = plain(self.annotation, core=True)
         return is_bytes(core) or (is_list(core) and is_bytes(plain(get_args(core)[0], core=True)))
 
-    def faults(self, value: Any, error: ConversionError) -> Iterator[InvalidArgument]:
+    def errors_of(self, value: Any, error: ConversionError) -> Iterator[InvalidArgument]:
         """Yield one error for each invalid part of *value*. Secret values are not repeated."""
         for part in error.parts:
             expected = part.expected or self.reader.expected
@@ -251,13 +251,13 @@ class Arguments(Struct, frozen=True):
         for name, value in (sent or {}).items():
             if name not in readers:
                 unknown_count += 1
-                if unknown_count <= MAX_FAULTS:
+                if unknown_count <= MAX_ERRORS:
                     errors.append(self._unknown(name))
             elif value or self._is_given(name, value):
                 try:
                     values[name] = readers[name](value)
                 except ConversionError as error:
-                    errors += self.by_name[name].faults(value, error)
+                    errors += self.by_name[name].errors_of(value, error)
         for name in self._required:
             if name not in values and all(error.argument != name for error in errors):
                 errors.append(InvalidArgument(name, "is missing", self.by_name[name].reader.expected))
@@ -297,7 +297,7 @@ class Arguments(Struct, frozen=True):
                 except ConversionError as error:
                     errors += (
                         structs.replace(part, reason=f"is read from ${variable} and {part.reason}")
-                        for part in argument.faults(text, error)
+                        for part in argument.errors_of(text, error)
                     )
             elif argument.default is NO_DEFAULT:
                 reason = f"is missing, and the environment variable {variable} is not set"

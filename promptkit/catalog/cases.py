@@ -53,7 +53,7 @@ class Case:
         """Whether its module has not been reloaded since."""
         return self.module is None or sys.modules.get(self.module.__name__) is self.module
 
-    def fault(self, outcome: object) -> str | None:
+    def mismatch(self, outcome: object) -> str | None:
         """
         Return how an outcome differs from the expected one.
 

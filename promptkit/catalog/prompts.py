@@ -15,7 +15,7 @@ from promptkit.language.annotations import Tool
 from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError
 from promptkit.language.context import Context
 from promptkit.language.media import Icon
-from promptkit.language.messages import Workflow, workflow_of
+from promptkit.language.messages import Workflow, make_workflow
 from promptkit.language.results import FREE_MESSAGES, MessageBuilder
 from promptkit.language.validation import UnsendableError
 from promptkit.types.functions import is_asynchronous, run_async
@@ -170,7 +170,7 @@ class FunctionRenderer(Struct, frozen=True):
             raise EmptyPromptError(self.name, only_system=workflow.system is not None)
         if self.answer is None:
             return workflow
-        return workflow_of(workflow.messages, workflow.system, self.answer, workflow.cache_points)
+        return make_workflow(workflow.messages, workflow.system, self.answer, workflow.cache_points)
 
     def _convert(self, result: object, most: int, messages: MessageBuilder | None = None) -> Workflow:
         """Return the workflow of *messages* followed by *result*."""

@@ -175,7 +175,7 @@ class CompiledResource(Struct, frozen=True):
         for name, value in variables.items():
             argument = self.arguments.by_name.get(name)
             if argument is not None and not all(map(_is_below, _texts(value))):
-                yield from argument.faults(value, ConversionError("a plain relative path without '..'"))
+                yield from argument.errors_of(value, ConversionError("a plain relative path without '..'"))
 
 
 def content_of(resource: Any, uri: str, result: Any) -> EmbeddedResource:

@@ -31,8 +31,8 @@ _MODULES: Final = {"import": "import_commands", "uninstall": "install"}
 class Exit:
     """The exit codes of all commands."""
 
-    FINE: Final = 0
-    FAULTY: Final = 1
+    OK: Final = 0
+    FAILED: Final = 1
     USAGE: Final = 2
     INTERRUPTED: Final = 130
 
@@ -109,7 +109,7 @@ def _complete_and_exit() -> NoReturn:
         from promptkit.cli.shell_completion import complete_and_exit
 
         complete_and_exit()
-    raise SystemExit(Exit.FAULTY)
+    raise SystemExit(Exit.FAILED)
 
 
 @contextmanager
@@ -166,7 +166,7 @@ def _run_with_output(
     except OutputError as error:
         if not error.reader_gone:  # as in `promptkit list | head`
             say(f"cannot write to standard output: {error.reason}")
-        return Exit.FAULTY
+        return Exit.FAILED
 
 
 def _end(code: int) -> NoReturn:
@@ -178,7 +178,7 @@ def _end(code: int) -> NoReturn:
             setattr(sys, name, None)  # the interpreter would flush it again
             if name == "stdout" and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
                 say(f"cannot write to standard output: {error.strerror}")
-                code = code or Exit.FAULTY
+                code = code or Exit.FAILED
     if threading.active_count() == 1:
         raise SystemExit(code)  # also flushes the buffers of C libraries
     atexit._run_exitfuncs()  # noqa: SLF001 (there is no public way to run them without waiting for threads)

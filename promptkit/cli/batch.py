@@ -36,7 +36,7 @@ from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import UnsupportedAnswerError
 from promptkit.files.folder import Folder
-from promptkit.language.messages import workflow_of
+from promptkit.language.messages import make_workflow
 from promptkit.standard_error import stderr_stream
 from promptkit.version import VERSION
 
@@ -65,9 +65,9 @@ def run(options: Namespace, output: Output) -> int:
     except (RowsError, ColumnError, UnfinishedBatchError, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
     except (ArgumentsError, UnsupportedAnswerError, PicklingError) as error:
-        return fail(str(error), Exit.FAULTY)
+        return fail(str(error), Exit.FAILED)
     except sqlite3.Error as error:
-        return fail(f"keys cannot be stored: {error}", Exit.FAULTY)
+        return fail(f"keys cannot be stored: {error}", Exit.FAILED)
 
 
 class _Batch:
@@ -112,7 +112,7 @@ class _Batch:
         Reject an unsupported answer or an invalid field, which no row could fix, before anything is written.
         """
         try:
-            self._line_format.body(workflow_of((), answer=answer), self._options.model, self._fields)
+            self._line_format.body(make_workflow((), answer=answer), self._options.model, self._fields)
         except UnsupportedAnswerError:
             raise
         except TypeError as error:
@@ -124,7 +124,7 @@ class _Batch:
         # The previous run may have been killed after its last row.
         if options.resume and (files := batch_files(self._folder)) and CHECKPOINT not in files:
             output.print_lines([f"{options.out!r} has a whole batch: nothing is left to do"])
-            return Exit.FAULTY if REJECTED in files else Exit.FINE
+            return Exit.FAILED if REJECTED in files else Exit.OK
         hint = "" if options.dry_run else ": continue with --resume"
         try:
             done, characters = self._render()
@@ -132,13 +132,13 @@ class _Batch:
             print_error(f"interrupted{hint}")
             raise
         except (EOFError, ConnectionError):
-            return fail(f"a process of --workers has ended{hint}", Exit.FAULTY)
+            return fail(f"a process of --workers has ended{hint}", Exit.FAILED)
         except OSError as error:
             where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""
             reason = f"{where}{error.strerror or error}{hint}"
-            return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAULTY)
+            return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAILED)
         output.print_lines(_summary(done, options.out, characters if options.dry_run else None))
-        return Exit.FAULTY if done.rejected else Exit.FINE
+        return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
         """Write the files, and return their sizes and the number of characters in the requests' texts."""
@@ -202,7 +202,7 @@ def _join(options: Namespace, table: Table, output: Output) -> int:
         output.send()
     if unanswered:
         print_error(f"{counted(unanswered, 'row')} without an answer: 'error' says why")
-    return Exit.FAULTY if unanswered else Exit.FINE
+    return Exit.FAILED if unanswered else Exit.OK
 
 
 def _encode_row(joined_row: dict[str, Any]) -> tuple[str, bool]:

@@ -167,9 +167,9 @@ def _wait(finished: Event, seconds: float) -> bool:
 def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:
     """Print why a call failed, as a sentence or otherwise as a traceback, and return the exit code."""
     if (sentence := explanation(label, error)) is not None:
-        return fail(redactor.redacted(sentence), Exit.FAULTY)
+        return fail(redactor.redacted(sentence), Exit.FAILED)
     print_text(redactor.redacted(format_exception(error)))
-    return Exit.FAULTY
+    return Exit.FAILED
 
 
 def wire_examples(item: Item) -> Sequence[Any]:
@@ -253,7 +253,7 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     """Return a diagnostic if a call fails, or if its outcome is not what the case expects."""
     item, case = call.item, call.case
     subject = f"{item.arguments.kind} {item.name!r}: "
-    if case is not None and (mismatch := case.fault(outcome)) is not None:
+    if case is not None and (mismatch := case.mismatch(outcome)) is not None:
         message = call.redactor.redacted(f"{subject}{call.label} {mismatch}")
         hint = "correct it, or state the expected error: .refused('...')"
         return Diagnostic(Rule.CASE_FAILS, message, hint, case.location)

@@ -84,7 +84,7 @@ def run(options: Namespace, output: Output) -> int:
         _print(catalog, _format_notes(**notes), output, is_github=options.format == "github")
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
-    return Exit.FINE if is_fine and not refused else Exit.FAULTY
+    return Exit.OK if is_fine and not refused else Exit.FAILED
 
 
 def _secret_file_errors(options: Namespace) -> Iterator[str]:

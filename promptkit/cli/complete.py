@@ -81,9 +81,9 @@ def _print(completion: Completion, redactor: Redactor, output: Output, *, is_jso
     if not is_json:
         for value in completion.values:
             output.print_content(redactor.redacted(value))
-        return Exit.FINE
+        return Exit.OK
     try:
         output.print_json(as_json(LOWERING.completion(completion), redactor))
     except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
-        return fail(f"a value cannot be sent: {error}", Exit.FAULTY)
-    return Exit.FINE
+        return fail(f"a value cannot be sent: {error}", Exit.FAILED)
+    return Exit.OK

@@ -19,7 +19,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.diff_changes import SinceCommit
-from promptkit.cli.loading import report_faults
+from promptkit.cli.loading import report_catalog_errors
 from promptkit.cli.output import Output
 from promptkit.compiler.reloading import Reloader
 from promptkit.files.folder import Folder
@@ -91,12 +91,12 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
 
     def report(invalid: Catalog) -> None:
         checked = _add_diagnostics(checks, invalid)
-        report_faults(checked)
+        report_catalog_errors(checked)
         live.report(checked)
 
     reloader = Reloader(options.targets, report, lint=lint_file, cases=True)
     catalog = _add_diagnostics(checks, reloader.load())
-    report_faults(catalog)
+    report_catalog_errors(catalog)
     live = Live(catalog)
     token, (host, port) = secrets.token_urlsafe(24), listener.of(0).getsockname()
     hosts = [f"{name}:{port}" for name in (host, "localhost")]
@@ -123,7 +123,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
         worker.run(ready)
     if worker.signal == signal.SIGINT:
         raise KeyboardInterrupt
-    return Exit.FAULTY if worker.cannot_accept else Exit.FINE
+    return Exit.FAILED if worker.cannot_accept else Exit.OK
 
 
 class _Pages(Struct):

@@ -88,7 +88,7 @@ def run(options: Namespace, output: Output) -> int:
     is_written = path is None or _write(
         path, as_markdown(heading, summary, changes, command), appends=not by_cases
     )
-    return Exit.USAGE if not is_written else Exit.FAULTY if breaks else Exit.FINE
+    return Exit.USAGE if not is_written else Exit.FAILED if breaks else Exit.OK
 
 
 def _load_sides(

@@ -65,7 +65,7 @@ def run(options: Namespace, output: Output) -> int:
     try:
         if not options.remove:
             if (catalog := load_for_files(options.targets)) is None:
-                return Exit.FAULTY
+                return Exit.FAILED
             files, is_complete = _collect_files(options, folder, catalog)
         selected = {_entry_name(options.form, name) for name in options.names} if options.names else None
         source = identify_recipes(options.targets, os.curdir if _is_inside(options) else None)
@@ -75,12 +75,12 @@ def run(options: Namespace, output: Output) -> int:
     except UnknownPromptError as error:
         return fail(format_unknown(error, options), Exit.USAGE)
     except FolderRefusedError as error:
-        return fail(escape_invisible(f"nothing was changed: {error}", one_line=True), Exit.FAULTY)
+        return fail(escape_invisible(f"nothing was changed: {error}", one_line=True), Exit.FAILED)
     except OSError as error:
-        return fail(describe_failure(options.folder, error), Exit.FAULTY)
+        return fail(describe_failure(options.folder, error), Exit.FAILED)
     noun = "command" if options.form in _COMMANDS else "skill"
     output.print_lines(describe_change(change, folder.shown, noun, is_done=not options.dry_run))
-    return Exit.FINE if is_complete else Exit.FAULTY
+    return Exit.OK if is_complete else Exit.FAILED
 
 
 def _collect_files(

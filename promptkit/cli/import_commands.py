@@ -73,7 +73,7 @@ def run(options: Namespace, output: Output) -> int:
     for source in sources:
         output.print_lines(writer.write(source, read), one_line=True)
     output.print_lines(writer.summary())
-    return Exit.FAULTY if writer.lossy or writer.rejected else Exit.FINE
+    return Exit.FAILED if writer.lossy or writer.rejected else Exit.OK
 
 
 def _find(path: str, ending: str) -> list[_Source] | None:

@@ -55,7 +55,7 @@ def run(options: Namespace, output: Output) -> int:
     if options.list:
         configurations = [_configuration_of(options, name) for name in options.clients or INSTALLABLE]
         print_clients(configurations, options.url, output, as_json=options.json)
-        return Exit.FINE
+        return Exit.OK
     if not options.clients and not options.all:
         more = ", or --all" if options.command == "uninstall" else ""
         options.refuse(f"name a client: {', '.join(INSTALLABLE)}{more}")
@@ -80,7 +80,7 @@ def _change(options: Namespace, configurations: list[ConfigurationFile], output:
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.
     servers = [_server(options, configuration, name) for configuration in configurations]
-    code, reports = Exit.FINE, list[dict[str, Any]]()
+    code, reports = Exit.OK, list[dict[str, Any]]()
     for configuration, server in zip(configurations, servers, strict=True):
         try:
             for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
@@ -88,7 +88,7 @@ def _change(options: Namespace, configurations: list[ConfigurationFile], output:
                 reports.append(_apply(change, options, output))
         except FileRefusedError as error:
             _print_refusal(configuration, error, server)
-            code = Exit.FAULTY
+            code = Exit.FAILED
     if options.json and (options.all or len(configurations) > 1):
         output.print_json({"changes": reports})
     elif options.json and reports:

@@ -38,8 +38,8 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
     targets: Sequence[str] = () if options.all else configured_targets(options)
     skills = _load_skills(targets) if options.command == "install" else ()
     if skills is None:
-        return Exit.FAULTY
-    code, reports = Exit.FINE, list[dict[str, Any]]()
+        return Exit.FAILED
+    code, reports = Exit.OK, list[dict[str, Any]]()
     for configuration in configurations:
         try:
             folder = configuration.skills_folder()
@@ -51,14 +51,14 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
             reports.append(_apply(change, configuration, options, output))
         except FolderRefusedError as error:
             text = escape_invisible(f"nothing was changed: {error}", one_line=True)
-            code = fail(text, Exit.FAULTY)
+            code = fail(text, Exit.FAILED)
         except OSError as error:
-            code = fail(describe_failure(configuration.skills or "", error), Exit.FAULTY)
+            code = fail(describe_failure(configuration.skills or "", error), Exit.FAILED)
     if options.json and (options.all or len(configurations) > 1):
         output.print_json({"changes": reports})
     elif options.json and reports:
         output.print_json(reports[0])
-    elif options.all and not reports and code == Exit.FINE:
+    elif options.all and not reports and code == Exit.OK:
         output.print_lines(["there are no skills from promptkit: nothing to change"])
     return code
 
@@ -77,7 +77,7 @@ def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
     if (catalog := load_for_files(targets)) is None:
         return None
     if not (skills := catalog.skills):
-        fail("there are no skills in these recipes: write one with @skill, or as a folder", Exit.FAULTY)
+        fail("there are no skills in these recipes: write one with @skill, or as a folder", Exit.FAILED)
     return skills or None
 
 

@@ -14,7 +14,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, counted
-from promptkit.cli.loading import load_catalog, report_faults
+from promptkit.cli.loading import load_catalog, report_catalog_errors
 from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.annotations import NO_DEFAULT
@@ -45,8 +45,8 @@ def run(options: Namespace, output: Output) -> int:
     else:
         _print(catalog, output)
     output.send()
-    report_faults(catalog)
-    return Exit.FINE if catalog.healthy else Exit.FAULTY
+    report_catalog_errors(catalog)
+    return Exit.OK if catalog.healthy else Exit.FAILED
 
 
 def lists_of(catalog: Catalog) -> dict[str, Any]:

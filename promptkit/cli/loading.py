@@ -94,7 +94,7 @@ def _without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
     return catalog.with_diagnostics(d for d in catalog.diagnostics if d.rule not in ignore)
 
 
-def report_faults(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
+def report_catalog_errors(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
     """Print the diagnostics of a catalog on standard error, except those with ignored rules."""
     report_diagnostics(_without_ignored(catalog, ignore).diagnostics)
 
@@ -123,7 +123,7 @@ def load_for_files(targets: Sequence[str]) -> Catalog | None:
         LoadError: If a target does not exist, or cannot be read.
     """
     catalog = load_catalog(targets)
-    report_faults(catalog)
+    report_catalog_errors(catalog)
     if not catalog.healthy:
         print_error("nothing was written: fix the faults above")
         return None
@@ -157,7 +157,7 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
             if diagnostic in own or (diagnostic.rule in _DUPLICATES and diagnostic.location in locations)
         )
         kind = "skill" if matching[0] in skills else "prompt"
-        return fail(f"{kind} {name!r} cannot be rendered", Exit.FAULTY)
+        return fail(f"{kind} {name!r} cannot be rendered", Exit.FAILED)
     path, _ = split_target(name)
     if not options.has_targets and os.path.exists(path):  # noqa: PTH110 (it can be any text)
         options.refuse(f"name a prompt in it, as in: promptkit {options.command} {name} NAME")
@@ -167,7 +167,7 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
     uris = [resource.uri_template for resource in recipes.resources if resource.name == name]
     suggestion = uris[0] if uris else nearest(name, [declared_name for declared_name, _ in declared])
     message = format_unknown(UnknownPromptError(name, suggestion), options)
-    return fail(message, Exit.FAULTY if broken else Exit.USAGE)
+    return fail(message, Exit.FAILED if broken else Exit.USAGE)
 
 
 def format_unknown(error: UnknownPromptError | UnknownResourceError, options: Namespace) -> str:

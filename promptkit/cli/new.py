@@ -122,17 +122,17 @@ def run(options: Namespace, output: Output) -> int:
         folder.write_new({path: text.encode() for path, text in files.items()})
     except (FileExistsError, NotADirectoryError) as error:  # a file exists at the path of a file or a folder
         hint = "move it, or name another folder"
-        return fail(f"nothing was written: {error.filename} is in the way: {hint}", Exit.FAULTY)
+        return fail(f"nothing was written: {error.filename} is in the way: {hint}", Exit.FAILED)
     except OSError as error:
-        return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAULTY)
+        return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAILED)
     written = [folder.display_path(path) for path in files]
     commands = _next_commands(Path(options.folder), is_skill=options.skill)
     if options.json:
         output.print_json({"files": written, "next": commands})
-        return Exit.FINE
+        return Exit.OK
     lines = [*(f"wrote {path}" for path in written), "", "next:", *(f"    {command}" for command in commands)]
     output.print_lines(lines, one_line=True)
-    return Exit.FINE
+    return Exit.OK
 
 
 def _next_commands(folder: Path, *, is_skill: bool) -> list[str]:

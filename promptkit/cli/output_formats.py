@@ -21,7 +21,7 @@ from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Image, Media
-from promptkit.language.messages import Workflow, workflow_of
+from promptkit.language.messages import Workflow, make_workflow
 from promptkit.language.text import Text
 from promptkit.language.turns import user
 from promptkit.protocol.lowering import lowering_for
@@ -269,7 +269,7 @@ def as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
         ExportError: If OpenAI does not support some content, unless *lossy*.
     """
     # Some vendors reject cache markers.
-    uncached = workflow_of(workflow.messages, workflow.system)
+    uncached = make_workflow(workflow.messages, workflow.system)
     messages = openai_chat(uncached, lossy=lossy, system_role="system")
     match messages:
         case [{"role": "user", "content": str(content)}] if _is_unchanged(content, encoding):

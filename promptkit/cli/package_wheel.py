@@ -121,10 +121,10 @@ def package(options: Namespace, output: Output) -> int:
     try:
         return _package(Path(folder[0]), options, output)
     except PackageError as error:
-        return fail(f"nothing was built: {error}", Exit.FAULTY)
+        return fail(f"nothing was built: {error}", Exit.FAILED)
     except OSError as error:
         path = "" if error.filename is None else f" ({shortened(str(error.filename))!r})"
-        return fail(f"nothing was built: {error.strerror or error}{path}", Exit.FAULTY)
+        return fail(f"nothing was built: {error.strerror or error}{path}", Exit.FAILED)
 
 
 def _package(folder: Path, options: Namespace, output: Output) -> int:
@@ -141,7 +141,7 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
     print_diagnostics(catalog.diagnostics, output)
     if not catalog.healthy:
         output.send()
-        return fail("nothing was built: fix the faults above", Exit.FAULTY)
+        return fail("nothing was built: fix the faults above", Exit.FAILED)
     prompt_count = counted(len(catalog), "prompt")
     if not metadata.description:
         description = f"{prompt_count} for MCP clients: {', '.join(catalog)}"
@@ -171,7 +171,7 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
         hint = "name it with --server-name, as in io.github.acme/prompts"
         output.print_lines([f"{server} cannot be published in the registry: {hint}"])
     output.print_lines([f"next: uvx --from {quoted(paths[0])} {metadata.name}"])
-    return Exit.FINE
+    return Exit.OK
 
 
 def _write(out: Folder, files: Mapping[str, bytes]) -> None:

@@ -26,7 +26,7 @@ from promptkit.cli.key_values import (
     read_typed,
     unread_secrets,
 )
-from promptkit.cli.loading import explain_absence, format_unknown, load_recipes, report_faults
+from promptkit.cli.loading import explain_absence, format_unknown, load_recipes, report_catalog_errors
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.cli.output_formats import (
@@ -153,11 +153,11 @@ class _Request:
     def _show_call(self, call: Call) -> int:
         """Print the result of a call, or why it failed."""
         outcome, subject = call.outcome(), f"{call.item.arguments.kind} {call.item.name!r}"
-        if call.case is not None and (mismatch := call.case.fault(outcome)) is not None:
-            return fail(call.redactor.redacted(f"{subject}: {call.label} {mismatch}"), Exit.FAULTY)
+        if call.case is not None and (mismatch := call.case.mismatch(outcome)) is not None:
+            return fail(call.redactor.redacted(f"{subject}: {call.label} {mismatch}"), Exit.FAILED)
         if call.case is not None and is_refused(outcome):
             self._output.print_content(call.redactor.redacted(f"[refused] {outcome}"))
-            return Exit.FINE
+            return Exit.OK
         if isinstance(outcome, ArgumentsError):
             outcome = list_known_arguments(outcome, call.item.arguments)
         if isinstance(outcome, BaseException):
@@ -190,13 +190,13 @@ class _Request:
             file = error.filename or self._options.out
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
         except ExportError as error:
-            return fail(f"{error.reason} (--lossy replaces unsupported content by text)", Exit.FAULTY)
+            return fail(f"{error.reason} (--lossy replaces unsupported content by text)", Exit.FAILED)
         except UnsupportedAnswerError as error:
-            return fail(str(error), Exit.FAULTY)
+            return fail(str(error), Exit.FAILED)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             reason = f"{call.item.arguments.kind} {call.item.name!r} has text that cannot be sent: {error}"
-            return fail(call.redactor.redacted(reason), Exit.FAULTY)
-        return Exit.FINE
+            return fail(call.redactor.redacted(reason), Exit.FAILED)
+        return Exit.OK
 
     def _print_form(self, call: Call, result: _Result, files: Mapping[int, Path]) -> None:
         form, redactor, lossy = self._options.format, call.redactor, self._options.lossy
@@ -249,7 +249,7 @@ def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -
     """Show the result again after each change, until Ctrl-C; return only on incorrect usage at the start."""
     # Diagnostics are printed on this thread, so that clearing the screen does not hide them.
     work: SimpleQueue[Callable[[], object]] = SimpleQueue()
-    report = partial(report_faults, ignore=options.ignore)
+    report = partial(report_catalog_errors, ignore=options.ignore)
 
     def show_again(catalog: Catalog) -> None:
         output.write(_CLEAR if output.isatty() else "\n")

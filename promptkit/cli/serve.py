@@ -12,7 +12,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.command_options import add_targets, has_digits, is_port, refuse_unless, whole_number
 from promptkit.cli.diagnostics import fail
-from promptkit.cli.loading import REFUSED_BY_STRICT, report_faults, report_hidden
+from promptkit.cli.loading import REFUSED_BY_STRICT, report_catalog_errors, report_hidden
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -44,7 +44,7 @@ _MAX_SECONDS: Final = 10**9
 _REPEATED: Final[dict[str, Any]] = {"action": "append", "default": []}
 
 
-class FaultyRecipesError(Exception):
+class InvalidRecipesError(Exception):
     """The recipes have errors, and ``--strict`` forbids serving them."""
 
 
@@ -86,7 +86,7 @@ def run(options: Namespace) -> int:
     finally:
         for observer in observers:
             observer.close()
-    if code != Exit.FINE:
+    if code != Exit.OK:
         return code
     # The client has disconnected: do not wait for threads that prompts left running.
     return stdio.exit_now()
@@ -121,7 +121,7 @@ class StdioSession:
 
     def __init__(self, options: Namespace, pipes: stdio.StdioPipes, observers: Sequence[Observer]) -> None:
         self._options, self._pipes = options, pipes
-        self._reloader = Reloader(options.targets, self._report_faults)
+        self._reloader = Reloader(options.targets, self._report_errors)
         self._server = Server(
             None,
             pipes.write,
@@ -153,11 +153,11 @@ class StdioSession:
         grace = self._options.grace
         served = is_allowed and stdio.serve(self._server, self._pipes, grace=grace)
         self._imported.wait(grace)  # report errors in the recipes even if the input ends immediately
-        if isinstance(self._error, FaultyRecipesError):
-            return Exit.FAULTY
+        if isinstance(self._error, InvalidRecipesError):
+            return Exit.FAILED
         if self._error is not None:
             raise self._error
-        return Exit.FINE if served or self._pipes.was_signalled else Exit.FAULTY
+        return Exit.OK if served or self._pipes.was_signalled else Exit.FAILED
 
     def _wait_for_import(self) -> bool:
         """Wait for the import before any request is answered; return whether it succeeded without errors."""
@@ -169,10 +169,10 @@ class StdioSession:
     def _import(self) -> None:
         try:
             catalog = self._reloader.load()
-            self._report_faults(catalog)
+            self._report_errors(catalog)
             if self._options.strict and not catalog.healthy:
                 say(REFUSED_BY_STRICT)
-                raise FaultyRecipesError  # noqa: TRY301 (handled like any other error of the import)
+                raise InvalidRecipesError  # noqa: TRY301 (handled like any other error of the import)
         except BaseException as error:  # noqa: BLE001 (the main thread raises it)
             self._error = error
             self._pipes.end()
@@ -184,8 +184,8 @@ class StdioSession:
         finally:
             self._imported.set()
 
-    def _report_faults(self, catalog: Catalog) -> None:
-        report_faults(catalog, self._options.ignore)
+    def _report_errors(self, catalog: Catalog) -> None:
+        report_catalog_errors(catalog, self._options.ignore)
 
 
 def _observers(options: Namespace) -> list[Observer]:

@@ -19,7 +19,7 @@ from promptkit import standard_error
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
-from promptkit.cli.loading import REFUSED_BY_STRICT, report_faults, report_hidden
+from promptkit.cli.loading import REFUSED_BY_STRICT, report_catalog_errors, report_hidden
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -124,7 +124,7 @@ def application_factory(
         audit=options.audit,
         telemetry=_telemetry_of(options),
         metrics=options.metrics,
-        faulty=lambda: reloader.faulty,
+        count_invalid=lambda: reloader.invalid,
         page_size=options.page_size,
         tools=options.tools,
         body_limit=options.max_body or BODY_BYTES,
@@ -259,7 +259,7 @@ def _serve(options: Namespace, listeners: Sequence[Listener], cleanup: ExitStack
     """Compile the recipes and serve them. Return only if they cannot be served."""
     reloader, catalog = _load(options)
     if options.strict and not catalog.healthy:
-        return fail(REFUSED_BY_STRICT, Exit.FAULTY)
+        return fail(REFUSED_BY_STRICT, Exit.FAILED)
     try:
         make_application = application_factory(options, reloader, catalog, listeners)
     except OSError as error:
@@ -283,7 +283,7 @@ def _load(options: Namespace) -> tuple[Reloader, Catalog]:
     share_one_arena()
     with suppress(ModuleNotFoundError):  # asyncio's own loop replaces it
         import_module("uvloop")
-    report = partial(report_faults, ignore=options.ignore)
+    report = partial(report_catalog_errors, ignore=options.ignore)
     reloader = Reloader(options.targets, report)
     catalog = reloader.load()
     report(catalog)
@@ -308,7 +308,7 @@ class _Service(Struct):
         supervisor = Supervisor(count, self.run_forked, stop_listening=self.stop_listening, grace=grace)
         if sys.platform != "win32":
             supervisor.run(self.announce)
-        return Exit.FINE
+        return Exit.OK
 
     def run_forked(self, number: int, lifeline: int) -> None:
         """Serve as a forked worker, and end its process."""
@@ -337,7 +337,7 @@ class _Service(Struct):
             # This first reloads files that have changed since they were loaded.
             self.reloader.start(application.replace, application.is_idle)
         worker.run(self.announce if lifeline is None else bool)
-        return Exit.FAULTY if worker.cannot_accept else Exit.FINE
+        return Exit.FAILED if worker.cannot_accept else Exit.OK
 
     def stop_listening(self) -> None:
         """Stop listening in this process."""

@@ -224,8 +224,8 @@ def summary(files: Sequence[CompiledFile]) -> str:
             The served files.
     """
     old = [file.file for file in files if file.file and file.age]
-    faulty = [file.file for file in files if file.file and not file.age and not file.is_sound]
-    if not old and not faulty:
+    invalid = [file.file for file in files if file.file and not file.age and not file.is_sound]
+    if not old and not invalid:
         return ""
     try:
         common = os.path.commonpath([file.file.parent for file in files if file.file]) + os.sep
@@ -236,7 +236,7 @@ def summary(files: Sequence[CompiledFile]) -> str:
         return ", ".join(printable(str(file).removeprefix(common)) for file in paths)
 
     parts = [f"unchanged until fixed: {format_paths(old)}"] if old else []
-    parts += [f"with errors: {format_paths(faulty)}"] if faulty else []
+    parts += [f"with errors: {format_paths(invalid)}"] if invalid else []
     return f"reloaded; {'; '.join(parts)}"
 
 

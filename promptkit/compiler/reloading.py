@@ -66,7 +66,7 @@ class Reloader:
         is_quiet:
             Whether reports are suppressed, because another process prints them.
 
-        faulty:
+        invalid:
             The number of files with errors in the last load; at least 1 if that load failed.
     """
 
@@ -79,7 +79,7 @@ class Reloader:
         cases: bool = False,
     ) -> None:
         self._report, self._lint, self._has_cases = report, lint, cases
-        self.is_quiet, self.faulty = False, 0
+        self.is_quiet, self.invalid = False, 0
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._is_idle: Callable[[], bool] = lambda: True
         self._has_old_versions = False
@@ -116,7 +116,7 @@ class Reloader:
         self._owners = linked.owners
         self._update_files(before, loaded, self._served)
         self._reported = linked.catalog.diagnostics
-        self.faulty = linked.catalog.faulty
+        self.invalid = linked.catalog.invalid_files
         return linked.catalog
 
     def start(self, publish: Callable[[Catalog], None], is_idle: Callable[[], bool] = lambda: True) -> None:
@@ -254,7 +254,7 @@ class Reloader:
             imports.restore()  # files changed while they were read: the next round imports them again
 
     def _report_failure(self, error: BaseException) -> None:
-        self.faulty = max(self.faulty, 1)
+        self.invalid = max(self.invalid, 1)
         # The other files are imported by the next round.
         self._is_settled = not isinstance(error, ImportTimeoutError)
         reason = str(error) or type(error).__name__
@@ -290,7 +290,7 @@ class Reloader:
     def _report_changes(self, catalog: Catalog, message: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:
             _call("report", self._report, catalog)
-        self._reported, self.faulty = catalog.diagnostics, catalog.faulty
+        self._reported, self.invalid = catalog.diagnostics, catalog.invalid_files
         if message and not self.is_quiet:
             say(message)
 

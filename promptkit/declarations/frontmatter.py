@@ -42,7 +42,7 @@ class FrontmatterError(Exception):
     A ``SKILL.md`` whose frontmatter cannot be read or written.
 
     Args:
-        fault:
+        problem:
             The error message.
 
         hint:
@@ -52,8 +52,8 @@ class FrontmatterError(Exception):
             The line, counted from 1.
     """
 
-    def __init__(self, fault: str, hint: str, line: int = 1) -> None:
-        super().__init__(fault)
+    def __init__(self, problem: str, hint: str, line: int = 1) -> None:
+        super().__init__(problem)
         self.hint = hint
         self.line = line
 

@@ -137,8 +137,8 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     def _variables(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
         """Return the URI variables of a call. Raises the errors of `uri`."""
-        if self.uri_faults:
-            raise CompileError(self.uri_faults)
+        if self.uri_errors:
+            raise CompileError(self.uri_errors)
         return inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
 
     @cached_property
@@ -151,7 +151,7 @@ class Resource(Declared[P, str], Generic[P, R]):
         return {name: getattr(self, name) for name in ("name", "title", "description", "mime_type")}
 
     @cached_property
-    def uri_faults(self) -> tuple[Diagnostic, ...]:
+    def uri_errors(self) -> tuple[Diagnostic, ...]:
         """
         Errors of the template, and mismatches with the function.
 
@@ -169,7 +169,7 @@ class Resource(Declared[P, str], Generic[P, R]):
         A parameter without an annotation takes text, or the type of its default.
         """
         report = Report(f"resource {self.name!r}", self.location)
-        report.found.extend(self.uri_faults)
+        report.found.extend(self.uri_errors)
         check_sendable(self._metadata.values(), "its name, title, description or MIME type", report)
         check_scopes(self.scopes, report)
         signature = read_signature(self.function, self.names, report, untyped=True)

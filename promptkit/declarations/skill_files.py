@@ -29,7 +29,7 @@ class SkillError(Exception):
     An error that keeps a skill from being served.
 
     Args:
-        fault:
+        problem:
             The error message.
 
         hint:
@@ -39,8 +39,8 @@ class SkillError(Exception):
             The rule of the diagnostic.
     """
 
-    def __init__(self, fault: str, hint: str, rule: Rule = Rule.SKILL_FILES) -> None:
-        super().__init__(fault)
+    def __init__(self, problem: str, hint: str, rule: Rule = Rule.SKILL_FILES) -> None:
+        super().__init__(problem)
         self.hint = hint
         self.rule = rule
 

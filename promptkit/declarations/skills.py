@@ -55,7 +55,7 @@ class Skill(Decorated, Generic[R]):
     allowed_tools: str | Sequence[str]
     files: Mapping[str, Source | HashedBytes]
     scopes: Collection[str]
-    fault: SkillError | None = None
+    error: SkillError | None = None
 
     def __repr__(self) -> str:
         return f"<skill {self.name!r} at {self.location}>"
@@ -107,8 +107,8 @@ class Skill(Decorated, Generic[R]):
 
     def _contents(self, fields: Mapping[str, Any]) -> dict[str, HashedBytes]:
         """Return the contents of all files by path. Raises SkillError."""
-        if self.fault is not None:
-            raise self.fault
+        if self.error is not None:
+            raise self.error
         if SKILL_FILE in self.files:
             msg = f"{SKILL_FILE!r} is among its files, but the function returns that file"
             raise SkillError(msg, "leave it out")

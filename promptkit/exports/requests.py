@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from promptkit.exports.answers import ANTHROPIC, GEMINI, OPENAI, schema_name
 from promptkit.exports.messages import anthropic_parts, gemini_contents, openai_chat, openai_responses
-from promptkit.language.messages import Workflow, workflow_of
+from promptkit.language.messages import Workflow, make_workflow
 
 
 def openai_chat_request(
@@ -180,7 +180,7 @@ def gemini_request(
 
 def _turns(workflow: Workflow) -> Workflow:
     """Return the workflow without its system part, which has another field in the request."""
-    return workflow_of(workflow.messages, cache_points=workflow.cache_points)
+    return make_workflow(workflow.messages, cache_points=workflow.cache_points)
 
 
 def _answer(workflow: Workflow, answer: Any) -> Any:

@@ -130,10 +130,10 @@ class Message:
         return f"Message({self.role!r}, {self.content!r})"
 
     def __add__(self, other: Joinable) -> "Workflow":
-        return workflow_of((self,)) + other
+        return make_workflow((self,)) + other
 
     def __radd__(self, other: Joinable) -> "Workflow":
-        return other + workflow_of((self,))
+        return other + make_workflow((self,))
 
 
 def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -322,7 +322,7 @@ def _refuse_format(turns: Message | Workflow) -> NoReturn:
     raise TypeError(msg)
 
 
-def workflow_of(
+def make_workflow(
     messages: tuple[Message, ...],
     system: Text | None = None,
     answer: Any = None,
@@ -400,10 +400,10 @@ def _joinable(value: Any) -> Workflow | None:
     if isinstance(value, Workflow):
         return value
     if isinstance(value, Message):
-        return workflow_of((value,))
+        return make_workflow((value,))
     if isinstance(value, str | Content):
         block = to_block(value)
-        return workflow_of(() if block is None else (message_of("user", block),))
+        return make_workflow(() if block is None else (message_of("user", block),))
     return None
 
 
@@ -413,4 +413,4 @@ def _sum(head: Workflow, tail: Workflow) -> Workflow:
     head_points = shift_points(head.cache_points, head.system)
     tail_points = shift_points(tail.cache_points, tail.system, len(head.messages), before)
     points = resolve_points((*head_points, *tail_points), system)
-    return workflow_of(head.messages + tail.messages, system, None, points)
+    return make_workflow(head.messages + tail.messages, system, None, points)

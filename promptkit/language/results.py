@@ -10,12 +10,12 @@ from promptkit.language.media import Showable
 from promptkit.language.messages import (
     Message,
     Workflow,
+    make_workflow,
     message_of,
     resolve_points,
     shift_points,
     system_text,
     to_block,
-    workflow_of,
 )
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, is_role_tuple
@@ -93,7 +93,7 @@ class MessageBuilder:
         """Return the collected workflow. Raises ValueError if system parts have different annotations."""
         system = system_text(*self._systems) if self._systems else None
         points = resolve_points(self._points, system) if self._points else ()
-        return workflow_of(tuple(self._messages), system, None, points)
+        return make_workflow(tuple(self._messages), system, None, points)
 
     def _add_block(self, value: Any, path: tuple[int, ...]) -> bool:
         """Add a single block or an empty value. Return False if *value* is a sequence or iterator instead."""

@@ -11,11 +11,11 @@ from promptkit.language.messages import (
     CachePosition,
     Workflow,
     end_of_system,
+    make_workflow,
     message_of,
     resolve_points,
     system_text,
     to_block,
-    workflow_of,
 )
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role, UnsendableError, describe
@@ -138,12 +138,14 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
         if isinstance(block, Text):
             texts.append(block)
     text = system_text(*texts)
-    return workflow_of((), text, None, resolve_points(points, text))
+    return make_workflow((), text, None, resolve_points(points, text))
 
 
 def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
-        return workflow_of((message_of(role, plain_text(text)),))  # the fast path: most turns are one string
+        return make_workflow(
+            (message_of(role, plain_text(text)),)
+        )  # the fast path: most turns are one string
     blocks: list[Content] = []
     run: list[str] = []  # adjacent texts that become one block
     points: list[tuple[int, int]] = []
@@ -167,7 +169,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
             _append(block, blocks)
     _close(run, blocks)
     messages = tuple([message_of(role, block) for block in blocks])
-    return workflow_of(messages, None, None, _turn_points(points, blocks) if points else ())
+    return make_workflow(messages, None, None, _turn_points(points, blocks) if points else ())
 
 
 def _close(run: list[str], blocks: list[Content]) -> None:

@@ -97,7 +97,7 @@ async def views_of(calls: LimitedCalls, prompt: CompiledPrompt, media: MediaStor
     for case, sent in sendable(prompt.saved()):
         rendering = await render(calls, prompt, sent, is_asked=True)
         workflow, raised, redacted = rendering.workflow, rendering.raised, rendering.redacted
-        fault = case.fault(raised or workflow)
+        fault = case.mismatch(raised or workflow)
         refusal = redacted(str(raised)) if case.refusal is not None and is_refused(raised) else None
         conversation = Conversation(media, redacted)
         turns = await to_thread(conversation.turns, workflow) if workflow is not None else []

@@ -56,7 +56,7 @@ _HISTOGRAMS: Final = {
 _GAUGES: Final[Sequence[tuple[str, str, Literal["sum", "mostrecent"]]]] = (
     ("requests_in_flight", "Pending requests, including open streams.", "sum"),
     ("requests_waiting", "Requests that wait until fewer prompts run.", "sum"),
-    ("faulty_recipes", "Recipes with an error at the last load.", "mostrecent"),
+    ("recipes_with_errors", "Recipes with an error at the last load.", "mostrecent"),
 )
 
 _RENDERS: Final = ("prompts/get", "tools/call")
@@ -94,7 +94,7 @@ class Metrics:
             )
             for name, (description, label) in _HISTOGRAMS.items()
         }
-        self._open_gauge, self._waiting_gauge, self._faulty_gauge = (
+        self._open_gauge, self._waiting_gauge, self._errors_gauge = (
             Gauge(f"promptkit_{name}", description, registry=None, multiprocess_mode=mode)
             for name, description, mode in _GAUGES
         )
@@ -129,9 +129,9 @@ class Metrics:
         if self._worker == _FIRST:
             self._counters["reloads"].inc()
 
-    def text(self, faults: int) -> bytes:
-        """Return the metrics from all workers, with the number of faulty recipes (*faults*)."""
-        self._faulty_gauge.set(faults)
+    def text(self, invalid: int) -> bytes:
+        """Return the metrics from all workers, with the number of recipes with errors (*invalid*)."""
+        self._errors_gauge.set(invalid)
         registry = CollectorRegistry()
         MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]
         return generate_latest(registry)

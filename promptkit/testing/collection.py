@@ -305,7 +305,7 @@ def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
         outcome = error.__cause__
         if not is_refused(outcome):
             raise
-    if (mismatch := case.fault(outcome)) is not None:
+    if (mismatch := case.mismatch(outcome)) is not None:
         msg = f"prompt {prompt.name!r}: the case {case.name!r} {mismatch}"
         raise CaseError(Redactor.of(prompt.arguments, sent).redacted(msg))
     return rendered

@@ -12,7 +12,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Message, Workflow, message_of, system_text, to_block, workflow_of
+from promptkit.language.messages import Message, Workflow, make_workflow, message_of, system_text, to_block
 from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
 from promptkit.language.validation import Role, checked_role
@@ -122,13 +122,13 @@ def _workflow(turns: list[_SentTurn]) -> Workflow:
         system = system_text(*(workflow.system for workflow in workflows))
     except ValueError as error:
         raise ConversionError(reason=f"is refused: {error}") from None
-    return workflow_of(tuple(message for workflow in workflows for message in workflow), system)
+    return make_workflow(tuple(message for workflow in workflows for message in workflow), system)
 
 
 def _turn_workflow(turn: _SentTurn) -> Workflow:
     """Return a turn as a workflow; a turn with the role system becomes a system part."""
     if turn.role != "system":
-        return workflow_of(tuple(_messages(turn)))
+        return make_workflow(tuple(_messages(turn)))
     blocks = [block for block in _blocks(turn.content) if to_block(block) is not None]
     texts = [block for block in blocks if isinstance(block, Text)]
     if len(texts) < len(blocks):

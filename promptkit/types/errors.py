@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 ABSENT: Final = object()
 
 #: The maximum number of errors reported per value: a client can send millions.
-MAX_FAULTS: Final = 100
+MAX_ERRORS: Final = 100
 
 
 class ConversionError(ValueError):
@@ -115,7 +115,7 @@ def collect(
             results.append(convert(part))
         except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
             errors += (inner.at(step(key)) for inner in parts_of(error))
-            if len(errors) >= MAX_FAULTS:
+            if len(errors) >= MAX_ERRORS:
                 break
     if errors:
         raise ConversionError(inner=tuple(errors))

@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails, to_json
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
 from promptkit.types.content import Surrogate
-from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
+from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 
 #: By the type of a schema: the type that is read in place of a model, a description, and an example.
 _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {
@@ -106,7 +106,7 @@ def _build(adapter: TypeAdapter[Any], options: dict[str, Any], names: frozenset[
     try:
         return adapter.validate_json(to_json(value), **options)
     except ValidationError as error:
-        errors = islice(error.errors(include_url=False), MAX_FAULTS)
+        errors = islice(error.errors(include_url=False), MAX_ERRORS)
         raise ConversionError(inner=tuple(_convert_error(details, names) for details in errors)) from None
     except Exception as error:  # noqa: BLE001 (validators of authors can raise anything)
         raise ConversionError(reason=f"is refused: {error}") from None

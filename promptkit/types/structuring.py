@@ -22,7 +22,7 @@ from promptkit.types.constraints import located, offset_error, zone_of
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import (
     ABSENT,
-    MAX_FAULTS,
+    MAX_ERRORS,
     TOO_DEEP,
     ConversionError,
     collect,
@@ -364,7 +364,7 @@ def _unknown_member_errors(unknown: Iterable[Any], names: Iterable[str]) -> list
         ConversionError(
             path=f".{shortened(name)}", reason=_UNKNOWN_MEMBER, nearest=partial(nearest, name, names)
         )
-        for name in heapq.nsmallest(MAX_FAULTS, map(str, unknown))  # direct calls can have names of any type
+        for name in heapq.nsmallest(MAX_ERRORS, map(str, unknown))  # direct calls can have names of any type
     ]
 
 

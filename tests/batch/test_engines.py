@@ -131,13 +131,13 @@ def check(rows):
     for number, one in found.items():
         if number % BAD == 7:
             assert one.get("request") is None
-            assert one["fault"] == "'severity' is 'hihg', not one of low, high (did you mean 'high'?)"
+            assert one["error"] == "'severity' is 'hihg', not one of low, high (did you mean 'high'?)"
         else:
             asked = row(number)
             said = f"Its severity is {asked['severity']}, and {asked['votes']} people voted for it."
             text = f"Triage this ticket. {said}\n\n{asked['ticket']}"
             body = {"messages": [{"role": "user", "content": text}], "model": "gpt-5"}
-            assert (json.loads(one["request"]), one.get("fault")) == (body, None)
+            assert (json.loads(one["request"]), one.get("error")) == (body, None)
 
 
 def test_ray_data_of_which_a_worker_is_killed(run, examples):

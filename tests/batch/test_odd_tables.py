@@ -294,7 +294,7 @@ class TestOddRows:
             prompt for prompt in load_recipes(["recipes"]).prompts if prompt.options.name == "triage"
         ]
         rows = Renderer(prompt)([{"ticket": "a"}, {"ticket": "odd"}])
-        assert [row["fault"] for row in rows] == [None, "the row cannot be rendered: LookupError: odd"]
+        assert [row["error"] for row in rows] == [None, "the row cannot be rendered: LookupError: odd"]
 
     def test_an_unexpected_error_does_not_repeat_a_secret(self, batch, folder, monkeypatch):
         """A secret in an unexpected error is redacted."""

@@ -100,13 +100,13 @@ def message(text):
 
 def said(rows, column="messages"):
     """Return the rendering and the error of each row."""
-    return [(row[column], row["fault"]) for row in rows]
+    return [(row[column], row["error"]) for row in rows]
 
 
 class TestTables:
     @EVERY_KIND
     def test_each_kind_comes_back_as_it_is_with_two_columns(self, kind):
-        """A table keeps its type and columns, and gains the columns `messages` and `fault`."""
+        """A table keeps its type and columns, and gains the columns `messages` and `error`."""
         make, rows_of = TABLES[kind]
         table = make(ROWS)
 
@@ -114,7 +114,7 @@ class TestTables:
 
         rows = rows_of(rendered)
         assert type(rendered) is type(table)
-        assert list(rows[0]) == ["id", "ticket", "severity", "votes", "messages", "fault"]
+        assert list(rows[0]) == ["id", "ticket", "severity", "votes", "messages", "error"]
         assert [(row["id"], row["ticket"]) for row in rows[:2]] == [(1, "Slow"), (2, "Ugly")]
         texts = ["Slow (high, 3)", "Ugly (low, 0)"]
         messages = [*([message(text)] for text in texts), None, None, None]
@@ -148,19 +148,19 @@ class TestTables:
             assert list(Renderer(triage, to=to)(table).to_pandas() if kind != "pandas" else rendered) == [
                 *ROWS[0],
                 column,
-                "fault",
+                "error",
             ]
 
     @EVERY_KIND
     def test_columns_of_the_same_names_are_replaced(self, kind):
         """Existing columns with the same names are replaced."""
         make, rows_of = TABLES[kind]
-        table = make([{"fault": 7, "ticket": "a", "messages": "old"}])
+        table = make([{"error": 7, "ticket": "a", "messages": "old"}])
 
         (row,) = rows_of(Renderer(triage)(table))
 
-        assert row == {"fault": None, "ticket": "a", "messages": [message("a (low, 0)")]}
-        assert list(row) == ["fault", "ticket", "messages"]
+        assert row == {"error": None, "ticket": "a", "messages": [message("a (low, 0)")]}
+        assert list(row) == ["error", "ticket", "messages"]
 
     @EVERY_KIND
     def test_only_columns_of_parameters_are_read(self, kind):
@@ -183,7 +183,7 @@ class TestTables:
 
     def test_a_row_may_lack_a_column_and_a_table_may_not(self):
         """In a list, a row can lack a column; in other tables, a missing column is an error."""
-        assert Renderer(triage)([{"ticket": "a"}, {}])[1]["fault"] == "'ticket' is missing"
+        assert Renderer(triage)([{"ticket": "a"}, {}])[1]["error"] == "'ticket' is missing"
         for make, _ in (TABLES[kind] for kind in TABLES if kind != "list"):
             with pytest.raises(ColumnError, match="there is no column 'ticket', which prompt 'triage'"):
                 Renderer(triage)(make([{"text": "a"}]))
@@ -209,7 +209,7 @@ class TestTables:
 
     def test_a_series_of_structs_in_an_expression_of_polars(self):
         """In Polars expressions, eager or lazy, a series of structs becomes a series of the two columns."""
-        kind = pl.Struct({"request": pl.String, "fault": pl.String})
+        kind = pl.Struct({"request": pl.String, "error": pl.String})
         rendered = pl.struct("ticket", "votes").map_batches(Renderer(triage, to="gemini"), return_dtype=kind)
         frame = pl.DataFrame({"ticket": ["a", None], "votes": [1, 2]})
 
@@ -220,9 +220,9 @@ class TestTables:
             first, second = made["said"].to_list()
             assert made.schema == {"said": kind}
             assert json.loads(first["request"])["contents"][0]["parts"] == [{"text": "a (low, 1)"}]
-            assert second == {"request": None, "fault": "'ticket' is missing"}
+            assert second == {"request": None, "error": "'ticket' is missing"}
         nothing = pl.Series("rows", [None], dtype=pl.Struct({"ticket": pl.String}))
-        assert Renderer(triage)(nothing).to_list() == [{"messages": None, "fault": "'ticket' is missing"}]
+        assert Renderer(triage)(nothing).to_list() == [{"messages": None, "error": "'ticket' is missing"}]
 
     def test_what_has_arrows_stream_becomes_a_table_of_pyarrow(self):
         """An object with `__arrow_c_stream__` is rendered to a pyarrow table."""
@@ -234,7 +234,7 @@ class TestTables:
         rendered = Renderer(triage)(Relation())
 
         assert type(rendered) is pa.Table
-        assert rendered["fault"].to_pylist() == [None, None]
+        assert rendered["error"].to_pylist() == [None, None]
 
     @pytest.mark.parametrize(
         "table",
@@ -270,11 +270,11 @@ class TestBatches:
 
         rendered = list(renderer.batches(iter(batches)))
 
-        assert renderer.schema == "`id` string, request string, fault string"
-        names = [("id", pa.string()), ("request", pa.string()), ("fault", pa.string())]
+        assert renderer.schema == "`id` string, request string, error string"
+        names = [("id", pa.string()), ("request", pa.string()), ("error", pa.string())]
         assert [list(zip(one.schema.names, one.schema.types, strict=True)) for one in rendered] == [names] * 2
         assert rendered[0]["id"].to_pylist() == ["1"]
-        assert rendered[1].to_pylist() == [{"id": None, "request": None, "fault": FAULTS[2]}]
+        assert rendered[1].to_pylist() == [{"id": None, "request": None, "error": FAULTS[2]}]
 
     def test_messages(self):
         """Messages are arrays of structs in Spark's schema."""
@@ -282,8 +282,8 @@ class TestBatches:
 
         (rendered,) = renderer.batches([pa.RecordBatch.from_pylist(ROWS[:1])])
 
-        assert renderer.schema == "messages array<struct<role: string, content: string>>, fault string"
-        assert rendered.to_pylist() == [{"messages": [message("Slow (high, 3)")], "fault": None}]
+        assert renderer.schema == "messages array<struct<role: string, content: string>>, error string"
+        assert rendered.to_pylist() == [{"messages": [message("Slow (high, 3)")], "error": None}]
 
     def test_a_key_that_is_not_there(self):
         """A missing key column raises an error."""
@@ -300,7 +300,7 @@ def seen_by(annotation, table):
         return "seen"
 
     look.__annotations__ = {"value": Optional[annotation]}  # noqa: UP045 (some have no |)
-    faults = Renderer(prompt(look))(table)["fault"]
+    faults = Renderer(prompt(look))(table)["error"]
     listed = faults.to_pylist() if isinstance(faults, pa.ChunkedArray) else faults.to_list()
     return seen, list(filter(None, listed))
 
@@ -448,12 +448,12 @@ class TestTypes:
 
         assert seen_by(float, pd.DataFrame({"value": values})) == ([1.5, None], [])
         assert seen_by(float, pa.table({"value": values})) == ([1.5], ["'value' is nan, not a number"])
-        assert Renderer(triage)([{"ticket": "a", "votes": float("nan")}])[0]["fault"] == (
+        assert Renderer(triage)([{"ticket": "a", "votes": float("nan")}])[0]["error"] == (
             "'votes' is nan, not a whole number"
         )
 
     @pytest.mark.parametrize(
-        ("annotation", "column", "fault"),
+        ("annotation", "column", "error"),
         [
             (int, [1.5], "'value' is 1.5, not a whole number"),
             (int, ["many"], "'value' is 'many', not a whole number"),
@@ -479,9 +479,9 @@ class TestWhatIsSaid:
         assert (first, last) == ({"role": "system", "content": "Be brief."}, message("a"))
         (row,) = Renderer(mixed)([{"ticket": "a"}])
         hint = "write to='openai-chat', or another vendor"
-        assert row["fault"] == f"messages are text alone, and it holds more: {hint}"
+        assert row["error"] == f"messages are text alone, and it holds more: {hint}"
         (row,) = Renderer(mixed, "openai-chat")([{"ticket": "a"}])
-        assert row["fault"] is None
+        assert row["error"] is None
 
     def test_what_a_vendor_does_not_take(self, png):
         """Unsupported content is an error of the row, unless `lossy` replaces it by text."""
@@ -491,7 +491,7 @@ class TestWhatIsSaid:
             yield user(ticket) + assistant(Image(png))
 
         (row,) = Renderer(drawn, "anthropic")([{"ticket": "a"}])
-        assert row["fault"].startswith("Anthropic cannot take it: message 2 holds image/png of the assistant")
+        assert row["error"].startswith("Anthropic cannot take it: message 2 holds image/png of the assistant")
         (row,) = Renderer(drawn, "anthropic", fields={"lossy": True})([{"ticket": "a"}])
         assert "<image/png" in row["request"]
 
@@ -504,7 +504,7 @@ class TestWhatIsSaid:
 
         with pytest.raises(UnsupportedAnswerError, match="OpenAI takes no such answer"):
             Renderer(count, "openai-chat")([{"ticket": "a"}])
-        assert Renderer(count)([{"ticket": "a"}])[0]["fault"] is None
+        assert Renderer(count)([{"ticket": "a"}])[0]["error"] is None
 
     @pytest.mark.parametrize(
         ("to", "hint"),
@@ -531,7 +531,7 @@ class TestWhatIsSaid:
         """A lone surrogate is an error of its row."""
         rows = Renderer(triage, "openai-chat")([{"ticket": "\ud83d"}, {"ticket": "b"}])
 
-        assert [row["fault"] for row in rows] == ["the rendering has half of a character", None]
+        assert [row["error"] for row in rows] == ["the rendering has half of a character", None]
 
     def test_asynchronous_prompts(self):
         """Asynchronous prompts are rendered."""

@@ -11,7 +11,7 @@ from pydantic_core import SchemaValidator
 from promptkit import cache_point, system, user
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.exports import REQUESTS
-from promptkit.language.messages import workflow_of
+from promptkit.language.messages import make_workflow
 from tests.exports.test_requests import Review
 from tests.exports.test_vendors import content
 from tests.exports.vendors import strict, validate_request
@@ -58,7 +58,7 @@ def test_every_line_is_of_the_vendors_own_type(vendor, has_system, answer, png, 
     for kind in content(png, wav).values():
         for turns in (user("Look:", kind), user("Look:", cache_point(), kind)):
             said = (system("Be brief.") + turns) if has_system else turns
-            workflow = workflow_of(said.messages, said.system, answer, said.cache_points)
+            workflow = make_workflow(said.messages, said.system, answer, said.cache_points)
             line = form.line("1-ab", form.body(workflow, "m", {"lossy": True}))
 
             validate_line(vendor, json.loads(msgspec.json.encode(line)))

@@ -137,12 +137,12 @@ class TestRefusals:
         ],
     )
     def test_what_is_wrong(self, expected, outcome, fault):
-        """`fault` reports an unexpected, missing or different PromptError, and ignores crashes."""
+        """`mismatch` reports an unexpected, missing or different PromptError, and ignores crashes."""
         case = plan.case("any", "x", [])
         if expected is not None:
             assert case.refused(expected) is case
 
-        assert case.fault(outcome) == fault
+        assert case.mismatch(outcome) == fault
 
     def test_the_words_are_text(self):
         """`refused` rejects anything but text at once, and not only when the case runs."""

@@ -431,7 +431,7 @@ class TestDeclaration:
 class TestDiagnostics:
     def test_a_sound_one_has_none(self):
         """Valid resources have no diagnostics."""
-        assert logs.uri_faults == chart.uri_faults == ()
+        assert logs.uri_errors == chart.uri_errors == ()
 
     @pytest.mark.parametrize(
         ("template", "parameters", "rule", "message", "hint"),
@@ -469,7 +469,7 @@ class TestDiagnostics:
     )
     def test_a_fault_has_a_hint(self, template, parameters, rule, message, hint):
         """A mismatch between template and function is reported with a hint on how to fix it."""
-        (found,) = taking(template, **parameters).uri_faults
+        (found,) = taking(template, **parameters).uri_errors
 
         assert found.rule is rule
         assert found.message == f"resource 'function': {message}"
@@ -502,13 +502,13 @@ class TestDiagnostics:
     )
     def test_what_is_no_template_is_reported(self, template, parameters):
         """An invalid template is reported at compile time."""
-        found = taking(template, **parameters).uri_faults
+        found = taking(template, **parameters).uri_errors
 
         assert Rule.BAD_TEMPLATE in [diagnostic.rule for diagnostic in found]
 
     def test_a_malformed_one_is_not_told_to_have_a_scheme(self):
         """A malformed template with a scheme does not get the hint to add one."""
-        (found,) = taking("x:a b").uri_faults
+        (found,) = taking("x:a b").uri_errors
 
         assert not found.hint.startswith("begin it with a scheme")
 
@@ -523,16 +523,16 @@ class TestDiagnostics:
         values = {name: value for name, value in values.items() if name in template.partition("{")[2]}
         made = taking(template, **values)
 
-        assert made.uri_faults or made.link(**values).uri
+        assert made.uri_errors or made.link(**values).uri
 
     def test_all_are_found_at_once(self):
         """Every unmatched variable and every unmatched parameter is reported in one pass."""
         made = taking("{a}{b}", c="", d="")
 
-        assert [diagnostic.rule.name for diagnostic in made.uri_faults] == ["BAD_TEMPLATE"] + [
+        assert [diagnostic.rule.name for diagnostic in made.uri_errors] == ["BAD_TEMPLATE"] + [
             "TEMPLATE_MISMATCH"
         ] * 4
-        assert {diagnostic.location for diagnostic in made.uri_faults} == {made.location}
+        assert {diagnostic.location for diagnostic in made.uri_errors} == {made.location}
 
     @pytest.mark.parametrize(
         "use", [Resource.uri, Resource.embed, Resource.link], ids=lambda use: use.__name__
@@ -544,7 +544,7 @@ class TestDiagnostics:
         with pytest.raises(CompileError) as caught:
             use(made)
 
-        assert caught.value.diagnostics == made.uri_faults
+        assert caught.value.diagnostics == made.uri_errors
 
     def test_it_can_still_be_called(self):
         """The function of an invalid resource can still be called."""
@@ -778,7 +778,7 @@ class TestCompiler:
 
         catalog = compile(Recipes(resources=(bad, logs)))
 
-        assert catalog.diagnostics == bad.uri_faults
+        assert catalog.diagnostics == bad.uri_errors
         assert [made.name for made in catalog.resources] == ["logs"]
 
     def test_two_of_one_template_are_an_error(self, recipes, tmp_path, monkeypatch):

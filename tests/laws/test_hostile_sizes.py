@@ -10,7 +10,7 @@ from promptkit import user
 from promptkit.catalog.completion import rank
 from promptkit.errors import ArgumentsError
 from promptkit.types import choices
-from promptkit.types.errors import MAX_FAULTS, ConversionError
+from promptkit.types.errors import MAX_ERRORS, ConversionError
 from promptkit.types.parsing import reader_of
 from tests.laws.test_hostile_arguments import CATALOG, TYPES, rendered
 
@@ -73,7 +73,7 @@ class TestFaults:
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render(name, {"value": make()})
 
-        assert MAX_FAULTS <= len(caught.value.errors) <= 2 * MAX_FAULTS
+        assert MAX_ERRORS <= len(caught.value.errors) <= 2 * MAX_ERRORS
 
     def test_of_very_many_unknown_arguments_the_first_are_told(self):
         """
@@ -83,12 +83,12 @@ class TestFaults:
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "x", **{f"v{i}": "x" for i in range(MANY)}})
 
-        assert len(caught.value.errors) == MAX_FAULTS
+        assert len(caught.value.errors) == MAX_ERRORS
 
     def test_arguments_that_come_after_them_are_read(self):
         """An argument that follows many unknown ones is not reported as missing."""
         with pytest.raises(ArgumentsError) as caught:
-            CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * MAX_FAULTS)}, "value": "x"})
+            CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * MAX_ERRORS)}, "value": "x"})
 
         assert {fault.reason for fault in caught.value.errors} == {"is not an argument of this prompt"}
 

@@ -31,7 +31,7 @@ from promptkit import (
 from promptkit.compiler.compilation import compile
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors import LoadError
-from promptkit.language.messages import workflow_of
+from promptkit.language.messages import make_workflow
 from promptkit.loader.loader import load
 from promptkit.loader.packages import declared_at
 
@@ -371,7 +371,9 @@ CONTENT = st.one_of(
 MESSAGES = st.builds(Message, st.sampled_from(["user", "assistant"]), CONTENT)
 POINTS = st.lists(st.tuples(st.integers(-1, 9), st.integers(0, 99))).map(tuple)
 ANSWERS = st.sampled_from([None, int, list[str], dict[str, int | None]])
-WORKFLOWS = st.builds(workflow_of, st.lists(MESSAGES).map(tuple), st.none() | SAID.map(Text), ANSWERS, POINTS)
+WORKFLOWS = st.builds(
+    make_workflow, st.lists(MESSAGES).map(tuple), st.none() | SAID.map(Text), ANSWERS, POINTS
+)
 ICONS = st.builds(
     Icon,
     st.just("https://example.com/a.png"),

@@ -161,7 +161,7 @@ class TestWorkers:
         values = []
         for worker, faults in (("0", 3), ("1", 1), ("0", 0)):
             metrics.serve_as(worker)
-            values.append(read_samples(metrics, faults)["promptkit_faulty_recipes",])
+            values.append(read_samples(metrics, faults)["promptkit_recipes_with_errors",])
 
         assert values == [3, 1, 0]
 

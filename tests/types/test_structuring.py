@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
+from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 from promptkit.types.parsing import reader_of
 from promptkit.types.structuring import structurer
 from tests.sample_types import Level, Point, Tone
@@ -173,9 +173,9 @@ def test_no_member_is_dropped(annotation, value, place, near):
 def test_of_many_unknown_members_some_are_told():
     """The number of reported unknown members is limited, because a client can send millions."""
     with pytest.raises(ConversionError) as refused:
-        reader_of(Point).read({"x": 1} | {f"more {number}": 0 for number in range(2 * MAX_FAULTS)})
+        reader_of(Point).read({"x": 1} | {f"more {number}": 0 for number in range(2 * MAX_ERRORS)})
 
-    assert len(refused.value.parts) == MAX_FAULTS
+    assert len(refused.value.parts) == MAX_ERRORS
 
 
 @pytest.mark.parametrize(

@@ -303,7 +303,7 @@ class Application:
         server = self.start()
         if not server.is_reading:
             return HttpResponse(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
-        ready: dict[str, Any] = {"status": "ready", "errors": self._settings.faulty()}
+        ready: dict[str, Any] = {"status": "ready", "errors": self._settings.count_invalid()}
         if self._ring.is_shared:
             digest = await asyncio.to_thread(lambda: server.snapshot.digest)  # can be slow
             # The digest covers hidden prompts and is public, so it is keyed against guessing.
@@ -318,7 +318,7 @@ class Application:
             result = await self._authorizer.check(head, scope.get("query_string", b""))
             if isinstance(result, HttpResponse):
                 return result
-        text = await asyncio.to_thread(metrics.text, self._settings.faulty())
+        text = await asyncio.to_thread(metrics.text, self._settings.count_invalid())
         return HttpResponse(200, text, (_PLAIN, _PRIVATE))
 
     def _pending_requests(self) -> PendingRequests:

@@ -52,8 +52,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         metrics:
             Counts requests for Prometheus and answers its scrapes; None for no metrics.
 
-        faulty:
-            Returns the number of recipes with errors.
+        count_invalid:
+            Returns the number of recipe files with errors.
 
         page_size:
             Number of items per page of a list.
@@ -86,7 +86,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     audit: str | None = None
     telemetry: "Telemetry | None" = None
     metrics: "Metrics | None" = None
-    faulty: Callable[[], int] = int
+    count_invalid: Callable[[], int] = int
     page_size: int = PAGE_SIZE
     tools: ToolMode = False
     body_limit: int = BODY_BYTES

@@ -252,15 +252,17 @@ def test_reloads_and_invalid_recipes_are_counted(serving, tmp_path, workers):
     (tmp_path / "recipes" / "more.py").write_text(GREET.replace("greet", "more"))
     edited = wait_for(server, lambda now: value(now, "promptkit_reloads_total") == 1)
     recipe.write_text(GREET + "broken(\n")
-    broken = wait_for(server, lambda now: value(now, "promptkit_faulty_recipes") == 1)
+    broken = wait_for(server, lambda now: value(now, "promptkit_recipes_with_errors") == 1)
     recipe.write_text(GREET)
     fixed = wait_for(
         server,
-        lambda now: value(now, "promptkit_faulty_recipes") == 0 and value(now, "promptkit_reloads_total") > 1,
+        lambda now: (
+            value(now, "promptkit_recipes_with_errors") == 0 and value(now, "promptkit_reloads_total") > 1
+        ),
     )
 
     reloads = [value(now, "promptkit_reloads_total") for now in (edited, broken, fixed)]
-    assert value(edited, "promptkit_faulty_recipes") == 0
+    assert value(edited, "promptkit_recipes_with_errors") == 0
     assert sorted(reloads) == reloads
     assert reloads[-1] <= 3
 
