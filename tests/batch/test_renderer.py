@@ -462,9 +462,9 @@ class TestTypes:
             (list[int], [["a"]], "'value[0]' is 'a', not a whole number"),
         ],
     )
-    def test_what_does_not_fit(self, annotation, column, fault):
+    def test_what_does_not_fit(self, annotation, column, error):
         """Invalid values yield the same errors as a client would receive."""
-        assert seen_by(annotation, pa.table({"value": column})) == ([], [fault])
+        assert seen_by(annotation, pa.table({"value": column})) == ([], [error])
 
 
 class TestWhatIsSaid:
