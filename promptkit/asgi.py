@@ -16,7 +16,7 @@ from promptkit.loader.targets import targets_of
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
-from promptkit.transports.auth.authorizer import protect
+from promptkit.transports.auth.authorizer import create_authorizer
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
 from promptkit.transports.secret_files import own_key, state_keys
@@ -130,7 +130,7 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     report_catalog_errors(catalog)
     should_watch = watch and reloader.watches
     public_hosts, public_origins = public_names(public_url)
-    authorizer = protect(
+    authorizer = create_authorizer(
         resource=public_url,
         issuer=issuer,
         token_file=token_file,

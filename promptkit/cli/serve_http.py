@@ -27,7 +27,7 @@ from promptkit.memory import share_one_arena
 from promptkit.protocol.limits import HTTP_GRACE_S
 from promptkit.server.audit import Audit
 from promptkit.standard_error import say
-from promptkit.transports.auth.authorizer import protect
+from promptkit.transports.auth.authorizer import create_authorizer
 from promptkit.transports.http import sockets
 from promptkit.transports.http.application import Application, LoggedApplication
 from promptkit.transports.http.connection_limits import ConnectionLimits
@@ -149,7 +149,7 @@ def _authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorize
     if options.issuer is not None and resource is None:
         msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
         raise ValueError(msg)
-    return protect(
+    return create_authorizer(
         resource=resource,
         issuer=options.issuer,
         token_file=options.token_file,

@@ -178,7 +178,7 @@ class ServerTable:
         merged = None if entry is None else self._merge(name, entry)
         path = (*self._path, name)
         try:
-            text: str = self._editor.put(self._text, path, merged)
+            text: str = self._editor.set_entry(self._text, path, merged)
             data = self._editor.read(text)
             is_valid = _at(data, path) == merged and _without(data, path) == _without(self._data, path)
         except (FileRefusedError, RecursionError, TypeError):  # the new entry is not valid in its context

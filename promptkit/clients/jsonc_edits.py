@@ -83,7 +83,7 @@ def read(text: str) -> dict[str, Any]:
     return data
 
 
-def put(text: str, path: Sequence[str], value: Any) -> str:
+def set_entry(text: str, path: Sequence[str], value: Any) -> str:
     """
     Return a text with a member changed, appended or removed.
 

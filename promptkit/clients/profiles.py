@@ -20,7 +20,7 @@ Kind: TypeAlias = Literal["text", "image", "recording", "document", "link", "unk
 _Entry: TypeAlias = Mapping[str, Any]
 
 
-class ClientConfiguration(Struct, frozen=True):
+class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     """
     The paths of a client's configuration files, and the format of the servers in them.
 
@@ -90,7 +90,7 @@ class ClientConfiguration(Struct, frozen=True):
     project_folder: str = "."
 
 
-class ClientProfile(Struct, frozen=True):
+class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     """
     The profile of a client: its limitations for prompts, and its configuration.
 
@@ -104,10 +104,10 @@ class ClientProfile(Struct, frozen=True):
         most_arguments:
             The maximum number of arguments, above which the client hides a prompt; None if unlimited.
 
-        lost:
+        unsupported:
             The kinds of content that the client does not deliver.
 
-        loses:
+        effect:
             What happens to them: ``leaves out``, ``fails at``, or ``does not show users``.
 
         sends_first_only:
@@ -141,8 +141,8 @@ class ClientProfile(Struct, frozen=True):
     title: str
     has_prompts: bool = True
     most_arguments: int | None = None
-    lost: tuple[Kind, ...] = ()
-    loses: str = "leaves out"
+    unsupported: tuple[Kind, ...] = ()
+    effect: str = "leaves out"
     sends_first_only: bool = False
     drops_roles: bool = False
     cuts_at_blanks: bool = False
@@ -161,7 +161,7 @@ class ClientProfile(Struct, frozen=True):
         limit, names = self.most_arguments, ", ".join(map(repr, self.own_names))
         applies = {
             f"hides prompts with more than {limit} argument{'' if limit == 1 else 's'}": limit is not None,
-            f"{self.loses} {', '.join(f'{kind}s' for kind in self.lost)}": bool(self.lost),
+            f"{self.effect} {', '.join(f'{kind}s' for kind in self.unsupported)}": bool(self.unsupported),
             "sends only the first message of a prompt": self.sends_first_only,
             "sends assistant turns as user turns": self.drops_roles,
             "ends an argument at its first blank, unless it is the last": self.cuts_at_blanks,

@@ -30,7 +30,7 @@ def read(text: str) -> dict[str, Any]:
         raise FileRefusedError(msg) from None
 
 
-def put(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:
+def set_entry(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:
     """
     Return a text with a table changed in place, appended or removed.
 

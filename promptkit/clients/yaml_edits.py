@@ -68,7 +68,7 @@ def _check_events(events: Iterable[Any]) -> None:
         check(depth <= _MAX_DEPTH, _TOO_DEEP)
 
 
-def put(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -> str:
+def set_entry(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -> str:
     """
     Return a text with an entry changed in place, appended or removed.
 

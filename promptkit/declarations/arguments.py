@@ -342,7 +342,7 @@ class DirectArguments:
             raise self._type_error(Parameter(context, Context), bound[context])
         return kwargs if context in bound else {**kwargs, context: Context()}
 
-    def sent(self, args: tuple[Any, ...], kwargs: Any) -> dict[str, str]:
+    def to_wire(self, args: tuple[Any, ...], kwargs: Any) -> dict[str, str]:
         """
         Return the text that a client sends for each argument of the same call.
 

@@ -108,7 +108,7 @@ class Declared(Decorated, Generic[P, Sent]):
         Returns:
             The case. If the input must be rejected, add the expected text: ``.refused("'code' is missing")``.
         """
-        return self._save(name, partial(self.sent, *args, **kwargs))
+        return self._save(name, partial(self.to_wire, *args, **kwargs))
 
     def case_wire(self, name: str, sent: Sent, /) -> Case:
         """
@@ -124,7 +124,7 @@ class Declared(Decorated, Generic[P, Sent]):
         return self._save(name, lambda: sent)
 
     @abstractmethod
-    def sent(self, *args: P.args, **kwargs: P.kwargs) -> Sent:
+    def to_wire(self, *args: P.args, **kwargs: P.kwargs) -> Sent:
         """
         Return what a client sends for the same call. Raises TypeError if a client cannot make that call.
         """

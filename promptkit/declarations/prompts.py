@@ -149,7 +149,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         """
         return await self.compiled.render_async(arguments)
 
-    def sent(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, str]:
+    def to_wire(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, str]:
         """
         Return what a client sends for the same call: values by parameter name, as text.
 
@@ -163,7 +163,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         Raises:
             TypeError: If an argument does not have its parameter's type, or a client cannot send it.
         """
-        return self._direct.sent(args, kwargs)
+        return self._direct.to_wire(args, kwargs)
 
     @cached_property
     def compiled(self) -> CompiledPrompt:

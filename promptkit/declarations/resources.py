@@ -131,7 +131,7 @@ class Resource(Declared[P, str], Generic[P, R]):
             metadata |= {key: f"{metadata[key]}: {values}" for key in ("name", "title") if metadata[key]}
         return ResourceLink(expanded(self.uri_template, variables), **metadata)
 
-    def sent(self, *args: P.args, **kwargs: P.kwargs) -> str:
+    def to_wire(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """Return the URI that a client sends for these arguments."""
         return self.uri(*args, **kwargs)
 

@@ -8,6 +8,10 @@ from promptkit.errors.suggestions import nearest
 _WARNING: Final = "warning"
 
 
+#: Codes of rules that were removed. They are never used again.
+RETIRED: Final = frozenset(("PK104", "PK221", "PK222", "PK240", "PK241", "PK311", "PK314", "PK315", "PK316"))
+
+
 @unique
 class Rule(Enum):
     """

@@ -51,7 +51,7 @@ class Strictness(Struct, frozen=True):
         takes_any_root:
             Whether an answer can have a type other than object.
 
-        requires_all:
+        all_required:
             Whether all members of an object must be required.
     """
 
@@ -61,7 +61,7 @@ class Strictness(Struct, frozen=True):
     takes_any_names: bool = False
     takes_recursion: bool = True
     takes_any_root: bool = False
-    requires_all: bool = True
+    all_required: bool = True
 
     def schema(self, answer: Any) -> dict[str, Any]:
         """
@@ -102,7 +102,7 @@ class Strictness(Struct, frozen=True):
             if self.takes_any_names:
                 return schema
             self._refuse(path, "has members of any name", "make it a list of objects with a name and a value")
-        required = list(schema["properties"]) if self.requires_all else schema.get("required", [])
+        required = list(schema["properties"]) if self.all_required else schema.get("required", [])
         return {**schema, "required": required, "additionalProperties": False}
 
     def _refuse(self, path: str, problem: str, hint: str) -> NoReturn:
@@ -140,5 +140,5 @@ GEMINI: Final = Strictness(
     _FORMATS - {"duration"},
     takes_any_names=True,
     takes_any_root=True,
-    requires_all=False,
+    all_required=False,
 )

@@ -157,13 +157,17 @@ def _are_words(texts: Iterable[object]) -> bool:
 def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) -> None:
     """Report messages and content that a client loses."""
     for content in sent.content:
-        if content.kind in client.lost:
-            arrives = client.loses == "does not show users"
+        if content.kind in client.unsupported:
+            arrives = client.effect == "does not show users"
             hint = "describe its content in the text next to it" if arrives else _CONTENT_HINTS[content.kind]
-            message = f"{client.title} {client.loses} {content.name}"
+            message = f"{client.title} {client.effect} {content.name}"
             report.add(Rule.LOST_CONTENT, message, hint, content.node)
     for conversation in sent.conversations:
-        later = [each for each in conversation[1:] if each.role != "unknown" and each.kind not in client.lost]
+        later = [
+            each
+            for each in conversation[1:]
+            if each.role != "unknown" and each.kind not in client.unsupported
+        ]
         if client.sends_first_only and later:
             message = f"{client.title} sends only the first message, and not this one"
             report.add(Rule.LOST_CONTENT, message, "say all of it in one user(...)", later[0].node)

@@ -251,7 +251,7 @@ class RecipeFinder:
         missing:
             The files of modules that were not found.
 
-        has_lost:
+        has_missing_modules:
             Whether modules of the project were removed that modules of the package may refer to.
     """
 
@@ -263,7 +263,7 @@ class RecipeFinder:
         self.executions = Executions()
         self.missing: set[str] = set() if before is None else set(before.missing)
         self.project: dict[str, tuple[str, Stamp | None]] = {} if before is None else dict(before.project)
-        self.has_lost: bool = before is not None and before.has_lost
+        self.has_missing_modules: bool = before is not None and before.has_missing_modules
         self._siblings: set[str] = set()
         self._inside = os.path.join(str(folder), "")
 
@@ -428,7 +428,7 @@ class RecipeFinder:
         for name in names:
             remove_module(name)
             del self.project[name]
-        self.has_lost = self.has_lost or bool(names)
+        self.has_missing_modules = self.has_missing_modules or bool(names)
 
     def _unreachable(self) -> set[str]:
         """Return the names of modules that cannot be imported from their files without this finder."""

@@ -74,9 +74,11 @@ def install_finders(folders: Sequence[Path], companions: Collection[RecipeFinder
         _installed_finder(name, *location, last.get(location))
         for name, location in zip(names, locations, strict=True)
     ]
-    if any(finder.has_lost for finder in finders):  # modules of one may refer to lost modules of another
+    if any(
+        finder.has_missing_modules for finder in finders
+    ):  # modules of one may refer to lost modules of another
         for finder in finders:
-            finder.has_lost = True
+            finder.has_missing_modules = True
     return finders
 
 
@@ -95,11 +97,11 @@ def import_package(finder: RecipeFinder, *, keep: bool = False) -> None:
     Raises:
         BaseException: Any exception that an ``__init__.py`` raises.
     """
-    name, last, has_lost = finder.name, finder.last, finder.has_lost
+    name, last, has_missing_modules = finder.name, finder.last, finder.has_missing_modules
     finder.last = None  # otherwise each load would keep all previous ones alive
-    finder.has_lost = False
+    finder.has_missing_modules = False
     forget_folders()
-    reused = _reusable_modules(name, finder.folder, last) if keep and not has_lost else None
+    reused = _reusable_modules(name, finder.folder, last) if keep and not has_missing_modules else None
     if reused is not None:
         finder.executions = reused
     _remove_package(name, finder, is_whole=reused is None)

@@ -399,7 +399,7 @@ def _without_secrets(rendering: Rendering) -> dict[str, str]:
 
 def _messages(client: ClientProfile, rendering: Rendering, workflow: Workflow) -> Iterator[Arrival]:
     for number, sent in enumerate(SentMessages.of_rendering(workflow).content):
-        arrives = sent.kind not in client.lost and not (number and client.sends_first_only)
+        arrives = sent.kind not in client.unsupported and not (number and client.sends_first_only)
         role = "user" if client.drops_roles else sent.role
         yield Arrival(role, rendering.redacted(str(workflow.sent[number].content)), arrives)
 

@@ -186,7 +186,7 @@ class TestArguments:
 
 
 #: By client: the start of the message, and the kinds of content that the client loses.
-LOST = {
+UNSUPPORTED = {
     "ai-sdk": ("AI SDK fails at", ["recording"]),
     "claude-desktop": ("Claude Desktop does not show users", ["document"]),
     "gemini-cli": ("Gemini CLI leaves out", ["image", "recording", "document", "link"]),
@@ -209,7 +209,7 @@ class TestContent:
         """Content is reported for exactly the clients that lose it."""
         made, name = CONTENT[kind]
         for client in CLIENTS:
-            verb, lost = LOST.get(client, ("", []))
+            verb, lost = UNSUPPORTED.get(client, ("", []))
             others = [one for one in told(client) if one[0] != "PK502"]
 
             found = told(client, body=f"return user(text, {made})")
@@ -257,7 +257,7 @@ class TestContent:
 #: not. Each prompt is its parameters, body and options.
 WEAKNESSES = {
     "most_arguments": ("PK501", ("a: str, b: str", "return a"), ("a: str", "return a")),
-    "lost": (
+    "unsupported": (
         "PK502",
         ("text: str", "return user(text, Image(b''), Audio(b''), logs.embed(), logs.link())"),
         ("text: str", "return user(text, 'x')"),
@@ -298,7 +298,11 @@ class TestEveryWeakness:
         Every weakness has cases here, and every one applies to some client. Clients without prompts have a
         test above.
         """
-        says = {"title", "loses", "configuration"}  # the text of messages, and where the client is configured
+        says = {
+            "title",
+            "effect",
+            "configuration",
+        }  # the text of messages, and where the client is configured
 
         assert {*WEAKNESSES, "has_prompts", *says} == {*ClientProfile.__struct_fields__}
         assert all(WHO.values())

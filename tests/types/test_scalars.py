@@ -193,8 +193,10 @@ class TestOneEntry:
 
 class TestEveryRecord:
     def test_each_has_a_value_here(self):
-        """Every type in the table has a value in these tests."""
-        assert VALUES.keys() <= SCALARS.keys()
+        """Every built-in type has a value in these tests."""
+        built_in = {kind for kind in SCALARS if not kind.__module__.startswith("tests")}
+
+        assert built_in == VALUES.keys()
 
     @EVERY
     def test_it_has_every_field(self, kind):

@@ -149,7 +149,7 @@ class Authorizer:
         self._cached[digest] = min(expires, self._clock() + CACHE_S), principal
 
 
-def protect(
+def create_authorizer(
     *,
     resource: str | None = None,
     issuer: str | None = None,

@@ -10,7 +10,7 @@ from promptkit.asgi import Principal, VerifierUnavailableError, app
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.limits import Limits
-from promptkit.transports.auth.authorizer import protect
+from promptkit.transports.auth.authorizer import create_authorizer
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import Settings
 from tests.posting import Caller, answer_to, post
@@ -193,7 +193,9 @@ class TestVerifiers:
         The audit records the subject of every request: in each era, in batches, and for rejected requests.
         """
         catalog = compile(Recipes())
-        settings = Settings(authorizer=protect(verifier=_NamingVerifier()), audit=str(tmp_path / "audit"))
+        settings = Settings(
+            authorizer=create_authorizer(verifier=_NamingVerifier()), audit=str(tmp_path / "audit")
+        )
         application = Application(catalog, settings)
         listing = {"jsonrpc": "2.0", "id": "b", "method": "prompts/list"}
         pages = {"jsonrpc": "2.0", "id": "p", "method": "prompts/list", "params": {"cursor": 5}}
@@ -301,7 +303,7 @@ class TestTwoPrincipals:
     def test_audit_distinguishes_principals(self, tmp_path, callers):
         """The audit records the exact subject, and whether it is a program."""
         options, tokens = callers
-        settings = Settings(authorizer=protect(**options), audit=str(tmp_path / "audit"))
+        settings = Settings(authorizer=create_authorizer(**options), audit=str(tmp_path / "audit"))
         application = Application(compile(Recipes()), settings)
         for token in tokens:
             ask(application, token)
@@ -315,7 +317,9 @@ class TestTwoPrincipals:
 
     def test_audit_distinguishes_long_subjects(self, tmp_path):
         """Two subjects with the same first 300 characters are recorded in full."""
-        settings = Settings(authorizer=protect(verifier=_NamingVerifier()), audit=str(tmp_path / "audit"))
+        settings = Settings(
+            authorizer=create_authorizer(verifier=_NamingVerifier()), audit=str(tmp_path / "audit")
+        )
         application = Application(compile(Recipes()), settings)
         subjects = [f"{'a' * 300}{number}" for number in range(2)]
         for token in subjects:
@@ -422,8 +426,8 @@ class TestConfiguration:
     def test_inconsistent_options_are_rejected(self, options, expected):
         """The error names the missing or conflicting option."""
         with pytest.raises(ValueError, match=expected):
-            protect(**options)
+            create_authorizer(**options)
 
     def test_no_authorization_by_default(self):
         """Without an issuer, token file or verifier, no authorizer is created."""
-        assert protect(resource=RESOURCE) is None
+        assert create_authorizer(resource=RESOURCE) is None

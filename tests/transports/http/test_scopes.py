@@ -168,11 +168,11 @@ class TestStepUp:
     def test_audit_records_the_rejection(self, recipes, tmp_path):
         """The audit records the subject, the method and the outcome."""
         from promptkit.compiler.compilation import compile
-        from promptkit.transports.auth.authorizer import protect
+        from promptkit.transports.auth.authorizer import create_authorizer
         from promptkit.transports.http.application import Application
         from promptkit.transports.http.settings import Settings
 
-        authorizer = protect(verifier=ScopedVerifier(), issuer=ISSUER, resource=RESOURCE)
+        authorizer = create_authorizer(verifier=ScopedVerifier(), issuer=ISSUER, resource=RESOURCE)
         settings = Settings(authorizer=authorizer, audit=str(tmp_path / "audit"), hosts=["prompts.example"])
         application = Application(compile(str(recipes(greet=RECIPES))), settings)
         ask(application, "ada", "prompts/get", {"name": "rotate"})
