@@ -163,11 +163,8 @@ def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) ->
             message = f"{client.title} {client.effect} {content.name}"
             report.add(Rule.LOST_CONTENT, message, hint, content.node)
     for conversation in sent.conversations:
-        later = [
-            each
-            for each in conversation[1:]
-            if each.role != "unknown" and each.kind not in client.unsupported
-        ]
+        known = [content for content in conversation[1:] if content.role != "unknown"]
+        later = [content for content in known if content.kind not in client.unsupported]
         if client.sends_first_only and later:
             message = f"{client.title} sends only the first message, and not this one"
             report.add(Rule.LOST_CONTENT, message, "say all of it in one user(...)", later[0].node)

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from promptkit.compiler.compilation import compile
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
-from promptkit.errors.rules import IGNORABLE, WARNINGS, Rule
+from promptkit.errors.rules import IGNORABLE, RETIRED, WARNINGS, Rule
 from promptkit.lints.clients import lint_client
 from promptkit.loader.loader import load
 from promptkit.loader.targets import display_path
