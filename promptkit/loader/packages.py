@@ -74,9 +74,8 @@ def install_finders(folders: Sequence[Path], companions: Collection[RecipeFinder
         _installed_finder(name, *location, last.get(location))
         for name, location in zip(names, locations, strict=True)
     ]
-    if any(
-        finder.has_missing_modules for finder in finders
-    ):  # modules of one may refer to lost modules of another
+    # Modules of one target can refer to missing modules of another.
+    if any(finder.has_missing_modules for finder in finders):
         for finder in finders:
             finder.has_missing_modules = True
     return finders
