@@ -52,7 +52,7 @@ def edited(module):
         if not isinstance(data.get("a", {}), dict):
             return
         for name, value in (("new", {"x": "y"}), ("n1", {"x": "y"}), ("n1", None)):
-            module.put(text, ["a", name], value)
+            module.set_entry(text, ["a", name], value)
 
     return call
 

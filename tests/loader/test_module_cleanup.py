@@ -127,7 +127,9 @@ def msgspec_keeps_unions():
 
 def test_only_what_is_served_is_kept(author):
     """At most two versions of each recipe stay in memory: the served one and the one before it."""
-    bodies = {name: body for name, body in KEEPERS.items() if name != "Optional" or not msgspec_keeps_unions()}
+    bodies = {
+        name: body for name, body in KEEPERS.items() if name != "Optional" or not msgspec_keeps_unions()
+    }
     for number in range(6):
         for name, body in bodies.items():
             save(author, body, number, name)

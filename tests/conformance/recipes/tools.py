@@ -2,15 +2,12 @@
 
 import time
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Literal
 
 from promptkit import Audio, Context, EmbeddedResource, Image, PromptError, Tool, prompt, user
 
 from ._samples import PNG, WAV
-
-_NUMBERS = count(1)
 
 #: A recipe that is written while the server runs, which reloads it.
 _WRITTEN = Path(__file__).with_name("written.py")
@@ -135,7 +132,7 @@ def json_schema_2020_12_tool(
 
 
 def _write_a_recipe() -> str:
-    number = next(_NUMBERS)
+    number = time.time_ns()  # also differs after a reload
     lines = ("from promptkit import prompt", "@prompt", "def written():", f'    """Version {number}."""')
     _WRITTEN.write_text("\n".join((*lines, '    return "It was written."', "")))
     return f"Version {number} is written."

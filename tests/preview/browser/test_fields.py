@@ -164,7 +164,7 @@ class TestFaults:
         for name, role, said in (
             ("depth", "spinbutton", "12"),
             ("The place", "textbox", "'where.x' is 'many'"),
-            ("lines", "textbox", "line 2"),
+            ("lines", "textbox", "'lines[1]' is 'two'"),
         ):
             control = field(page, name, role)
             expect(control).to_have_attribute("aria-invalid", "true")

@@ -95,7 +95,7 @@ def test_a_broken_recipe_and_its_mending(visiting):
     visit.save("review.py", REVIEW.replace("Review {", "Mend {"))
     expect(page.locator("#conversation")).to_contain_text("Mend x to 3.")
     expect(beside).to_have_count(0)
-    expect(news(page)).to_contain_text("1 fault mended")
+    expect(news(page)).to_contain_text("Reloaded: changed review.")
     expect(told).to_have_text("")
 
 
