@@ -103,8 +103,7 @@ class Endpoint:
         self._sessions = sessions
         self._limits = limits
         self._budget = MemoryBudget(limits.held)
-        self._capabilities = Capabilities()
-        self._observe: Observe | None = None
+        self.offer(Capabilities())
 
     def offer(self, capabilities: Capabilities, observe: Observe | None = None) -> None:
         """
@@ -119,6 +118,7 @@ class Endpoint:
                 A callback for each request that is answered here, and the reply.
         """
         self._capabilities, self._observe = capabilities, observe
+        self._modern_session = self._new_session()  # has no state that a message changes
 
     def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | HttpResponse:
         """
@@ -147,21 +147,27 @@ class Endpoint:
         return self._respond(head, message, session, events, channel)
 
     def _find_session(self, head: Head, message: Message, channel: Channel) -> _HttpSession | None:
-        """Return a session for one message, or None if the message names a session that has ended."""
-        session = _HttpSession(self._server_info, self._capabilities, self._limits, self._budget)
-        session.observe = self._observe
+        """Return the session of a message, or None if the message names a session that has ended."""
         version, session_id = head.get(_VERSION), head.get(_SESSION_ID)
+        if message.method != "initialize" and version is not None and version not in _LEGACY:
+            return self._modern_session
+        session = self._new_session()
         if message.method == "initialize":
             session.capabilities = structs.replace(self._capabilities, changes=False)
-        elif version is None or version in _LEGACY:
-            session.revision = _LEGACY[version or _UNNAMED]
-            if session_id is None:
-                return session
-            opened = self._sessions.open(session_id.decode("latin-1"), _owner(channel))
-            if opened is None:
-                return session if decode_meta(message.params).names_revision else None
-            session.revision = opened.revision if version is None else _LEGACY[version]
-            session.client, session.client_capabilities = opened.client, opened.capabilities
+            return session
+        session.revision = _LEGACY[version or _UNNAMED]
+        if session_id is None:
+            return session
+        opened = self._sessions.open(session_id.decode("latin-1"), _owner(channel))
+        if opened is None:
+            return session if decode_meta(message.params).names_revision else None
+        session.revision = opened.revision if version is None else _LEGACY[version]
+        session.client, session.client_capabilities = opened.client, opened.capabilities
+        return session
+
+    def _new_session(self) -> _HttpSession:
+        session = _HttpSession(self._server_info, self._capabilities, self._limits, self._budget)
+        session.observe = self._observe
         return session
 
     def _check_headers(self, head: Head, request: Request) -> list[Request] | HttpResponse:
@@ -273,13 +279,19 @@ def find_header_mismatch(
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
     """
-    expected = {_VERSION: version, b"mcp-method": method}
-    if name is not None and method in _METHODS_WITH_NAME:
-        expected[b"mcp-name"] = name
-    for key, value in expected.items():
-        if (error := _find_mismatch(head, key, value)) is not None:
-            return error
+    named = name if method in _METHODS_WITH_NAME else None
+    for key, value in ((_VERSION, version), (b"mcp-method", method), (b"mcp-name", named)):
+        if value is not None and not _is_sent_plain(head, key, value):
+            error = _find_mismatch(head, key, value)
+            if error is not None:
+                return error
     return None
+
+
+def _is_sent_plain(head: Head, key: bytes, value: str) -> bool:
+    """Return whether a header field has this value as it is, as in most requests."""
+    is_plain = value.isascii() and value.isprintable() and not value.startswith("=?")
+    return is_plain and head.fields.get(key) == value.encode() and key not in head.repeated
 
 
 def _find_mismatch(head: Head, key: bytes, value: str) -> HeaderMismatch | None:

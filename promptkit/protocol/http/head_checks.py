@@ -18,6 +18,10 @@ ENDPOINT: Final = "/mcp"
 _HEAD_BYTES: Final = 32 * 1024
 _HEAD_FIELDS: Final = 100
 
+#: The fields that decide whether a head is accepted, and the size of the cache of accepted heads: few differ.
+_CHECKED_FIELDS: Final = (b"host", b"origin", b"content-type", b"accept", b"mcp-method")
+_MAX_ACCEPTED_HEADS: Final = 64
+
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 _EVENTS: Final = b"text/event-stream"
@@ -75,12 +79,22 @@ class Guard:
         self._origins = frozenset(map(_origin, origins))
         self._local_origins = not names
         self._documents = documents
+        self._accepted_heads: set[tuple[str | bytes | None, ...]] = set()
 
     def check(self, head: Head) -> HttpResponse | None:
         """Return the response to a request that the head alone decides, such as an error, or None."""
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
             return refuse(431, InvalidRequest(f"the head of a request has at most {limits}"))
+        key = (head.path, head.method, *map(head.fields.get, _CHECKED_FIELDS))
+        if key in self._accepted_heads and not head.repeated:
+            return None
+        response = self._check(head)
+        if response is None and len(self._accepted_heads) < _MAX_ACCEPTED_HEADS and not head.repeated:
+            self._accepted_heads.add(key)
+        return response
+
+    def _check(self, head: Head) -> HttpResponse | None:
         if (response := self._check_caller(head)) is not None:
             return response
         if (document := self._documents.get(head.path)) is not None:

@@ -34,6 +34,10 @@ _EMPTY: Final = (204, 304)
 
 _FAILED: Final = b"Internal Server Error"
 
+_STATUS_LINES: Final = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
+
 
 class HttpConnection(asyncio.Protocol):
     """
@@ -334,7 +338,7 @@ class RequestCycle:
         self.scope = scope
         self.keep_alive = keep_alive
         self.body = bytearray()
-        self._changed = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None  # half the time of an asyncio.Event
         self._connection = connection
         self._awaits_continue = awaits_continue
 
@@ -358,17 +362,22 @@ class RequestCycle:
     def feed(self, piece: bytes) -> None:
         """Add a piece of the body."""
         self.body += piece
-        self._changed.set()
+        self._wake()
 
     def end_body(self) -> None:
         """Mark the body as complete."""
         self.is_received = True
-        self._changed.set()
+        self._wake()
 
     def disconnect(self) -> None:
         """Mark the client as disconnected."""
         self.is_disconnected = True
-        self._changed.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake the application if it waits in `receive`."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     # Called by the application.
 
@@ -381,8 +390,8 @@ class RequestCycle:
             self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         while not (self._has_news or self.is_disconnected or self.is_complete):
             self._connection.resume_reading()
-            self._changed.clear()
-            await self._changed.wait()
+            self._waiter = self._connection.loop.create_future()
+            await self._waiter
         if self.is_disconnected or self.is_complete:
             return {"type": "http.disconnect"}
         self._is_read = self.is_received
@@ -425,7 +434,7 @@ class RequestCycle:
         if not (self.keep_alive or has_close):
             headers = (*headers, CLOSE)
         lines = [
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode(),
+            _STATUS_LINES[status],
             self._connection.connections.date,
         ]
         has_length = False
@@ -457,7 +466,7 @@ class RequestCycle:
         if not more:
             self.is_complete = True
             self.body.clear()  # no longer needed, but the connection may stay open
-            self._changed.set()
+            self._wake()
             self._connection.end_cycle(keep_alive=self.keep_alive)
 
 
