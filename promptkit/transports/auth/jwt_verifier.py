@@ -96,7 +96,7 @@ def _to_principal(claims: dict[str, Any]) -> Principal:
 
 def _describe_error(error: Exception) -> str:
     """Return why a token is rejected, without its content."""
-    if not isinstance(error, errors.JoseError):
+    if not isinstance(error, errors.JoseError) or isinstance(error, errors.DecodeError):
         return "it is not a JSON Web Token"
     claim = f" ({error.claim})" if isinstance(error, errors.ClaimError) else ""
     return error.error.replace("_", " ") + claim
