@@ -93,8 +93,9 @@ class HttpConnection(asyncio.Protocol):
         self._scope = _base_scope(transport)
         self.connections.add(self)
         if self.connections.are_too_many:
-            transport.write(error_response(503, self.connections.date))
-            transport.close()  # other connections need its descriptor
+            self._refuse(503)
+            if not self.connections.linger(self):  # other connections need its descriptor
+                transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio passes it)
         """Cancel the work of the connection and release it."""

@@ -44,8 +44,9 @@ def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
         with suppress(OSError, ValueError):  # the system may have another limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
             soft = target
-    available = max(1, soft - min(_OTHER_DESCRIPTORS, soft * 2 // 3))
-    return replace(limits, connections=min(limits.connections, available))
+    reserved = min(_OTHER_DESCRIPTORS, soft * 2 // 3)
+    connections = min(limits.connections, max(1, soft - reserved))
+    return replace(limits, connections=connections, refused=min(limits.refused, reserved // 4))
 
 
 def limit_unsent(accepted: socket.socket) -> None:

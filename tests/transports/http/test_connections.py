@@ -7,7 +7,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
 from types import SimpleNamespace
@@ -499,13 +499,30 @@ class TestReaders:
         for connection in connections:
             connection.socket.close()
 
-    def test_rejected_connection_is_closed(self):
-        """A rejected connection is closed immediately, because the next clients need its descriptor."""
+    @pytest.mark.parametrize(
+        ("refused", "expected"), [(1, [b"503", b"eof"]), (0, [b"503", b"eof", b"close"])]
+    )
+    def test_rejected_connection_ends(self, refused, expected):
+        """
+        A rejected connection stays open until its client has read the response, unless too many do: other
+        clients need its descriptor.
+        """
         events = []
-        connections = Connections(ConnectionLimits(connections=0))
+        connections = Connections(ConnectionLimits(connections=0, refused=refused))
         HttpConnection(application, connections, SimpleNamespace()).connection_made(transport(events))
 
-        assert events == [b"503", b"close"]
+        assert events == [b"503", b"eof", *expected]
+
+    def test_rejected_client_that_sends_a_request_reads_the_response(self, serve):
+        """A client beyond the limit that is sending a body gets the 503 response, and no reset."""
+        server = serve("--http", "0", "--max-connections", "1")
+        with server.connect() as first:
+            assert first.ask().status == 200
+            for _ in range(20):
+                with server.connect() as excess:
+                    with suppress(BrokenPipeError):
+                        excess.send(b"POST /mcp HTTP/1.1\r\ncontent-length: 300000\r\n\r\n" + b"x" * 300_000)
+                    assert excess.reply().status == 503
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on open files")
     def test_rejected_clients_do_not_exhaust_descriptors(self, serve):
