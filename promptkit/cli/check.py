@@ -238,7 +238,8 @@ def _unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagn
     for skill in skills:
         for file in skill.files:
             uri = skill.uri_of(file.path)
-            if first.get(uri) != second.get(uri):
+            # a skill that cannot be made again is missing from the digests
+            if uri not in first or first[uri] != second.get(uri):
                 message = f"skill {skill.name!r}: {file.path!r} changes from one start to the next"
                 yield Diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT, skill.location)
 

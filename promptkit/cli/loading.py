@@ -30,7 +30,7 @@ _NOTHING_LOADED: Final = (Rule.IMPORT_FAILED, Rule.NO_PROMPTS)
 
 #: The message if recipes with errors are served with ``--strict``.
 REFUSED_BY_STRICT: Final = (
-    "nothing is served because of --strict: fix the faults above, or leave out the option"
+    "nothing is served because of --strict: fix the errors above, or leave out the option"
 )
 
 
@@ -125,7 +125,7 @@ def load_for_files(targets: Sequence[str]) -> Catalog | None:
     catalog = load_catalog(targets)
     report_catalog_errors(catalog)
     if not catalog.healthy:
-        print_error("nothing was written: fix the faults above")
+        print_error("nothing was written: fix the errors above")
         return None
     report_hidden(catalog, None)
     return catalog.visible_to(frozenset())

@@ -141,7 +141,7 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
     print_diagnostics(catalog.diagnostics, output)
     if not catalog.healthy:
         output.send()
-        return fail("nothing was built: fix the faults above", Exit.FAILED)
+        return fail("nothing was built: fix the errors above", Exit.FAILED)
     prompt_count = counted(len(catalog), "prompt")
     if not metadata.description:
         description = f"{prompt_count} for MCP clients: {', '.join(catalog)}"

@@ -223,7 +223,7 @@ def _token_errors(options: Namespace) -> Iterator[str]:
         if options.require_scope:
             yield "--require-scope is about tokens: name --issuer or --token-file, too"
     elif options.no_auth:
-        yield "--no-auth does not go together with --issuer or --token-file, which ask for tokens"
+        yield "--no-auth does not go together with --issuer or --token-file, which require tokens"
     elif options.scopes is not None:
         yield "--scopes is for servers without tokens: with --issuer or --token-file, tokens hold the scopes"
 

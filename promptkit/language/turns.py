@@ -143,9 +143,7 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
 
 def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
-        return make_workflow(
-            (message_of(role, plain_text(text)),)
-        )  # the fast path: most turns are one string
+        return make_workflow((message_of(role, plain_text(text)),))  # most turns are one string
     blocks: list[Content] = []
     run: list[str] = []  # adjacent texts that become one block
     points: list[tuple[int, int]] = []

@@ -919,7 +919,7 @@ def test_strict_reports_why_nothing_is_served(faulty, tmp_path):
     code, out, err = command("serve", "--strict", cwd=tmp_path)
 
     message = (
-        "promptkit: nothing is served because of --strict: fix the faults above, or leave out the option"
+        "promptkit: nothing is served because of --strict: fix the errors above, or leave out the option"
     )
     assert (code, out) == (1, b"")
     assert err.decode() == f"{FOUND}\n{message}\n"

@@ -500,7 +500,7 @@ class TestErrors:
         (acme / "prompts" / "bad.py").write_text("import nowhere\n")
         code, out, err = package()
 
-        assert (code, err) == (1, "promptkit: nothing was built: fix the faults above\n")
+        assert (code, err) == (1, "promptkit: nothing was built: fix the errors above\n")
         assert "bad.py" in out
         assert not (acme / "dist").exists()
 
@@ -510,7 +510,7 @@ class TestErrors:
 
         code, out, err = package("empty")
 
-        assert (code, err) == (1, "promptkit: nothing was built: fix the faults above\n")
+        assert (code, err) == (1, "promptkit: nothing was built: fix the errors above\n")
         assert out.startswith("empty: error PK102: there is no prompt here\n")
 
     @pytest.mark.parametrize("targets", [["prompts/review.py"], ["prompts", "more"], ["json"]])

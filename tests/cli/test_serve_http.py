@@ -173,7 +173,7 @@ class TestErrors:
             ),
             (
                 ["--issuer", "https://a.example", "--no-auth"],
-                "--no-auth does not go together with --issuer or --token-file, which ask for tokens",
+                "--no-auth does not go together with --issuer or --token-file, which require tokens",
             ),
             (
                 ["--require-scope", "read"],

@@ -139,6 +139,17 @@ class TestCheck:
         expected = "PK605: skill 'a': 'SKILL.md' changes from one start to the next\n"
         assert expected in capsys.readouterr().out
 
+    def test_skill_that_fails_in_other_time_zones(self, recipes, capsys, monkeypatch):
+        """A skill that cannot be made in another start is an error too."""
+        monkeypatch.delenv("TZ", raising=False)
+        source = "@skill(description='x')\ndef a():\n    return str(1 // ('TZ' not in os.environ))\n"
+        folder = recipes(a=f"import os\nfrom promptkit import skill\n{source}")
+
+        assert main(["check", str(folder)]) == 1
+
+        expected = "PK605: skill 'a': 'SKILL.md' changes from one start to the next\n"
+        assert expected in capsys.readouterr().out
+
     def test_lints(self, recipes, capsys):
         """Broken references, unused files, long texts and names that differ only in prefix are reported."""
         folder = recipes(

@@ -434,10 +434,7 @@ class RequestCycle:
         self.keep_alive = self.keep_alive and self.is_received and not has_close
         if not (self.keep_alive or has_close):
             headers = (*headers, CLOSE)
-        lines = [
-            _STATUS_LINES[status],
-            self._connection.connections.date,
-        ]
+        lines = [_STATUS_LINES[status], self._connection.connections.date]
         has_length = False
         for name, value in headers:
             if b"\n" in value or b"\r" in value:

@@ -177,5 +177,5 @@ def test_invalid_recipes(out, capsys):
     """With invalid recipes nothing is written, because prompts could be missing."""
     (out.parent / "recipes" / "broken.py").write_text("1 / 0")
     assert main(["export", "claude-commands", "out"]) == 1
-    assert "nothing was written: fix the faults above" in capsys.readouterr().err
+    assert "nothing was written: fix the errors above" in capsys.readouterr().err
     assert not out.exists()
