@@ -202,6 +202,7 @@ def test_by_keyboard_alone(visit):
     tab_to(page, "everything")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("everything")
+    page.wait_for_load_state()  # the page's scripts have run
 
     tab_to(page, "argument-text")
     page.keyboard.type("by hand")

@@ -135,6 +135,7 @@ def test_keys_lead_anywhere(visiting):
     expect(palette.get_by_role("link")).to_have_text(["long forty"])
     page.keyboard.press("Enter")
     expect(page.locator("#turn-40")).to_contain_text("Turn 39")
+    page.wait_for_load_state()  # a key that is pressed before the page's script has run is lost
 
     page.keyboard.press("Control+k")
     page.keyboard.type("wir")
