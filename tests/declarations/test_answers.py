@@ -15,14 +15,14 @@ from promptkit.protocol.revisions import LATEST_HANDSHAKE, REVISIONS
 
 @dataclass
 class Verdict:
-    """What is thought of it."""
+    """The verdict on a change."""
 
     word: Literal["yes", "no"]
     why: str = ""
 
 
 SCHEMA = {
-    "description": "What is thought of it.",
+    "description": "The verdict on a change.",
     "type": "object",
     "properties": {
         "word": {"type": "string", "enum": ["yes", "no"]},
@@ -45,22 +45,22 @@ async def judge_later():
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_the_list_has_its_schema(revision):
+def test_the_list_has_the_schema_of_an_answer(revision):
     """In revisions with metadata, `prompts/list` includes the JSON schema of a prompt's answer."""
-    has = REVISIONS[revision]
-    (entry,) = json.loads(pages_of("prompts/list", compile(Recipes([judge])), lowering_for(has)).page())[
+    features = REVISIONS[revision]
+    (entry,) = json.loads(pages_of("prompts/list", compile(Recipes([judge])), lowering_for(features)).page())[
         "prompts"
     ]
 
-    assert entry.get("_meta", {}).get("promptkit/answer") == (SCHEMA if has.metadata else None)
+    assert entry.get("_meta", {}).get("promptkit/answer") == (SCHEMA if features.metadata else None)
 
 
-def test_a_tool_has_none():
+def test_a_tool_has_no_answer_schema():
     """A tool has no answer schema, because it returns the prompt and not the answer."""
     assert lowering_for(LATEST_HANDSHAKE).tool(judge.compiled).meta == {}
 
 
-def test_each_way_to_render():
+def test_every_rendering_has_the_answer_type():
     """Every way to render sets the answer type, which comparisons ignore and `+` drops."""
     rendered = judge.render("x")
 
@@ -73,19 +73,19 @@ def test_each_way_to_render():
 
 
 @pytest.mark.parametrize(
-    ("answer", "what"),
+    ("answer", "subject"),
     [(object, "object"), (3, "3"), (Verdict("yes"), "Verdict("), (list[object], "list[object]")],
 )
-def test_what_is_no_type_of_an_answer(answer, what):
+def test_an_invalid_answer_type_is_reported(answer, subject):
     """An invalid answer type is reported with a hint that names valid ones."""
 
     @prompt(answer=answer)
     def wrong():
         return "x"
 
-    (found,) = wrong.compile()[1]
+    (diagnostic,) = wrong.compile()[1]
 
-    assert found.rule is Rule.BAD_ANSWER
-    assert found.message.startswith(f"prompt 'wrong': {what}")
-    assert found.message.endswith("cannot be the type of an answer")
-    assert found.hint.startswith("use a dataclass")
+    assert diagnostic.rule is Rule.BAD_ANSWER
+    assert diagnostic.message.startswith(f"prompt 'wrong': {subject}")
+    assert diagnostic.message.endswith("cannot be the type of an answer")
+    assert diagnostic.hint.startswith("use a dataclass")

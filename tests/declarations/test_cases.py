@@ -36,9 +36,9 @@ MORE = """
 """
 
 
-def names(recipes):
+def list_case_names(recipes):
     """Return the case names of all prompts."""
-    return [case.name for one in recipes.prompts for case in one.cases]
+    return [case.name for declaration in recipes.prompts for case in declaration.cases]
 
 
 @prompt
@@ -55,8 +55,8 @@ def plan(
     return f"{task} {days} {size} {depth} {note}"
 
 
-class TestWhatIsSent:
-    def test_the_arguments_as_text(self):
+class TestSentArguments:
+    def test_arguments_are_sent_as_text(self):
         """A case takes the arguments of a direct call and sends them as text, like a client."""
         case = plan.case("one", "mow", [date(2026, 1, 31)], depth=2, note=None)
 
@@ -65,20 +65,20 @@ class TestWhatIsSent:
         assert repr(case) == f"<case 'one' at {case.location}>"
 
     @given(st.text(), st.lists(st.dates(), min_size=1), st.sampled_from("sm"), st.integers())
-    def test_it_is_read_back(self, task, days, size, depth):
+    def test_sent_arguments_are_parsed_back(self, task, days, size, depth):
         """Rendering what a case sends gives the same result as the direct call."""
         sent = plan.case("any", task, days, size, depth).sent()
 
         assert plan.render_wire(sent) == plan.render(task, days, size, depth)
 
-    def test_on_the_wire(self):
+    def test_case_wire_sends_text_verbatim(self):
         """`case_wire` sends its text verbatim, even if the parameter types reject it."""
         sent = {"task": "mow", "days": "tomorrow", "size": "XL"}
 
         assert plan.case_wire("any", sent).sent() == sent
 
     @pytest.mark.parametrize(
-        ("call", "says"),
+        ("save_case", "message"),
         [
             (lambda: plan.case("any", 1, []), "prompt 'plan': parameter 'task' takes str, not an int (1)"),
             (
@@ -88,15 +88,15 @@ class TestWhatIsSent:
             (lambda: plan.case("any", tusk="x"), "got an unexpected keyword argument 'tusk'"),
         ],
     )
-    def test_what_no_client_can_send(self, call, says):
+    def test_invalid_arguments_cannot_be_sent(self, save_case, message):
         """Saving a case with invalid arguments succeeds; `sent` raises a TypeError that names the problem."""
-        case = call()
+        case = save_case()
 
-        with pytest.raises(TypeError) as refused:
+        with pytest.raises(TypeError) as caught:
             case.sent()
-        assert says in str(refused.value)
+        assert message in str(caught.value)
 
-    def test_what_means_the_default(self):
+    def test_values_that_mean_the_default_cannot_be_sent(self):
         """None or '' cannot be sent where the server would use another default instead."""
 
         @prompt
@@ -109,7 +109,7 @@ class TestWhatIsSent:
         with pytest.raises(TypeError, match="'note' is '', which no client can send"):
             ask.case("any", note="").sent()
 
-    def test_of_a_resource(self):
+    def test_a_resource_case_sends_its_uri(self):
         """A resource case expands the URI from its arguments; `case_wire` takes the URI itself."""
 
         @resource("docs://{page}{?day}")
@@ -125,7 +125,7 @@ class TestWhatIsSent:
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        ("expected", "outcome", "fault"),
+        ("expected", "outcome", "mismatch"),
         [
             (None, "text", None),
             (None, ZeroDivisionError(), None),
@@ -136,16 +136,16 @@ class TestRefusals:
             ("empty", ZeroDivisionError(), None),
         ],
     )
-    def test_what_is_wrong(self, expected, outcome, fault):
+    def test_an_unexpected_outcome_is_a_mismatch(self, expected, outcome, mismatch):
         """`mismatch` reports an unexpected, missing or different PromptError, and ignores crashes."""
         case = plan.case("any", "x", [])
         if expected is not None:
             assert case.refused(expected) is case
 
-        assert case.mismatch(outcome) == fault
+        assert case.mismatch(outcome) == mismatch
 
-    def test_the_words_are_text(self):
-        """`refused` rejects anything but text at once, and not only when the case runs."""
+    def test_refused_takes_text_only(self):
+        """`refused` rejects anything but text immediately, before the case runs."""
         with pytest.raises(TypeError, match="give words"):
             plan.case("any", "x", []).refused(None)
 
@@ -156,56 +156,56 @@ class TestFiles:
         """A folder with a recipe file and a case file."""
         return recipes("shelf", review=REVIEW, cases_more=MORE)
 
-    def test_they_are_imported_when_they_are_asked_for(self, folder):
+    def test_case_files_are_imported_only_on_request(self, folder):
         """Serving does not import case files."""
         load(str(folder))
 
         assert not any("cases_more" in name for name in sys.modules)
 
-    def test_all_of_them(self, folder):
+    def test_a_folder_loads_all_cases(self, folder):
         """The cases in the prompt's own file come before those in case files."""
         loaded = load(folder, cases=True)
 
-        assert names(loaded) == ["short", "rust", "nothing"]
+        assert list_case_names(loaded) == ["short", "rust", "nothing"]
         assert [file.file.name for file in loaded.by_file] == ["cases_more.py", "review.py"]
 
-    def test_of_a_single_file(self, folder):
+    def test_a_single_file_loads_its_neighbours_cases(self, folder):
         """Loading a single file also loads the case files next to it."""
-        assert names(load(folder / "review.py", cases=True)) == ["short", "rust", "nothing"]
+        assert list_case_names(load(folder / "review.py", cases=True)) == ["short", "rust", "nothing"]
 
-    def test_a_file_of_that_name_that_is_named(self, recipes):
+    def test_a_case_file_can_be_the_target(self, recipes):
         """A `cases_*.py` file is a recipe file if it is the target itself, but not within a folder."""
         folder = recipes("shelf", cases_review=REVIEW)
 
         assert list(compile(load(folder / "cases_review.py", cases=True))) == ["review"]
         assert list(compile(load(folder))) == []
 
-    def test_one_that_fails(self, folder):
+    def test_a_case_file_that_cannot_be_imported_is_reported(self, folder):
         """A case file that cannot be imported is reported and affects no prompts or other cases."""
         (folder / "cases_more.py").write_text("import nothing_of_that_name\n")
 
         loaded = load(folder, cases=True)
         catalog = compile(loaded)
 
-        assert names(loaded) == ["short"]
+        assert list_case_names(loaded) == ["short"]
         assert list(catalog) == ["review"]
-        (fault,) = catalog.diagnostics
-        assert fault.rule is Rule.IMPORT_FAILED
-        assert fault.message.startswith("cases 'cases_more' cannot be imported: ModuleNotFoundError")
+        (diagnostic,) = catalog.diagnostics
+        assert diagnostic.rule is Rule.IMPORT_FAILED
+        assert diagnostic.message.startswith("cases 'cases_more' cannot be imported: ModuleNotFoundError")
 
-    def test_one_with_prompts(self, folder):
+    def test_a_prompt_in_a_case_file_is_reported(self, folder):
         """A prompt in a case file is not served, and is reported."""
         (folder / "cases_more.py").write_text(
             "from promptkit import prompt\n\n@prompt\ndef stray():\n    return 'x'\n"
         )
 
-        (found,) = compile(load(folder)).diagnostics
+        (diagnostic,) = compile(load(folder)).diagnostics
 
-        assert found.rule is Rule.NOT_SERVED
-        assert found.message == "'stray' is not served: cases_more.py is one of cases by its name"
+        assert diagnostic.rule is Rule.NOT_SERVED
+        assert diagnostic.message == "'stray' is not served: cases_more.py is one of cases by its name"
 
     @pytest.mark.parametrize("edited", [["cases_more.py"], ["cases_more.py", "review.py"]])
-    def test_a_reload(self, folder, edited):
+    def test_a_reload_updates_the_cases(self, folder, edited):
         """A reload updates the cases of an edited file, whether or not the prompt's file is reimported."""
         for file in folder.glob("*.py"):
             os.utime(file, (1, 1))
@@ -223,7 +223,7 @@ class TestFiles:
         assert [case.name for case in published[-1]["review"].saved()] == ["short", "other"]
 
 
-def test_what_is_composed_is_not_kept_as_a_case():
+def test_a_call_is_not_saved_as_a_case():
     """Calling a prompt does not save a case."""
 
     @prompt

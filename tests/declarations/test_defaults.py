@@ -14,7 +14,7 @@ from promptkit.types.functions import with_own_defaults
 
 @prompt
 def joined(name: str, names: list[str] = [], depth: dict[str, list[str]] = {"all": []}):  # noqa: B006
-    """Return all names that one call knows."""
+    """Return the names that a call has collected."""
     names.append(name)
     depth["all"].append(name)
     return f"{names} {depth}"
@@ -34,16 +34,16 @@ def joined_in_turns(name: str, *, names: list[str] = []):  # noqa: B006
     yield str(names)
 
 
-def test_calls_of_clients():
+def test_client_calls_get_copies_of_defaults():
     """Each rendering gets its own copy of a default list, nested list or set."""
     for name in ("x", "y"):
-        given = {"name": name}
-        assert joined.render_wire(given)[0].content.text == f"['{name}'] {{'all': ['{name}']}}"
-        assert joined_later.render_wire(given)[0].content.text == ", ".join(sorted(["first", name]))
-        assert joined_in_turns.render_wire(given)[0].content.text == f"['{name}']"
+        arguments = {"name": name}
+        assert joined.render_wire(arguments)[0].content.text == f"['{name}'] {{'all': ['{name}']}}"
+        assert joined_later.render_wire(arguments)[0].content.text == ", ".join(sorted(["first", name]))
+        assert joined_in_turns.render_wire(arguments)[0].content.text == f"['{name}']"
 
 
-def test_calls_in_python():
+def test_direct_calls_get_copies_of_defaults():
     """Direct calls and `render` also copy defaults, whichever arguments are positional."""
     for name in ("x", "y"):
         assert joined(name) == f"['{name}'] {{'all': ['{name}']}}"
@@ -51,14 +51,14 @@ def test_calls_in_python():
         assert joined.render(name)[0].content.text.startswith(f"['{name}']")
 
 
-def test_what_is_given_is_not_copied():
+def test_a_passed_list_is_not_copied():
     """A list that the caller passes is not copied: as in plain Python, the function changes it."""
-    mine = []
-    joined("x", mine)
-    assert mine == ["x"]
+    names = []
+    joined("x", names)
+    assert names == ["x"]
 
 
-def test_resources_and_completers():
+def test_resources_and_completers_get_copies_of_defaults():
     """Each call of a resource or a completer gets its own copy of the defaults."""
 
     @resource("notes://all{?name}")
@@ -80,7 +80,7 @@ def test_resources_and_completers():
         assert completer.complete("").values == ("value0",)
 
 
-def test_defaults_of_nobodys_own_are_left_alone():
+def test_immutable_and_uncopyable_defaults_are_not_wrapped():
     """A function is not wrapped if its defaults are immutable or cannot be copied."""
 
     class Tone(Enum):
@@ -89,18 +89,18 @@ def test_defaults_of_nobodys_own_are_left_alone():
     lock = Lock()
 
     def constant(
-        one: str = "x", two: tuple[int, ...] = (1, 2), three: Tone = Tone.PLAIN, *, four: bool = True
+        text: str = "x", numbers: tuple[int, ...] = (1, 2), tone: Tone = Tone.PLAIN, *, flag: bool = True
     ):
-        return one, two, three, four
+        return text, numbers, tone, flag
 
-    def uncopied(context: Context = Context(), held: object = lock):  # noqa: B008
-        return context, held
+    def uncopied(context: Context = Context(), mutex: object = lock):  # noqa: B008
+        return context, mutex
 
     assert with_own_defaults(constant) is constant
     assert with_own_defaults(uncopied) is uncopied
 
 
-def test_the_signature_stays():
+def test_the_wrapper_keeps_the_signature():
     """The wrapper keeps the parameters, defaults and docstring of the author's function."""
 
     @dataclass
@@ -112,11 +112,11 @@ def test_the_signature_stays():
         options.names.append(first)
         return str(options.names)
 
-    own = with_own_defaults(function)
-    assert own is not function
-    assert inspect.signature(own) == inspect.signature(function)
-    assert own.__doc__ == "Say something."
-    assert [own("x"), own("y")] == ["['x']", "['y']"]
+    wrapper = with_own_defaults(function)
+    assert wrapper is not function
+    assert inspect.signature(wrapper) == inspect.signature(function)
+    assert wrapper.__doc__ == "Say something."
+    assert [wrapper("x"), wrapper("y")] == ["['x']", "['y']"]
 
 
 def test_a_wrong_call_is_pythons_own_error():

@@ -21,21 +21,21 @@ TRICKY = st.sampled_from(
 
 
 @given(st.dictionaries(TEXT | TRICKY, TEXT | TRICKY), TEXT | TRICKY)
-def test_what_is_written_is_read_back(metadata, description):
+def test_written_fields_are_read_back(metadata, description):
     """Written frontmatter is read back unchanged by our YAML 1.2 parser and by a YAML 1.1 parser."""
     fields = {"name": "a-skill", "description": description, "metadata": metadata}
 
     data = write_skill({key: value for key, value in fields.items() if value}, "The text.")
 
-    read, body, _ = read_skill(data)
-    assert read == {key: value for key, value in fields.items() if value}
+    parsed, body, _ = read_skill(data)
+    assert parsed == {key: value for key, value in fields.items() if value}
     assert body == "\nThe text.\n"
-    front = data.decode().split("---\n", 2)[1] if "---\n" not in description else None
-    if front is not None and all("---\n" not in text for pair in metadata.items() for text in pair):
-        assert yaml.safe_load(front) == read
+    frontmatter = data.decode().split("---\n", 2)[1] if "---\n" not in description else None
+    if frontmatter is not None and all("---\n" not in text for pair in metadata.items() for text in pair):
+        assert yaml.safe_load(frontmatter) == parsed
 
 
-def test_texts_are_written_as_people_would():
+def test_texts_are_quoted_only_if_needed():
     """Values are quoted only where YAML would read them as something other than text."""
     fields = {"name": "review", "description": "Review a change. Use it often.", "license": "MIT"}
     fields["metadata"] = {"version": "1.0", "on": "yes"}
@@ -52,12 +52,13 @@ def test_texts_are_written_as_people_would():
     )
 
 
-def skill(front):
-    return f"---\n{front}\n---\nDo it.\n".encode()
+def skill(frontmatter):
+    """Return a ``SKILL.md`` with this frontmatter."""
+    return f"---\n{frontmatter}\n---\nDo it.\n".encode()
 
 
 @pytest.mark.parametrize(
-    ("data", "fault", "line"),
+    ("data", "message", "line"),
     [
         (b"\xff", "SKILL.md is not UTF-8 at byte 1", 1),
         (b"\xef\xbb\xbf---\nname: a\n---\n", "a byte order mark", 1),
@@ -86,17 +87,17 @@ def skill(front):
         (skill("a: " + "x" * 70_000), "70,004 characters", 1),
     ],
 )
-def test_what_no_host_could_read(data, fault, line):
+def test_unreadable_frontmatter_is_rejected(data, message, line):
     """Unreadable frontmatter raises an error with its line and a hint; no YAML tag is constructed."""
-    with pytest.raises(FrontmatterError, match=r".*") as found:
+    with pytest.raises(FrontmatterError, match=r".*") as caught:
         read_skill(data)
 
-    assert fault in str(found.value)
-    assert found.value.hint
-    assert found.value.line == line
+    assert message in str(caught.value)
+    assert caught.value.hint
+    assert caught.value.line == line
 
 
-def test_a_bomb_of_aliases_is_refused():
+def test_an_alias_bomb_is_rejected():
     """An alias bomb is rejected before it is expanded."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
@@ -106,10 +107,10 @@ def test_a_bomb_of_aliases_is_refused():
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_values_are_those_of_json(newline):
+def test_values_have_json_types(newline):
     """Values have JSON types, so a date stays text; unknown fields are kept."""
-    front = "name: a\ndate: 2026-01-31\nown:\n  deep: [1, 2.5, true, null, x]"
-    text = f"---\n{front}\n---\n# Title\n".replace("\n", newline)
+    frontmatter = "name: a\ndate: 2026-01-31\nown:\n  deep: [1, 2.5, true, null, x]"
+    text = f"---\n{frontmatter}\n---\n# Title\n".replace("\n", newline)
 
     fields, body, line = read_skill(text.encode())
 
@@ -118,7 +119,7 @@ def test_values_are_those_of_json(newline):
     assert (body, line) == (f"# Title{newline}", 6)
 
 
-GOOD = {"name": "a-skill", "description": "What it does."}
+GOOD = {"name": "a-skill", "description": "Review a change."}
 
 
 @pytest.mark.parametrize(
@@ -130,13 +131,13 @@ GOOD = {"name": "a-skill", "description": "What it does."}
         {**GOOD, "description": "x" * 1024},
     ],
 )
-def test_what_the_format_allows(fields):
+def test_valid_fields_have_no_errors(fields):
     """Valid fields produce no errors."""
     assert list(check_fields(fields, "a-skill")) == []
 
 
 @pytest.mark.parametrize(
-    ("change", "key", "hint"),
+    ("change", "expected_field", "part"),
     [
         ({"name": "A Skill"}, "name", "call it 'a-skill'"),
         ({"name": "a--skill"}, "name", "call it 'a-skill'"),
@@ -156,9 +157,9 @@ def test_what_the_format_allows(fields):
         ({"metadata": "x"}, "metadata", "in quotes"),
     ],
 )
-def test_what_the_format_does_not_allow(change, key, hint):
+def test_invalid_fields_are_reported(change, expected_field, part):
     """Each error names its field and comes with a hint."""
-    ((found, _, advice),) = check_fields({**GOOD, **change}, "a-skill")
+    ((field, _, hint),) = check_fields({**GOOD, **change}, "a-skill")
 
-    assert found == key
-    assert hint in advice
+    assert field == expected_field
+    assert part in hint

@@ -56,7 +56,7 @@ def review(diff: str, language: Literal["python", "rust"] = "python", *, depth: 
 
     Args:
         diff: What changed
-        language: What it is written in
+        language: The programming language
         depth: How deep to look
     """
     return user(f"Review this {language} change, depth {depth}:", diff)
@@ -108,7 +108,7 @@ class TestContract:
             "sample=True",
         ]
 
-    def test_the_example_of_the_design(self):
+    def test_the_documented_example(self):
         """The documented example works, both called directly and rendered."""
         language = Literal["python", "rust", "go"]
 
@@ -127,7 +127,7 @@ class TestContract:
         assert "speed, clarity" in str(code_review.render_wire({"code": "x", "focus": "speed, clarity"}))
 
 
-class TestStillTheFunction:
+class TestFunction:
     def test_calling_it_calls_the_function(self):
         """A call returns what the function returns, for every kind of function."""
         assert review("+a", "rust", depth=2) == user("Review this rust change, depth 2:", "+a")
@@ -142,20 +142,20 @@ class TestStillTheFunction:
     @pytest.mark.parametrize(
         "decorated", [review, fetch, steps, live], ids=lambda decorated: decorated.__name__
     )
-    def test_it_looks_like_the_function(self, decorated, options):
+    def test_a_prompt_looks_like_its_function(self, decorated, options):
         """A prompt has the name, docstring, module and signature of its function."""
         function = decorated.__wrapped__
-        again = prompt(function) if options is None else prompt(**options)(function)
+        decorated_again = prompt(function) if options is None else prompt(**options)(function)
 
-        assert isinstance(again, Prompt)
-        assert callable(again)
-        assert again.__wrapped__ is function
+        assert isinstance(decorated_again, Prompt)
+        assert callable(decorated_again)
+        assert decorated_again.__wrapped__ is function
         for name in ("__name__", "__qualname__", "__doc__", "__module__"):
-            assert getattr(again, name) == getattr(function, name)
-        assert inspect.signature(again) == inspect.signature(function)
-        assert inspect.unwrap(again) is function
+            assert getattr(decorated_again, name) == getattr(function, name)
+        assert inspect.signature(decorated_again) == inspect.signature(function)
+        assert inspect.unwrap(decorated_again) is function
 
-    def test_its_types_are_the_functions(self):
+    def test_its_type_hints_are_the_functions(self):
         """`get_type_hints` returns the hints of the function."""
         assert typing.get_type_hints(review) == typing.get_type_hints(review.__wrapped__)
 
@@ -163,7 +163,7 @@ class TestStillTheFunction:
         """`inspect.getdoc` returns the author's docstring."""
         assert inspect.getdoc(review).startswith("Review a change.")
 
-    def test_its_repr_says_where_it_is(self):
+    def test_its_repr_contains_its_location(self):
         """The repr contains the prompt's name, file and line."""
         assert repr(review).startswith("<prompt 'review' at ")
         assert repr(review).endswith(f"test_prompts.py:{review.location.line}>")
@@ -182,7 +182,7 @@ class TestStillTheFunction:
         """Prompts compose with `yield from`, `+` and plain calls, without unwrapping."""
 
         @prompt
-        def all_of_it():
+        def combined():
             yield from steps(2)
             yield review("+a") + assistant("Fine.")
 
@@ -190,7 +190,7 @@ class TestStillTheFunction:
         async def with_fetched(name: str) -> Workflow:
             return user(await fetch(name)) + review("+b")
 
-        assert all_of_it.render() == user("step 0") + user("step 1") + review("+a") + assistant("Fine.")
+        assert combined.render() == user("step 0") + user("step 1") + review("+a") + assistant("Fine.")
         assert with_fetched.render("a") == user("fetched a") + review("+b")
 
     def test_a_prompt_of_a_prompt(self):
@@ -261,7 +261,7 @@ TYPED = {
 }
 
 
-def taking(annotation, arg=None):
+def make_prompt(annotation, arg=None):
     """Return a prompt with a parameter of this type."""
 
     def typed(first: str, value: Any) -> str:
@@ -272,26 +272,26 @@ def taking(annotation, arg=None):
 
 
 class TestDirectCalls:
-    @pytest.mark.parametrize(("annotation", "fine", "wrong", "says"), TYPED.values(), ids=TYPED)
-    def test_arguments_are_checked(self, annotation, fine, wrong, says):
+    @pytest.mark.parametrize(("annotation", "valid_values", "invalid", "message"), TYPED.values(), ids=TYPED)
+    def test_arguments_are_checked(self, annotation, valid_values, invalid, message):
         """A value of the wrong type raises a TypeError that names the parameter."""
-        typed = taking(annotation)
+        typed = make_prompt(annotation)
 
-        assert [typed("a", value) for value in fine] == [f"a {value!r}" for value in fine]
-        for call in (lambda: typed("a", wrong), lambda: typed(first="a", value=wrong)):
+        assert [typed("a", value) for value in valid_values] == [f"a {value!r}" for value in valid_values]
+        for call in (lambda: typed("a", invalid), lambda: typed(first="a", value=invalid)):
             with pytest.raises(TypeError) as caught:
                 call()
-            assert str(caught.value) == f"prompt 'typed': parameter 'value' {says}"
+            assert str(caught.value) == f"prompt 'typed': parameter 'value' {message}"
 
     @pytest.mark.parametrize(
-        ("call", "wrong"),
+        ("call", "invalid"),
         [(steps, "2"), (live, "2"), (fetch, 2)],
         ids=["generator", "async generator", "async def"],
     )
-    def test_the_check_does_not_wait(self, call, wrong):
+    def test_arguments_are_checked_before_a_generator_is_created(self, call, invalid):
         """An invalid argument raises before a generator or coroutine is created."""
         with pytest.raises(TypeError, match=rf"^prompt '{call.__name__}': parameter '\w+' takes"):
-            call(wrong)
+            call(invalid)
 
     @pytest.mark.parametrize(
         "call",
@@ -309,7 +309,7 @@ class TestDirectCalls:
         assert str(own.value).startswith("review() ")
 
     @pytest.mark.parametrize(
-        ("annotation", "wrong", "says"),
+        ("annotation", "invalid", "message"),
         [
             (str, 20261121, "takes str, not int value"),
             (int | None, "hunter2", "takes int | None, not str value"),
@@ -317,12 +317,12 @@ class TestDirectCalls:
         ],
         ids=["str", "optional", "Literal"],
     )
-    def test_a_secret_is_not_repeated(self, annotation, wrong, says):
+    def test_a_secret_is_not_shown(self, annotation, invalid, message):
         """For a secret parameter, the error shows only the type of the value."""
         with pytest.raises(TypeError) as caught:
-            taking(annotation, Arg(secret=True))("a", wrong)
+            make_prompt(annotation, Arg(secret=True))("a", invalid)
 
-        assert str(caught.value) == f"prompt 'typed': parameter 'value' {says}"
+        assert str(caught.value) == f"prompt 'typed': parameter 'value' {message}"
         assert caught.value.__context__ is None
 
     def test_defaults_are_not_checked_again(self):
@@ -338,8 +338,8 @@ class TestDirectCalls:
         """A function that cannot be compiled can still be decorated and called."""
 
         @prompt
-        def variadic(a, *rest: str, **others: int) -> str:
-            return f"{a} {rest} {others}"
+        def variadic(a, *args: str, **kwargs: int) -> str:
+            return f"{a} {args} {kwargs}"
 
         assert variadic(1, "b", c=3) == "1 ('b',) {'c': 3}"
         with pytest.raises(CompileError):
@@ -348,7 +348,7 @@ class TestDirectCalls:
     @given(st.integers() | st.text() | st.none() | st.floats() | st.binary() | st.lists(st.integers()))
     def test_only_values_of_the_type_get_through(self, value):
         """Any value is either passed on unchanged or rejected with the parameter's name."""
-        typed = taking(int | str)
+        typed = make_prompt(int | str)
 
         if isinstance(value, int | str):
             assert typed("a", value) == f"a {value!r}"
@@ -358,7 +358,7 @@ class TestDirectCalls:
         ):
             typed("a", value)
 
-    def test_a_wrong_context_is_refused_too(self):
+    def test_an_invalid_context_is_rejected(self):
         """A Context is checked like any other parameter."""
 
         @prompt
@@ -371,15 +371,15 @@ class TestDirectCalls:
             who("zed")
 
     @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated late since Python 3.14")
-    def test_a_return_type_for_type_checkers_alone(self, recipes):
+    def test_a_return_type_imported_for_type_checkers_only(self, recipes):
         """A prompt can be called if its return type is imported for type checkers only."""
-        (made,) = load(recipes(one=CHECKED)).prompts
+        (loaded,) = load(recipes(one=CHECKED)).prompts
 
-        assert made() == "x"
+        assert loaded() == "x"
 
 
 class TestRender:
-    def test_values_and_what_a_client_sends_come_to_the_same(self):
+    def test_values_and_text_render_alike(self):
         """`render` with values and `render_wire` with text return the same workflow."""
         expected = user("Review this rust change, depth 2:", "+a")
 
@@ -407,7 +407,7 @@ class TestRender:
         assert asyncio.run(both()) == [expected] * 2
 
     @pytest.mark.parametrize("render", [lambda: fetch.render("a"), lambda: fetch.render_wire({"name": "a"})])
-    def test_within_a_running_loop_the_error_says_what_to_await(self, render):
+    def test_in_a_running_loop_the_error_names_the_method_to_await(self, render):
         """Rendering an async prompt in a running loop raises an error that names the method to await."""
 
         async def caller():
@@ -418,7 +418,7 @@ class TestRender:
         ):
             asyncio.run(caller())
 
-    def test_values_are_checked(self):
+    def test_render_checks_values(self):
         """`render` checks arguments like a direct call."""
         with pytest.raises(
             TypeError, match=r"^prompt 'review': parameter 'diff' takes str, not an int \(3\)$"
@@ -427,7 +427,7 @@ class TestRender:
         with pytest.raises(TypeError, match="missing 1 required positional argument: 'diff'"):
             review.render()
 
-    def test_text_is_read(self):
+    def test_invalid_text_is_reported(self):
         """`render_wire` reports all invalid arguments in one error, like the server."""
         with pytest.raises(ArgumentsError) as caught:
             review.render_wire({"language": "c", "depth": "deep", "x": "y"})
@@ -437,7 +437,7 @@ class TestRender:
             "'depth' is 'deep', not a whole number; 'x' is not an argument of this prompt; 'diff' is missing"
         )
 
-    def test_nothing_may_be_sent(self):
+    def test_no_arguments_none_and_an_empty_dict_are_alike(self):
         """`render_wire` treats no arguments, None and {} alike."""
 
         @prompt
@@ -446,7 +446,7 @@ class TestRender:
 
         assert hello.render_wire() == hello.render_wire(None) == hello.render_wire({}) == hello.render()
 
-    def test_what_the_author_raises_arrives(self):
+    def test_the_authors_exception_reaches_the_caller(self):
         """An exception from the author's function reaches the caller unchanged."""
 
         @prompt
@@ -456,7 +456,7 @@ class TestRender:
         with pytest.raises(PromptError, match=r"^run the service first$"):
             fails.render()
 
-    def test_what_no_message_can_hold_is_refused(self):
+    def test_an_unsupported_result_is_rejected(self):
         """An unsupported result raises a TypeError with the prompt's name and location."""
 
         @prompt(name="count-me")
@@ -469,7 +469,7 @@ class TestRender:
         assert str(caught.value).startswith(f"prompt 'count-me' ({count.location}) returned")
         assert count() == 3
 
-    def test_a_prompt_that_says_nothing(self):
+    def test_a_prompt_without_content(self):
         """Rendering a prompt that returns None raises EmptyPromptError; a direct call returns None."""
 
         @prompt
@@ -481,21 +481,21 @@ class TestRender:
 
 
 class TestContextParameter:
-    def test_it_is_filled_in(self):
+    def test_a_missing_context_is_filled_in(self):
         """Rendering without a Context fills in an empty one, wherever it is in the signature."""
 
         @prompt
         def who(context: Context, greeting: str = "Hello") -> str:
-            return f"{greeting}, {context.client_name or 'nobody'}"
+            return f"{greeting}, {context.client_name or 'stranger'}"
 
-        assert str(who.render()) == "[user]\nHello, nobody"
-        assert str(who.render(greeting="Hi")) == "[user]\nHi, nobody"
+        assert str(who.render()) == "[user]\nHello, stranger"
+        assert str(who.render(greeting="Hi")) == "[user]\nHi, stranger"
         assert str(who.render(Context("Zed"))) == "[user]\nHello, Zed"
         assert str(who.render(context=Context("Zed"), greeting="Hi")) == "[user]\nHi, Zed"
-        assert str(who.render_wire({"greeting": "Hi"})) == "[user]\nHi, nobody"
+        assert str(who.render_wire({"greeting": "Hi"})) == "[user]\nHi, stranger"
         assert str(who.compiled.render({"greeting": "Hi"}, Context("Zed"))) == "[user]\nHi, Zed"
 
-    def test_it_is_no_argument(self):
+    def test_a_context_is_not_an_argument(self):
         """Clients neither see nor send the Context."""
 
         @prompt
@@ -507,7 +507,7 @@ class TestContextParameter:
         with pytest.raises(ArgumentsError, match="'context' is not an argument of this prompt"):
             who.render_wire({"greeting": "Hi", "context": "x"})
 
-    def test_a_direct_call_may_leave_it_out(self):
+    def test_a_direct_call_can_omit_the_context(self):
         """A direct call can omit the Context."""
 
         @prompt
@@ -517,60 +517,64 @@ class TestContextParameter:
         assert who("Hi") == "Hi ''"
         assert who("Hi", Context("Zed")) == "Hi 'Zed'"
 
-    def test_two_are_filled_in_or_refused(self):
+    def test_a_second_context_is_filled_in_or_reported(self):
         """A second Context is filled in or reported, and never causes a TypeError in a request."""
 
         @prompt
         def who(a: Context, b: Context) -> str:
             return f"{a == b}"
 
-        compiled, found = who.compile()
+        compiled, diagnostics = who.compile()
 
-        assert found or compiled.render() == user("True")
+        assert diagnostics or compiled.render() == user("True")
 
 
 class TestOptions:
-    def test_they_reach_what_is_served(self):
+    def test_options_reach_the_compiled_prompt(self):
         """Each option is on the compiled prompt as it was given."""
         icon = Icon("https://example.com/a.png", sizes=["48x48"])
 
         @prompt(
             name="code-review",
             title="Code review",
-            description="What it is for",
+            description="Review code",
             icons=["https://example.com/b.png", icon],
             timeout=5,
             cache=60,
             elicit=True,
         )
         def anything() -> str:
-            """What the docstring says."""
+            """Return nothing."""
             return ""
 
-        made = anything.compiled
+        compiled = anything.compiled
 
-        assert (made.name, made.title, made.description) == ("code-review", "Code review", "What it is for")
-        assert made.icons == (Icon("https://example.com/b.png"), icon)
-        assert (made.timeout, made.cache, made.elicit) == (5, 60, True)
-        assert made.meta == {}
+        assert (compiled.name, compiled.title, compiled.description) == (
+            "code-review",
+            "Code review",
+            "Review code",
+        )
+        assert compiled.icons == (Icon("https://example.com/b.png"), icon)
+        assert (compiled.timeout, compiled.cache, compiled.elicit) == (5, 60, True)
+        assert compiled.meta == {}
 
-    @pytest.mark.parametrize("says", ["use review-change", "use review-change. "])
+    @pytest.mark.parametrize("notice", ["use review-change", "use review-change. "])
     @pytest.mark.parametrize("description", ["Review a change.", None])
-    def test_a_deprecated_prompt_says_so_first(self, says, description):
+    def test_the_description_starts_with_the_deprecation(self, notice, description):
         """The description starts with the deprecation, because clients truncate it; ``_meta`` has it too."""
-        made = prompt(description=description, deprecated=says)(named(lambda: "")).compiled
+        compiled = prompt(description=description, deprecated=notice)(named(lambda: "")).compiled
 
-        assert made.description == " ".join(filter(None, ["Deprecated: use review-change.", description]))
-        assert made.meta == {"promptkit/deprecated": says}
-        assert made.deprecated == says
+        assert compiled.description == " ".join(filter(None, ["Deprecated: use review-change.", description]))
+        assert compiled.meta == {"promptkit/deprecated": notice}
+        assert compiled.deprecated == notice
 
-    def test_nothing_is_made_up(self):
+    def test_without_options_the_function_is_described(self):
         """Without options, a prompt has the function's name, the docstring's summary and no title."""
-        made = review.compiled
+        compiled = review.compiled
 
-        assert (made.name, made.title, made.description) == ("review", None, "Review a change.")
-        assert (made.icons, made.meta, made.timeout, made.cache) == ((), {}, None, None)
-        assert made.elicit is False
+        assert (compiled.name, compiled.title, compiled.description) == ("review", None, "Review a change.")
+        assert (compiled.icons, compiled.meta, compiled.timeout, compiled.cache) == ((), {}, None, None)
+        assert compiled.elicit is False
 
     def test_without_a_docstring_there_is_no_description(self):
         """Without a docstring, the description is None and not an empty string."""
@@ -600,15 +604,15 @@ class TestOptions:
             "traceparent.example/traceparent",
         ],
     )
-    def test_keys_of_metadata(self, key):
+    def test_valid_metadata_keys(self, key):
         """A metadata key is a name with an optional prefix of labels."""
-        made, found = prompt(meta={key: 1})(named(lambda: "")).compile()
+        compiled, diagnostics = prompt(meta={key: 1})(named(lambda: "")).compile()
 
-        assert (made.meta, found) == ({key: 1}, ())
+        assert (compiled.meta, diagnostics) == ({key: 1}, ())
 
     @pytest.mark.requirement("base/meta/key-name", "base/meta/key-prefix")
     @pytest.mark.parametrize(
-        ("key", "shown"),
+        ("key", "described_key"),
         [
             *[
                 (key, f"a str ({key!r})")
@@ -630,14 +634,14 @@ class TestOptions:
             (3, "an int (3)"),
         ],
     )
-    def test_keys_that_are_none(self, key, shown):
+    def test_malformed_metadata_keys_are_reported(self, key, described_key):
         """A malformed metadata key is reported with a hint that shows the form."""
-        made, (found,) = prompt(meta={key: 1})(named(lambda: "")).compile()
+        compiled, (diagnostic,) = prompt(meta={key: 1})(named(lambda: "")).compile()
 
-        assert (made, found.rule, found.message, found.hint) == (
+        assert (compiled, diagnostic.rule, diagnostic.message, diagnostic.hint) == (
             None,
             Rule.BAD_METADATA,
-            f"prompt 'named': meta cannot have {shown} as a key",
+            f"prompt 'named': meta cannot have {described_key} as a key",
             "write keys as in 'com.example/owner': a reversed domain, a slash and a name",
         )
 
@@ -657,11 +661,11 @@ class TestOptions:
             "baggage",
         ],
     )
-    def test_keys_of_the_protocol(self, key):
+    def test_reserved_metadata_keys_are_reported(self, key):
         """A metadata key that the protocol reserves is reported."""
-        made, (found,) = prompt(meta={key: 1})(named(lambda: "")).compile()
+        compiled, (diagnostic,) = prompt(meta={key: 1})(named(lambda: "")).compile()
 
-        assert (made, found.rule, found.message, found.hint) == (
+        assert (compiled, diagnostic.rule, diagnostic.message, diagnostic.hint) == (
             None,
             Rule.BAD_METADATA,
             f"prompt 'named': the key {key!r} of meta is reserved for the protocol",
@@ -669,7 +673,7 @@ class TestOptions:
         )
 
     @pytest.mark.parametrize(
-        ("options", "error", "says"),
+        ("options", "error", "message"),
         [
             ({"tags": "code"}, TypeError, "tags takes several words: write tags=['code']"),
             ({"timeout": 0}, ValueError, "timeout takes a number of seconds above zero, not 0"),
@@ -703,12 +707,12 @@ class TestOptions:
             *("sample", "flag", "blank", "icon"),
         ],
     )
-    def test_bad_ones_fail_at_the_decorator(self, options, error, says):
+    def test_invalid_options_raise_at_the_decorator(self, options, error, message):
         """An invalid option raises at the decorator, with a message that explains the error."""
         with pytest.raises(error) as caught:
             prompt(**options)(named(lambda: ""))
 
-        assert str(caught.value) == says
+        assert str(caught.value) == message
 
     @pytest.mark.parametrize(
         ("options", "option"),
@@ -720,7 +724,7 @@ class TestOptions:
         ],
         ids=["timeout", "cache", "one icon", "name"],
     )
-    def test_those_of_another_type_are_named(self, options, option):
+    def test_options_of_the_wrong_type_are_named(self, options, option):
         """An option of the wrong type raises an error that names the option."""
         with pytest.raises((TypeError, ValueError), match=rf"\b{option}\b"):
             prompt(**options)(named(lambda: "")).compile()
@@ -733,7 +737,7 @@ def named(function, name="named"):
 
 class TestDecorating:
     @pytest.mark.parametrize(
-        ("value", "says"),
+        ("value", "message"),
         [
             ("review", "@prompt takes a function, not a str ('review'): write @prompt(name='review')"),
             (Tone, "@prompt takes a function, not the class 'Tone'"),
@@ -742,12 +746,12 @@ class TestDecorating:
         ],
         ids=["name", "class", "builtin", "int"],
     )
-    def test_it_takes_a_function(self, value, says):
+    def test_only_a_function_can_be_a_prompt(self, value, message):
         """Only a function written in Python can be a prompt."""
         with pytest.raises(TypeError) as caught:
             prompt(value)
 
-        assert str(caught.value).startswith(says)
+        assert str(caught.value).startswith(message)
 
     def test_options_go_by_name(self):
         """A name in place of the function is rejected at the decorator."""
@@ -767,19 +771,19 @@ class TestDecorating:
         ],
         ids=["space", "colon", "edges", "letters", "empty", "line end", "long"],
     )
-    def test_a_bad_name_comes_with_a_good_one(self, name, slug):
+    def test_an_invalid_name_is_reported_with_a_valid_one(self, name, slug):
         """An invalid name is reported with a valid one as the hint."""
-        made, (found,) = prompt(name=name)(lambda: "").compile()
+        compiled, (diagnostic,) = prompt(name=name)(lambda: "").compile()
 
-        assert made is None
-        assert found.rule is Rule.BAD_NAME
-        assert found.hint == f"call it {slug!r}"
-        assert found.message == (
+        assert compiled is None
+        assert diagnostic.rule is Rule.BAD_NAME
+        assert diagnostic.hint == f"call it {slug!r}"
+        assert diagnostic.message == (
             f"prompt {name!r}: a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
         )
 
     @pytest.mark.parametrize(
-        ("function", "slug"),
+        ("name", "slug"),
         [
             ("résumé", "resume"),
             ("コードレビュー", "test_prompts"),
@@ -787,75 +791,75 @@ class TestDecorating:
             ("größer", "gro-er"),
         ],
     )
-    def test_a_function_whose_name_is_none(self, function, slug):
+    def test_an_invalid_function_name_is_reported(self, name, slug):
         """If the function's name is invalid, the hint keeps it and suggests a `name` option."""
-        made = lambda: ""  # noqa: E731 (its name is set below)
-        made.__name__ = function
+        function = lambda: ""  # noqa: E731 (its name is set below)
+        function.__name__ = name
 
-        _, (found,) = prompt(made).compile()
+        _, (diagnostic,) = prompt(function).compile()
 
-        assert (found.rule, found.hint) == (
+        assert (diagnostic.rule, diagnostic.hint) == (
             Rule.BAD_NAME,
             f"keep it, and write @prompt(name={slug!r})",
         )
 
     @given(st.text())
-    def test_the_suggestion_is_always_a_good_name(self, name):
+    def test_the_suggested_name_is_always_valid(self, name):
         """The suggested name is always valid."""
-        _, found = prompt(name=name)(named(lambda: "")).compile()
+        _, diagnostics = prompt(name=name)(named(lambda: "")).compile()
 
-        for diagnostic in found:
+        for diagnostic in diagnostics:
             suggested = diagnostic.hint.removeprefix("call it '").removesuffix("'")
             assert prompt(name=suggested)(named(lambda: "")).compile()[1] == ()
 
     @pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 64, "--"])
-    def test_a_good_name_is_kept(self, name):
+    def test_a_valid_name_is_unchanged(self, name):
         """A valid name is used unchanged."""
         assert prompt(name=name)(named(lambda: "")).compiled.name == name
 
 
 class TestCompile:
-    def test_every_fault_has_a_line_of_the_signature(self):
+    def test_every_diagnostic_has_a_line_of_the_signature(self):
         """All diagnostics are found in one pass, with their lines, and rendering raises them together."""
 
         @prompt(name="bad name")
-        def bad(a, *rest: str, b: object, c: int = "x") -> str:
+        def bad(a, *args: str, b: object, c: int = "x") -> str:
             return ""
 
-        made, found = bad.compile()
+        compiled, diagnostics = bad.compile()
 
-        assert made is None
-        assert [diagnostic.rule.name for diagnostic in found] == [
+        assert compiled is None
+        assert [diagnostic.rule.name for diagnostic in diagnostics] == [
             "BAD_NAME",
             "MISSING_ANNOTATION",
             "VARIADIC_PARAMETER",
             "UNSUPPORTED_TYPE",
             "DEFAULT_MISFIT",
         ]
-        assert {diagnostic.location.file for diagnostic in found} == {bad.location.file} == {__file__}
-        lines = {diagnostic.location.line - bad.location.line for diagnostic in found}
+        assert {diagnostic.location.file for diagnostic in diagnostics} == {bad.location.file} == {__file__}
+        lines = {diagnostic.location.line - bad.location.line for diagnostic in diagnostics}
         assert lines == {0, 1}  # the lines of the decorator and of the parameters
         with pytest.raises(CompileError) as caught:
             bad.render_wire({})
-        assert caught.value.diagnostics == found
+        assert caught.value.diagnostics == diagnostics
 
     @pytest.mark.parametrize("default", [list, str, dict])
-    def test_a_default_that_is_a_class(self, default):
+    def test_a_class_as_a_default_is_reported(self, default):
         """A class as a default is reported as not matching the type."""
 
         @prompt
         def bad(items: list[str] = default) -> str:
             return ""
 
-        _, found = bad.compile()
+        _, diagnostics = bad.compile()
 
-        assert [diagnostic.rule.name for diagnostic in found] == ["DEFAULT_MISFIT"]
+        assert [diagnostic.rule.name for diagnostic in diagnostics] == ["DEFAULT_MISFIT"]
 
     def test_it_is_compiled_once(self):
         """A prompt is compiled only once."""
         assert review.compiled is review.compiled
 
-    def test_compiling_calls_nothing(self):
+    def test_compiling_does_not_call_the_function(self):
         """Compiling does not call the author's function."""
         calls = []
 

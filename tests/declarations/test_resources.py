@@ -27,7 +27,7 @@ from promptkit import (
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.resources import CompiledResource
 from promptkit.compiler.compilation import compile
-from promptkit.declarations.resources import Resource as Made
+from promptkit.declarations.resources import Resource as ResourceDeclaration
 from promptkit.errors.rules import Rule
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
@@ -56,7 +56,7 @@ def chart(name: str) -> bytes:
     return b"%PDF-1.7\n" + name.encode()
 
 
-def taking(template, **parameters):
+def make_resource(template, **parameters):
     """Return a resource with this template, whose function takes these parameters."""
 
     def function(**_): ...
@@ -123,25 +123,25 @@ EXAMPLES = [
 
 class TestUri:
     @pytest.mark.parametrize(("template", "expanded"), EXAMPLES, ids=[template for template, _ in EXAMPLES])
-    def test_templates_expand_as_rfc_6570_has_it(self, template, expanded):
+    def test_templates_expand_as_in_rfc_6570(self, template, expanded):
         """The examples of RFC 6570 expand as the RFC specifies."""
         from uritemplate import variables
 
         used = {name: VARIABLES[name] for name in variables(template)}
 
-        assert taking(f"x:{template}", **used).uri(**used) == f"x:{expanded}"
+        assert make_resource(f"x:{template}", **used).uri(**used) == f"x:{expanded}"
 
     def test_arguments_go_by_position_and_by_name(self):
         """`uri` takes arguments by position and by name, like the function."""
         assert logs.uri("1h") == logs.uri(timeframe="1h") == "logs://recent?timeframe=1h"
 
-    @pytest.mark.parametrize("given", [(), (None,)], ids=["left out", "None"])
-    def test_what_is_not_given_stays_out(self, given):
+    @pytest.mark.parametrize("arguments", [(), (None,)], ids=["left out", "None"])
+    def test_omitted_arguments_are_not_in_the_uri(self, arguments):
         """An omitted or None argument does not appear in the URI."""
-        assert logs.uri(*given) == "logs://recent"
+        assert logs.uri(*arguments) == "logs://recent"
 
     @pytest.mark.parametrize(
-        ("value", "spelt"),
+        ("value", "expanded"),
         [
             (5, "5"),
             (0, "0"),
@@ -161,18 +161,18 @@ class TestUri:
         ],
         ids=str,
     )
-    def test_values_are_spelt_as_uris_spell_them(self, value, spelt):
+    def test_values_are_formatted_as_in_uris(self, value, expanded):
         """Values are formatted as is usual in URIs, not with Python's str()."""
-        assert taking("x:{value}", value=value).uri(value) == f"x:{spelt}"
+        assert make_resource("x:{value}", value=value).uri(value) == f"x:{expanded}"
 
     @pytest.mark.parametrize(
-        ("value", "spelt"),
+        ("value", "expanded"),
         [({"b"}, "b"), (frozenset({1}), "1"), ([None, "a"], "a")],
         ids=["set", "frozenset", "None inside"],
     )
-    def test_collections_leave_no_python_behind(self, value, spelt):
+    def test_collections_expand_without_python_syntax(self, value, expanded):
         """A set expands like a list, and None within a list is omitted, as RFC 6570 specifies."""
-        assert taking("x:{value}", value=value).uri(value) == f"x:{spelt}"
+        assert make_resource("x:{value}", value=value).uri(value) == f"x:{expanded}"
 
     @pytest.mark.parametrize(
         ("args", "kwargs"), [(("1h", "2h"), {}), ((), {"frame": "1h"})], ids=["too many", "unknown"]
@@ -182,7 +182,7 @@ class TestUri:
         with pytest.raises(TypeError):
             logs.uri(*args, **kwargs)
 
-    def test_a_required_argument_may_not_be_left_out(self):
+    def test_a_missing_required_argument_is_a_type_error(self):
         """`uri` raises a TypeError if a required argument is missing."""
         with pytest.raises(TypeError, match=r"^missing a required argument: 'name'$"):
             chart.uri()
@@ -196,12 +196,12 @@ class TestUri:
     )
     def test_any_value_gives_a_uri(self, value):
         """Every value expands to a URI that is valid in content."""
-        made = taking("x:doc{?value}", value=value)
+        document = make_resource("x:doc{?value}", value=value)
 
-        assert made.link(value).uri == made.uri(value)
+        assert document.link(value).uri == document.uri(value)
 
     @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated late since Python 3.14")
-    def test_a_return_type_for_type_checkers_alone(self, recipes):
+    def test_a_return_type_imported_for_type_checkers_only(self, recipes):
         """A resource has a URI if its return type is imported for type checkers only."""
         source = """
         from typing import TYPE_CHECKING
@@ -213,9 +213,9 @@ class TestUri:
             return "x"
         """
 
-        (made,) = load(recipes(one=source)).resources
+        (loaded,) = load(recipes(one=source)).resources
 
-        assert made.uri() == "x:a"
+        assert loaded.uri() == "x:a"
 
 
 class TestEmbed:
@@ -232,7 +232,7 @@ class TestEmbed:
         )
 
     @pytest.mark.parametrize(
-        ("value", "said"),
+        ("value", "value_text"),
         [
             (3, "an int (3)"),
             (None, "None"),
@@ -241,7 +241,7 @@ class TestEmbed:
         ],
         ids=["int", "None", "list", "bytearray"],
     )
-    def test_anything_else_is_refused(self, value, said):
+    def test_other_results_are_rejected(self, value, value_text):
         """Any other result raises a TypeError with the resource, its location and a fix."""
 
         @resource("x:a")
@@ -251,7 +251,9 @@ class TestEmbed:
         with pytest.raises(TypeError) as caught:
             document.embed()
 
-        assert str(caught.value).startswith(f"resource 'document' ({document.location}) returned {said}")
+        assert str(caught.value).startswith(
+            f"resource 'document' ({document.location}) returned {value_text}"
+        )
         assert ": return str or bytes" in str(caught.value)
 
     @pytest.mark.parametrize(
@@ -261,14 +263,14 @@ class TestEmbed:
             (Text("a"), "str or bytes, such as its .text"),
         ],
     )
-    def test_what_is_nearly_one_has_a_hint(self, value, hint):
+    def test_a_near_miss_has_a_specific_hint(self, value, hint):
         """Returning None or a `Text` raises an error with a specific hint."""
         with pytest.raises(TypeError) as caught:
             resource("x:a")(lambda: value).embed()
 
         assert str(caught.value).endswith(f": return {hint}")
 
-    def test_what_the_function_raises_arrives(self):
+    def test_the_functions_exception_reaches_the_caller(self):
         """An exception from the author's function reaches the caller unchanged."""
 
         @resource("x:a")
@@ -278,7 +280,7 @@ class TestEmbed:
         with pytest.raises(LookupError, match=r"^gone$"):
             document.embed()
 
-    def test_a_prompt_can_hold_it(self):
+    def test_a_prompt_can_contain_an_embedded_resource(self):
         """An embedded resource is a part of a prompt like any other content."""
 
         @prompt
@@ -289,7 +291,7 @@ class TestEmbed:
 
 
 class TestLink:
-    def test_it_says_what_the_author_said(self):
+    def test_a_link_has_the_declared_metadata(self):
         """A link has the name, title, description and type of the declaration."""
         assert logs.link() == ResourceLink(
             "logs://recent",
@@ -299,16 +301,16 @@ class TestLink:
             mime_type="text/plain",
         )
 
-    def test_links_of_one_template_are_told_apart(self):
+    def test_link_names_contain_the_values(self):
         """A link's name and title contain the values in its URI; a missing title stays missing."""
-        made = logs.link("1h")
+        link = logs.link("1h")
 
-        assert (made.name, made.title) == ("logs: 1h", "Recent logs: 1h")
-        assert str(made).startswith("[Recent logs: 1h](logs://recent?timeframe=1h) (logs: 1h, text/plain)")
+        assert (link.name, link.title) == ("logs: 1h", "Recent logs: 1h")
+        assert str(link).startswith("[Recent logs: 1h](logs://recent?timeframe=1h) (logs: 1h, text/plain)")
         assert (chart.link("a b").name, chart.link("a b").title) == ("chart: a b", None)
 
     @pytest.mark.parametrize(
-        ("value", "shown"),
+        ("value", "suffix"),
         [
             ("src/a b.py", ": src/a b.py"),
             ("休暇", ": 休暇"),
@@ -327,24 +329,24 @@ class TestLink:
         ],
         ids=str,
     )
-    def test_values_are_written_for_people(self, value, shown):
+    def test_values_in_link_names_are_readable(self, value, suffix):
         """Values in link names are unescaped, on one line and truncated."""
-        assert taking("x:doc{?value}", value=value).link(value).name == f"function{shown}"
+        assert make_resource("x:doc{?value}", value=value).link(value).name == f"function{suffix}"
 
-    def test_several_values_stand_in_the_order_of_the_parameters(self):
+    def test_values_in_link_names_have_the_order_of_the_parameters(self):
         """A link's name has the non-empty values in parameter order; a `:n` prefix shortens only the URI."""
-        made = taking("x:{c:1}/{a}{?b}", a="", b="", c="")
+        document = make_resource("x:{c:1}/{a}{?b}", a="", b="", c="")
 
-        assert made.link("one", None, "three").name == "function: one, three"
-        assert made.link(c="three", b="two", a="one").name == "function: one, two, three"
+        assert document.link("one", None, "three").name == "function: one, three"
+        assert document.link(c="three", b="two", a="one").name == "function: one, two, three"
 
-    def test_one_document_is_called_what_it_is_called(self):
+    def test_a_link_without_variables_has_the_name_of_the_resource(self):
         """A link to a resource without variables has the resource's name and title."""
-        made = resource("x:a", title="The page")(lambda: "")
+        page = resource("x:a", title="The page")(lambda: "")
 
-        assert (made.link().name, made.link().title) == (made.name, "The page")
+        assert (page.link().name, page.link().title) == (page.name, "The page")
 
-    def test_the_function_is_not_called(self):
+    def test_link_does_not_call_the_function(self):
         """`link` does not call the function."""
         calls.clear()
 
@@ -359,7 +361,7 @@ class TestDeclaration:
         assert logs("1h") == "logs of 1h"
         assert logs(timeframe="2h") == "logs of 2h"
         assert isinstance(logs, Resource)
-        assert Resource is Made
+        assert Resource is ResourceDeclaration
 
     def test_it_looks_like_the_function(self):
         """A resource has the name, docstring, module and signature of its function."""
@@ -369,15 +371,15 @@ class TestDeclaration:
         assert inspect.signature(logs) == inspect.signature(function)
         assert (logs.__name__, logs.__qualname__, logs.__module__) == ("logs", "logs", function.__module__)
 
-    def test_what_is_left_out_comes_from_the_function(self):
+    def test_defaults_come_from_the_function(self):
         """By default, name and description come from the function; title and type stay None."""
         assert (chart.name, chart.description, chart.title, chart.mime_type) == ("chart", "Draw.", None, None)
 
-    def test_options_count_before_the_function(self):
+    def test_options_override_the_function(self):
         """Options override the function's name and docstring."""
-        made = resource("x:a", name="other", description="Else.")(chart.__wrapped__)
+        document = resource("x:a", name="other", description="Else.")(chart.__wrapped__)
 
-        assert (made.name, made.description) == ("other", "Else.")
+        assert (document.name, document.description) == ("other", "Else.")
 
     def test_the_contract_with_authors(self):
         """`@resource` takes the template first and everything else by name."""
@@ -393,7 +395,7 @@ class TestDeclaration:
         ]
         assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["uri_template"]
 
-    def test_its_repr_says_where_it_is(self):
+    def test_its_repr_contains_its_location(self):
         """The repr contains the template, file and line."""
         assert repr(logs) == f"<resource 'logs://recent{{?timeframe}}' at {logs.location}>"
         assert logs.location.file == __file__
@@ -406,20 +408,20 @@ class TestDeclaration:
         ):
             resource("x:a")(value)
 
-    def test_an_asynchronous_function_is_refused(self):
+    def test_an_async_function_is_rejected(self):
         """An async function is rejected, because embedding is synchronous."""
 
-        async def later() -> str:
+        async def coroutine() -> str:
             return ""
 
-        async def ever() -> str:
+        async def generator() -> str:
             yield ""
 
-        for function in (later, ever):
+        for function in (coroutine, generator):
             with pytest.raises(TypeError, match=r"^@resource takes a plain function"):
                 resource("x:a")(function)
 
-    def test_a_decorator_without_its_template(self):
+    def test_a_decorator_without_a_template_is_rejected(self):
         """`@resource` without a template raises an error that names the missing argument."""
         with pytest.raises(TypeError, match="template"):
 
@@ -429,7 +431,7 @@ class TestDeclaration:
 
 
 class TestDiagnostics:
-    def test_a_sound_one_has_none(self):
+    def test_valid_resources_have_no_diagnostics(self):
         """Valid resources have no diagnostics."""
         assert logs.uri_errors == chart.uri_errors == ()
 
@@ -467,13 +469,13 @@ class TestDiagnostics:
         ],
         ids=["no scheme", "variable scheme", "no parameter", "no variable"],
     )
-    def test_a_fault_has_a_hint(self, template, parameters, rule, message, hint):
+    def test_a_mismatch_has_a_hint(self, template, parameters, rule, message, hint):
         """A mismatch between template and function is reported with a hint on how to fix it."""
-        (found,) = taking(template, **parameters).uri_errors
+        (diagnostic,) = make_resource(template, **parameters).uri_errors
 
-        assert found.rule is rule
-        assert found.message == f"resource 'function': {message}"
-        assert found.hint == hint
+        assert diagnostic.rule is rule
+        assert diagnostic.message == f"resource 'function': {message}"
+        assert diagnostic.hint == hint
 
     @pytest.mark.parametrize(
         ("template", "parameters"),
@@ -500,53 +502,53 @@ class TestDiagnostics:
             "nothing",
         ],
     )
-    def test_what_is_no_template_is_reported(self, template, parameters):
+    def test_an_invalid_template_is_reported(self, template, parameters):
         """An invalid template is reported at compile time."""
-        found = taking(template, **parameters).uri_errors
+        diagnostics = make_resource(template, **parameters).uri_errors
 
-        assert Rule.BAD_TEMPLATE in [diagnostic.rule for diagnostic in found]
+        assert Rule.BAD_TEMPLATE in [diagnostic.rule for diagnostic in diagnostics]
 
-    def test_a_malformed_one_is_not_told_to_have_a_scheme(self):
+    def test_a_malformed_template_has_no_hint_to_add_a_scheme(self):
         """A malformed template with a scheme does not get the hint to add one."""
-        (found,) = taking("x:a b").uri_errors
+        (diagnostic,) = make_resource("x:a b").uri_errors
 
-        assert not found.hint.startswith("begin it with a scheme")
+        assert not diagnostic.hint.startswith("begin it with a scheme")
 
     @settings(deadline=None)
     @given(st.text("x:/{}?&,*+é%2a A", max_size=8).map(lambda text: f"x:{text}"))
     @example("x:é")
     @example("x:%zz")
     @example("x:{:}")
-    def test_a_template_without_faults_gives_a_uri(self, template):
+    def test_a_valid_template_expands_to_a_uri(self, template):
         """Every template is either reported or expands to a URI that is valid in content."""
         values = dict.fromkeys(filter(str.isidentifier, re.findall(r"\w+", template)), "a b")
         values = {name: value for name, value in values.items() if name in template.partition("{")[2]}
-        made = taking(template, **values)
+        document = make_resource(template, **values)
 
-        assert made.uri_errors or made.link(**values).uri
+        assert document.uri_errors or document.link(**values).uri
 
-    def test_all_are_found_at_once(self):
+    def test_all_mismatches_are_reported_together(self):
         """Every unmatched variable and every unmatched parameter is reported in one pass."""
-        made = taking("{a}{b}", c="", d="")
+        document = make_resource("{a}{b}", c="", d="")
 
-        assert [diagnostic.rule.name for diagnostic in made.uri_errors] == ["BAD_TEMPLATE"] + [
+        assert [diagnostic.rule.name for diagnostic in document.uri_errors] == ["BAD_TEMPLATE"] + [
             "TEMPLATE_MISMATCH"
         ] * 4
-        assert {diagnostic.location for diagnostic in made.uri_errors} == {made.location}
+        assert {diagnostic.location for diagnostic in document.uri_errors} == {document.location}
 
     @pytest.mark.parametrize(
         "use", [Resource.uri, Resource.embed, Resource.link], ids=lambda use: use.__name__
     )
-    def test_a_faulty_one_cannot_be_used(self, use):
+    def test_an_invalid_resource_cannot_be_used(self, use):
         """Every use of an invalid resource raises its diagnostics."""
-        made = taking("x:{a}")
+        document = make_resource("x:{a}")
 
         with pytest.raises(CompileError) as caught:
-            use(made)
+            use(document)
 
-        assert caught.value.diagnostics == made.uri_errors
+        assert caught.value.diagnostics == document.uri_errors
 
-    def test_it_can_still_be_called(self):
+    def test_an_invalid_resource_can_still_be_called(self):
         """The function of an invalid resource can still be called."""
 
         @resource("x:{a}")
@@ -557,12 +559,12 @@ class TestDiagnostics:
 
 
 @pytest.mark.parametrize(
-    "say", [user, lambda value: prompt(name="p")(lambda: value).render()], ids=["user", "prompt"]
+    "render", [user, lambda value: prompt(name="p")(lambda: value).render()], ids=["user", "prompt"]
 )
-def test_a_resource_in_place_of_its_content(say):
+def test_a_resource_in_place_of_its_content(render):
     """Passing a resource as content raises an error that suggests `embed` and `link`."""
     with pytest.raises(TypeError, match=r"\.embed\(\.\.\.\).*\.link\(\.\.\.\)"):
-        say(logs)
+        render(logs)
 
 
 class Tone(enum.Enum):
@@ -588,15 +590,15 @@ def values(
     maybe: int | None = None,
 ) -> str:
     """Return all of them."""
-    return shown(text, number, flag, day, tone, words, numbers, maybe)
+    return format_values(text, number, flag, day, tone, words, numbers, maybe)
 
 
-def shown(*parts):
+def format_values(*parts):
     """Return the repr of all values, which shows their types."""
     return repr(parts)
 
 
-def made_of(annotation, template="x:d{?a}"):
+def compile_resource(annotation, template="x:d{?a}"):
     """Return a compiled resource with one parameter of this type, whose function returns its repr."""
 
     @resource(template)
@@ -615,42 +617,48 @@ def read(compiled, uri):
 
 
 class TestCompile:
-    def test_it_holds_what_is_served(self):
+    def test_a_compiled_resource_has_the_served_metadata(self):
         """A compiled resource has all data that listing and reading need."""
-        made, diagnostics = logs.compile()
+        compiled, diagnostics = logs.compile()
 
-        assert isinstance(made, CompiledResource)
+        assert isinstance(compiled, CompiledResource)
         assert diagnostics == ()
-        assert (made.uri_template, made.name, made.title, made.description, made.mime_type) == (
+        assert (
+            compiled.uri_template,
+            compiled.name,
+            compiled.title,
+            compiled.description,
+            compiled.mime_type,
+        ) == (
             "logs://recent{?timeframe}",
             "logs",
             "Recent logs",
             "What happened lately.",
             "text/plain",
         )
-        assert [(argument.name, argument.required) for argument in made.arguments.ordered] == [
+        assert [(argument.name, argument.required) for argument in compiled.arguments.ordered] == [
             ("timeframe", False)
         ]
-        assert made.location == logs.location
-        assert made.is_template
+        assert compiled.location == logs.location
+        assert compiled.is_template
 
-    def test_it_is_a_value(self):
+    def test_a_compiled_resource_is_a_value(self):
         """Compiling twice gives equal, immutable resources."""
-        made, _ = logs.compile()
+        compiled, _ = logs.compile()
 
-        assert made == logs.compile()[0]
+        assert compiled == logs.compile()[0]
         with pytest.raises(AttributeError):
-            made.name = "other"
+            compiled.name = "other"
 
-    def test_a_document_of_its_own_has_no_variables(self):
+    def test_a_template_without_variables_matches_only_itself(self):
         """A template without variables matches only itself."""
-        made, _ = resource("x:a")(lambda: "text").compile()
+        compiled, _ = resource("x:a")(lambda: "text").compile()
 
-        assert not made.is_template
-        assert (made.match("x:a"), made.match("x:b")) == ({}, None)
-        assert read(made, "x:a") == EmbeddedResource("x:a", text="text")
+        assert not compiled.is_template
+        assert (compiled.match("x:a"), compiled.match("x:b")) == ({}, None)
+        assert read(compiled, "x:a") == EmbeddedResource("x:a", text="text")
 
-    def test_what_is_said_of_a_parameter_is_kept(self):
+    def test_parameters_keep_their_metadata(self):
         """Parameters have descriptions, defaults and completions, like those of a prompt."""
 
         @resource("x:{tone}{?day}")
@@ -659,21 +667,21 @@ class TestCompile:
             day: Annotated[str, Arg(complete=["a"])] = "",
         ) -> str:
             """
-            Say it.
+            Join both.
 
             Args:
-                tone: Not heeded, as its annotation says more.
+                tone: Ignored, because the annotation has a description.
                 day: When.
             """
             return tone + day
 
-        made, _ = document.compile()
-        tone, day = made.arguments.ordered
+        compiled, _ = document.compile()
+        tone, day = compiled.arguments.ordered
 
         assert (tone.description, tone.required) == ("How (one of plain, warm)", True)
         assert (day.description, day.required) == ("When.", False)
-        assert made.arguments.completer("tone").complete("w").values == ("warm",)
-        assert made.arguments.completer("day").complete("").values == ("a",)
+        assert compiled.arguments.completer("tone").complete("w").values == ("warm",)
+        assert compiled.arguments.completer("day").complete("").values == ("a",)
 
     def test_a_parameter_without_annotation_is_text(self):
         """A parameter without annotation has the type of its default, or is text."""
@@ -682,13 +690,13 @@ class TestCompile:
         def document(a, b=None, c=3, d="d"):
             return repr((a, b, c, d))
 
-        made, diagnostics = document.compile()
+        compiled, diagnostics = document.compile()
 
         assert diagnostics == ()
-        assert read(made, "x:1").text == "('1', None, 3, 'd')"
-        assert read(made, "x:1?d=4&c=5&b=6").text == "('1', '6', 5, '4')"
+        assert read(compiled, "x:1").text == "('1', None, 3, 'd')"
+        assert read(compiled, "x:1?d=4&c=5&b=6").text == "('1', '6', 5, '4')"
 
-    def test_annotations_may_name_what_is_local(self):
+    def test_annotations_can_refer_to_local_names(self):
         """A string annotation can refer to a local name."""
         Local = Literal["yes"]  # noqa: N806 (a type)
 
@@ -705,40 +713,40 @@ class TestCompile:
         ids=["type", "name"],
     )
     def test_a_parameter_that_no_uri_can_fill_is_reported(self, annotation, rule):
-        """A parameter of an unsupported type is reported as for a prompt, and the resource is not served."""
+        """A parameter of an unsupported type is reported, and the resource is not served."""
 
         @resource("x:{a}")
         def document(a):
             return a
 
         document.__wrapped__.__annotations__["a"] = annotation
-        made, (found,) = document.compile()
+        compiled, (diagnostic,) = document.compile()
 
-        assert made is None
-        assert found.rule is rule
-        assert found.message.startswith("resource 'document': ")
+        assert compiled is None
+        assert diagnostic.rule is rule
+        assert diagnostic.message.startswith("resource 'document': ")
         assert document.uri(1) == "x:1"
 
-    def test_a_default_of_another_type_is_reported(self):
+    def test_a_default_of_the_wrong_type_is_reported(self):
         """A default of the wrong type is reported."""
 
         @resource("x:{?a}")
         def document(a: int = "one") -> str:
             return str(a)
 
-        assert [found.rule for found in document.compile()[1]] == [Rule.DEFAULT_MISFIT]
+        assert [diagnostic.rule for diagnostic in document.compile()[1]] == [Rule.DEFAULT_MISFIT]
 
-    def test_all_faults_are_found_at_once(self):
+    def test_all_errors_are_reported_together(self):
         """Errors in the template, its variables and the parameters are reported in one pass."""
 
         @resource("{scheme}:{?a}")
         def document(a: complex, context: Context) -> str:
             return ""
 
-        made, found = document.compile()
+        compiled, diagnostics = document.compile()
 
-        assert made is None
-        assert [diagnostic.rule for diagnostic in found] == [
+        assert compiled is None
+        assert [diagnostic.rule for diagnostic in diagnostics] == [
             Rule.BAD_TEMPLATE,
             Rule.TEMPLATE_MISMATCH,
             Rule.TEMPLATE_MISMATCH,
@@ -746,15 +754,15 @@ class TestCompile:
         ]
 
     @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
-    def test_what_could_not_be_listed_is_reported(self, option):
+    def test_metadata_that_cannot_be_encoded_is_reported(self, option):
         """Metadata that cannot be encoded is reported, so that it cannot break the list."""
-        made, (found,) = resource("x:a", **{option: "\ud800"})(lambda: "").compile()
+        compiled, (diagnostic,) = resource("x:a", **{option: "\ud800"})(lambda: "").compile()
 
-        assert made is None
-        assert found.rule is Rule.BAD_METADATA
+        assert compiled is None
+        assert diagnostic.rule is Rule.BAD_METADATA
 
     @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
-    def test_options_are_text(self, option):
+    def test_options_must_be_text(self, option):
         """An option that is not text raises at the decorator."""
         with pytest.raises(TypeError, match=rf"^{option} takes a str, not int$"):
             resource("x:a", **{option: 3})(lambda: "")
@@ -765,23 +773,23 @@ class TestCompiler:
         """The catalog contains the compiled resources."""
         catalog = compile(Recipes(resources=(logs, chart)))
 
-        assert [made.uri_template for made in catalog.resources] == [
+        assert [compiled.uri_template for compiled in catalog.resources] == [
             "chart:{name}",
             "logs://recent{?timeframe}",
         ]
         assert catalog.diagnostics == ()
         assert catalog.read("chart:a") == chart.embed("a")
 
-    def test_one_fault_is_told_once(self):
+    def test_an_invalid_resource_is_reported_once(self):
         """An invalid resource is reported once in the catalog and is not served."""
-        bad = taking("x:{a}")
+        invalid = make_resource("x:{a}")
 
-        catalog = compile(Recipes(resources=(bad, logs)))
+        catalog = compile(Recipes(resources=(invalid, logs)))
 
-        assert catalog.diagnostics == bad.uri_errors
-        assert [made.name for made in catalog.resources] == ["logs"]
+        assert catalog.diagnostics == invalid.uri_errors
+        assert [compiled.name for compiled in catalog.resources] == ["logs"]
 
-    def test_two_of_one_template_are_an_error(self, recipes, tmp_path, monkeypatch):
+    def test_a_duplicate_template_is_an_error(self, recipes, tmp_path, monkeypatch):
         """A duplicate template is reported with both locations, and the first resource is served."""
         source = "from promptkit import resource\n\n@resource('x:a')\ndef {0}():\n    return '{0}'\n"
         folder = recipes(a=source.format("one"), b=source.format("two"))
@@ -789,14 +797,14 @@ class TestCompiler:
 
         catalog = compile(load(folder))
 
-        (found,) = catalog.diagnostics
-        assert str(found) == (
+        (diagnostic,) = catalog.diagnostics
+        assert str(diagnostic) == (
             "recipes/b.py:3: error PK403: resource 'two': 'x:a' is already defined at recipes/a.py:3\n"
             "    change the URI of one of the two, or remove it"
         )
         assert catalog.read("x:a").text == "one"
 
-    def test_a_template_is_taken_also_by_a_resource_at_fault(self, recipes):
+    def test_a_duplicate_of_an_invalid_resource_is_reported(self, recipes):
         """A duplicate of an invalid resource is reported too, so fixing the first reveals no new error."""
         source = "from promptkit import resource\n\n@resource('x:a{?a}')\ndef "
         folder = recipes(a=source + "one(a: complex): ...\n", b=source + "two(a): ...\n")
@@ -807,7 +815,7 @@ class TestCompiler:
         assert rules == [Rule.UNSUPPORTED_TYPE, Rule.DUPLICATE_TEMPLATE]
         assert catalog.resources == ()
 
-    def test_a_resource_that_two_recipes_hold_is_one(self, recipes):
+    def test_an_imported_resource_is_not_a_duplicate(self, recipes):
         """Importing a resource into another recipe file is not a duplicate."""
         folder = recipes(
             a="from promptkit import resource\n\n@resource('x:a')\ndef one():\n    return ''\n",
@@ -820,7 +828,7 @@ class TestCompiler:
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
-DRAWN = st.fixed_dictionaries(
+ARGUMENTS = st.fixed_dictionaries(
     {
         "text": TEXT,
         "number": st.integers(),
@@ -832,7 +840,7 @@ DRAWN = st.fixed_dictionaries(
         "maybe": st.none() | st.integers(),
     }
 )
-SOME = {
+SAMPLE = {
     "text": "a",
     "number": 1,
     "flag": True,
@@ -846,14 +854,14 @@ SOME = {
 
 class TestRead:
     @settings(deadline=None)
-    @given(DRAWN)
-    @example(SOME)
-    @example({**SOME, "words": [" [1]\n"], "numbers": [5, 6], "maybe": 0})
-    def test_a_uri_is_read_as_what_it_was_made_from(self, drawn):
+    @given(ARGUMENTS)
+    @example(SAMPLE)
+    @example({**SAMPLE, "words": [" [1]\n"], "numbers": [5, 6], "maybe": 0})
+    def test_reading_a_uri_restores_its_values(self, arguments):
         """Reading a URI calls the function with the values that the URI was made from."""
         compiled, _ = values.compile()
-        uri = values.uri(**drawn)
-        expected = shown(*(drawn[name] for name in inspect.signature(values).parameters))
+        uri = values.uri(**arguments)
+        expected = format_values(*(arguments[name] for name in inspect.signature(values).parameters))
 
         assert read(compiled, uri) == EmbeddedResource(uri, text=expected)
 
@@ -887,12 +895,12 @@ class TestRead:
         ],
         ids=str,
     )
-    def test_a_variable_is_read_as_its_type_has_it(self, annotation, template, uri, value):
+    def test_a_variable_is_parsed_according_to_its_type(self, annotation, template, uri, value):
         """The parameter's type determines whether commas separate values."""
-        assert read(made_of(annotation, template), uri).text == repr(value)
+        assert read(compile_resource(annotation, template), uri).text == repr(value)
 
     @pytest.mark.parametrize(
-        ("uri", "faults"),
+        ("uri", "errors"),
         [
             ("x:d?a=z,1", [("a", "[0]", "is 'z', not a whole number")]),
             ("x:d?a=z", [("a", "[0]", "is 'z', not a whole number")]),
@@ -900,22 +908,22 @@ class TestRead:
             ("x:d?a=", [("a", "", "is missing")]),
         ],
     )
-    def test_what_does_not_fit_is_told(self, uri, faults):
+    def test_invalid_variables_are_reported(self, uri, errors):
         """An invalid or missing variable raises ArgumentsError with the resource's name."""
         with pytest.raises(ArgumentsError) as caught:
-            read(made_of(list[int]), uri)
+            read(compile_resource(list[int]), uri)
 
         assert caught.value.prompt == "document"
-        assert [(fault.argument, fault.path, fault.reason) for fault in caught.value.errors] == faults
+        assert [(error.argument, error.path, error.reason) for error in caught.value.errors] == errors
 
-    def test_all_faults_are_told_at_once(self):
+    def test_all_invalid_variables_are_reported_together(self):
         """All invalid and missing variables are reported in one error."""
         compiled, _ = values.compile()
 
         with pytest.raises(ArgumentsError) as caught:
             read(compiled, "values://all/a?number=x&flag=y")
 
-        assert [fault.argument for fault in caught.value.errors] == [
+        assert [error.argument for error in caught.value.errors] == [
             "number",
             "flag",
             "day",
@@ -924,7 +932,7 @@ class TestRead:
             "numbers",
         ]
 
-    def test_an_unknown_variable_is_told(self):
+    def test_an_unknown_variable_is_reported(self):
         """An unknown variable is reported by name."""
         compiled, _ = logs.compile()
 
@@ -932,14 +940,14 @@ class TestRead:
             compiled.read("logs://recent", {"frame": "1h"})
 
     def test_binding_and_calling_are_two_steps(self):
-        """`bind` and `content` together do what `read` does; in between, client errors can be told apart."""
+        """`bind` and `content` together do what `read` does, so client errors can be distinguished."""
         compiled, _ = values.compile()
-        uri = values.uri(**SOME)
+        uri = values.uri(**SAMPLE)
 
-        bound = compiled.bind(compiled.match(uri))
+        arguments = compiled.bind(compiled.match(uri))
 
-        assert bound == {name: value for name, value in SOME.items() if value is not None}
-        assert compiled.content(uri, bound) == compiled.read(uri, compiled.match(uri))
+        assert arguments == {name: value for name, value in SAMPLE.items() if value is not None}
+        assert compiled.content(uri, arguments) == compiled.read(uri, compiled.match(uri))
 
     @pytest.mark.parametrize(
         ("result", "mime_type", "expected"),
@@ -953,33 +961,33 @@ class TestRead:
         ],
         ids=["text", "declared text", "no text", "bytes", "declared bytes", "unknown bytes"],
     )
-    def test_the_type_is_declared_or_read(self, result, mime_type, expected):
+    def test_the_type_is_declared_or_detected(self, result, mime_type, expected):
         """A declared type is used; otherwise, the type of bytes is detected and text has none."""
         compiled, _ = resource("x:a", mime_type=mime_type)(lambda: result).compile()
 
         assert read(compiled, "x:a") == EmbeddedResource("x:a", **expected)
 
-    def test_the_uri_is_what_was_asked_for(self):
+    def test_the_result_has_the_requested_uri(self):
         """The result has the requested URI, with invalid characters escaped."""
-        compiled = made_of(str, "x:{a}")
+        compiled = compile_resource(str, "x:{a}")
 
         assert read(compiled, "x:%61@b").uri == "x:%61@b"
         assert read(compiled, "x:é b").uri == "x:%C3%A9%20b"
 
     @pytest.mark.parametrize("value", [3, None, bytearray(b"a")], ids=["int", "None", "bytearray"])
-    def test_what_is_no_document_is_refused(self, value):
+    def test_an_unsupported_result_is_rejected(self, value):
         """An unsupported result raises the same error as embedding it."""
-        made = resource("x:a", name="document")(lambda: value)
-        compiled, _ = made.compile()
+        document = resource("x:a", name="document")(lambda: value)
+        compiled, _ = document.compile()
 
         with pytest.raises(TypeError) as embedding:
-            made.embed()
+            document.embed()
         with pytest.raises(TypeError) as reading:
             read(compiled, "x:a")
 
         assert str(reading.value) == str(embedding.value)
 
-    def test_what_the_function_raises_arrives(self):
+    def test_the_functions_exception_reaches_the_caller(self):
         """An exception from the author's function reaches the caller unchanged."""
 
         @resource("x:a")
@@ -989,9 +997,9 @@ class TestRead:
         with pytest.raises(LookupError, match=r"^gone$"):
             read(document.compile()[0], "x:a")
 
-    def test_a_secret_is_not_repeated(self):
+    def test_a_secret_is_not_shown(self):
         """The error about an invalid secret does not contain its value."""
-        compiled = made_of(Annotated[int, Arg(secret=True)])
+        compiled = compile_resource(Annotated[int, Arg(secret=True)])
 
         with pytest.raises(ArgumentsError) as caught:
             read(compiled, "x:d?a=hunter2")

@@ -83,7 +83,7 @@ class TestReturns:
             "list['int']",
         ],
     )
-    def test_what_no_message_can_hold(self, annotation, found):
+    def test_an_unsupported_return_type_is_reported(self, annotation, found):
         """An unsupported return annotation is reported at compile time, with its exact location."""
         (diagnostic,) = found(returns=RETURNS.format(annotation=annotation))
 
@@ -133,7 +133,7 @@ class TestReturns:
             "3",
         ],
     )
-    def test_what_a_message_can_hold_and_what_is_not_known(self, annotation, found):
+    def test_a_supported_or_unresolved_return_type_is_not_reported(self, annotation, found):
         """A return annotation that is supported, may be, or cannot be resolved is not reported."""
         assert found(returns=RETURNS.format(annotation=annotation)) == ()
 
@@ -148,7 +148,7 @@ class TestReturns:
             ("async def p() -> AsyncGenerator[str, int]:", None),
         ],
     )
-    def test_of_a_generator_its_items_count(self, head, promised, found):
+    def test_the_items_of_a_generator_are_checked(self, head, promised, found):
         """Of a generator's annotation, the yield and return types are checked, and the send type is not."""
         recipe = RETURNS.partition("def p()")[0] + f"{head}\n    yield 'x'\n"
 
@@ -156,7 +156,7 @@ class TestReturns:
 
         assert [f"promises {promised}," in d.message for d in diagnostics] == ([True] if promised else [])
 
-    def test_what_a_decorator_returns_is_its_own_affair(self, found):
+    def test_the_return_type_of_a_decorated_function_is_ignored(self, found):
         """The annotation of a decorated function is ignored, because the decorator may convert its result."""
         recipe = """
             from functools import wraps

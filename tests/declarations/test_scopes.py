@@ -1,4 +1,4 @@
-"""How authors declare scopes, and what is reported at compile time."""
+"""How authors declare scopes, and which scopes are reported at compile time."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from promptkit.errors.exceptions import CompileError
 from promptkit.errors.rules import Rule
 
 
-def greeting(scopes):
+def make_greetings(scopes):
     """Return a prompt and a resource with these scopes."""
 
     @prompt(name="greet", scopes=scopes)
@@ -22,17 +22,17 @@ def greeting(scopes):
 
 
 @pytest.mark.parametrize("scopes", [["read"], ("read",), {"read"}, frozenset({"read"}), ["read", "read"]])
-def test_several_texts(scopes):
+def test_scopes_are_taken_from_any_collection(scopes):
     """Scopes can be given in any collection."""
-    for one in greeting(scopes):
-        compiled, found = one.compile()
-        assert (compiled.scopes, found) == (frozenset({"read"}), ())
+    for declaration in make_greetings(scopes):
+        compiled, diagnostics = declaration.compile()
+        assert (compiled.scopes, diagnostics) == (frozenset({"read"}), ())
 
 
-def test_none_are_needed_without_them():
+def test_no_scopes_are_needed_by_default():
     """By default, a prompt needs no scopes."""
-    for one in greeting(()):
-        assert one.compile()[0].scopes == frozenset()
+    for declaration in make_greetings(()):
+        assert declaration.compile()[0].scopes == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ def test_none_are_needed_without_them():
         ({"a": 1}, "scopes takes a list of texts, not", "scopes=['reviews:read']"),
     ],
 )
-def test_what_is_no_scope(scopes, message, hint):
+def test_an_invalid_scope_is_an_error(scopes, message, hint):
     """An invalid scope is an error with a hint, so that a restricted prompt is never served to everyone."""
-    for one in greeting(scopes):
-        compiled, (found,) = one.compile()
+    for declaration in make_greetings(scopes):
+        compiled, (diagnostic,) = declaration.compile()
         assert compiled is None
-        assert found.rule is Rule.BAD_SCOPE
-        assert message in found.message
-        assert hint in found.hint
+        assert diagnostic.rule is Rule.BAD_SCOPE
+        assert message in diagnostic.message
+        assert hint in diagnostic.hint
 
 
-def test_scopes_that_are_made_by_a_generator():
+def test_scopes_from_a_generator_are_rejected():
     """An iterator that can be read only once is rejected."""
     with pytest.raises(CompileError, match="scopes takes a list of texts, not"):
-        _ = greeting(scope for scope in ["read"])[0].compiled
+        _ = make_greetings(scope for scope in ["read"])[0].compiled

@@ -28,14 +28,14 @@ def read(function, **names):
     return signature
 
 
-def faults(function, **names):
+def read_with_diagnostics(function, **names):
     """Return the names of the accepted parameters and the diagnostics."""
     report = Report("prompt 'f'", HERE)
     signature = read_signature(function, names, report)
     return [parameter.name for parameter in signature.parameters], report.found
 
 
-def described(annotation=str, doc=None):
+def read_parameter(annotation=str, doc=None):
     """Return the parameter of a function with this annotation and docstring."""
 
     def function(a): ...
@@ -46,7 +46,7 @@ def described(annotation=str, doc=None):
 
 
 class TestParameters:
-    def test_they_keep_the_order_of_the_signature(self):
+    def test_parameters_keep_the_order_of_the_signature(self):
         """Parameters keep the order of the signature, including keyword-only ones."""
 
         def function(z: str, a: int = 3, *, m: bool, b: float = 0.5): ...
@@ -59,7 +59,7 @@ class TestParameters:
         )
 
     @pytest.mark.parametrize("default", [None, "", 0, False])
-    def test_a_default_makes_it_optional_whatever_it_is(self, default):
+    def test_any_default_makes_a_parameter_optional(self, default):
         """Any default makes a parameter optional, even None or an empty value."""
 
         def function(a: str | int | None = default, b: str = "b"): ...
@@ -67,7 +67,7 @@ class TestParameters:
         assert read(function).parameters[0].default is default
         assert not read(function).parameters[0].required
 
-    def test_without_a_default_it_is_required(self):
+    def test_a_parameter_without_a_default_is_required(self):
         """A parameter without a default is required, even if its type allows None."""
 
         def function(a: str, b: str | None): ...
@@ -75,7 +75,7 @@ class TestParameters:
         assert [parameter.required for parameter in read(function).parameters] == [True, True]
         assert read(function).parameters[0].default is NO_DEFAULT
 
-    def test_a_function_may_take_nothing(self):
+    def test_a_function_can_have_no_parameters(self):
         """A function without parameters has an empty signature; its return annotation is ignored."""
 
         def function() -> "Undefined":  # noqa: F821 (never evaluated)
@@ -99,26 +99,28 @@ class TestArg:
         ],
         ids=["none", "Arg", "string", "all", "Arg, string", "string, Arg", "nested", "foreign"],
     )
-    def test_annotated_says_what_it_is(self, annotation, arg):
+    def test_annotated_describes_a_parameter(self, annotation, arg):
         """`Annotated` can contain an Arg and a string in any order; other metadata is ignored."""
         expected = arg if isinstance(arg, Arg) else annotation.__metadata__[0]
 
-        assert described(annotation).arg == expected
-        assert described(annotation).annotation is str
+        assert read_parameter(annotation).arg == expected
+        assert read_parameter(annotation).annotation is str
 
     def test_constraints_stay_on_the_type(self):
         """The annotation keeps the constraints for msgspec when the Arg is removed."""
         positive = msgspec.Meta(gt=0)
 
-        assert described(Annotated[int, Arg("how many"), positive]).annotation == Annotated[int, positive]
+        assert (
+            read_parameter(Annotated[int, Arg("how many"), positive]).annotation == Annotated[int, positive]
+        )
 
-    def test_annotated_may_stand_inside_of_optional(self):
+    def test_annotated_can_be_inside_optional(self):
         """``Annotated[str, ...] | None`` is equivalent to ``Annotated[str | None, ...]``."""
-        found = described(Optional[Annotated[str, Arg("code")]])  # noqa: UP045 (Annotated has no | before 3.14)
+        parameter = read_parameter(Optional[Annotated[str, Arg("code")]])  # noqa: UP045 (Annotated has no | before 3.14)
 
-        assert (found.annotation, found.arg) == (str | None, Arg("code"))
+        assert (parameter.annotation, parameter.arg) == (str | None, Arg("code"))
 
-    def test_it_is_a_value(self):
+    def test_an_arg_is_a_value(self):
         """Args with equal fields are equal and hashable, because examples become a tuple."""
         assert Arg("a", examples=[1, 2]) == Arg("a", examples=(1, 2))
         assert Arg("a").examples == ()
@@ -139,7 +141,7 @@ class TestArg:
         ]
         assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["description"]
 
-    def test_one_example_is_not_taken_for_its_letters(self):
+    def test_a_string_of_examples_is_not_split_into_letters(self):
         """A plain string as examples is one example or an error, and is never split into letters."""
         try:
             examples = Arg(examples="gpt").examples
@@ -208,21 +210,21 @@ class TestDocstring:
 
         function.__doc__ = doc
 
-        found = read(function)
+        signature = read(function)
 
-        assert found.summary == "Review a change."
-        assert [parameter.arg.description for parameter in found.parameters] == [
+        assert signature.summary == "Review a change."
+        assert [parameter.arg.description for parameter in signature.parameters] == [
             "The change, as git shows it.",
             "How deep to look: 1 is a glance.",
             None,
         ]
 
-    def test_annotated_counts_before_the_docstring(self):
+    def test_annotated_overrides_the_docstring(self):
         """`Annotated` takes precedence over the docstring, which fills the gaps."""
         doc = "Args:\n    a: from the docstring"
 
-        assert described(Annotated[str, "from Annotated"], f"Do.\n\n{doc}").arg == Arg("from Annotated")
-        assert described(Annotated[str, Arg(title="A")], f"Do.\n\n{doc}").arg == Arg(
+        assert read_parameter(Annotated[str, "from Annotated"], f"Do.\n\n{doc}").arg == Arg("from Annotated")
+        assert read_parameter(Annotated[str, Arg(title="A")], f"Do.\n\n{doc}").arg == Arg(
             "from the docstring", title="A"
         )
 
@@ -272,7 +274,7 @@ class TestDocstring:
         ["Returns:\n    What to send.", ":return: What to send.", "Raises:\n    ValueError: never"],
         ids=["Google", "Sphinx", "raises"],
     )
-    def test_other_sections_are_no_summary_either(self, section):
+    def test_other_sections_are_not_in_the_summary(self, section):
         """Sections on results and exceptions are not part of the summary."""
         assert read_summary(f"Review.\n{section}") == "Review."
         assert read_summary(section) is None
@@ -300,28 +302,28 @@ class TestDocstring:
         ).map("\n".join)
     )
     @example("  :\n  :\nArgs:")
-    def test_no_docstring_is_an_error(self, doc):
+    def test_any_docstring_can_be_read(self, doc):
         """No docstring can make reading the signature fail."""
-        assert isinstance(described(str, doc).arg.description, str | None)
+        assert isinstance(read_parameter(str, doc).arg.description, str | None)
 
 
 class TestContext:
-    def test_a_context_is_no_parameter(self):
+    def test_a_context_is_not_a_parameter(self):
         """The Context is recognised by its type, and is not one of the parameters."""
 
         def function(a: str, request: Context, b: int = 1): ...
 
-        found = read(function)
+        signature = read(function)
 
-        assert found.context == "request"
-        assert [parameter.name for parameter in found.parameters] == ["a", "b"]
+        assert signature.context == "request"
+        assert [parameter.name for parameter in signature.parameters] == ["a", "b"]
 
     @pytest.mark.parametrize(
         "annotation",
-        ["Context", Annotated[Context, "who asks"], Context | None],
+        ["Context", Annotated[Context, "the caller"], Context | None],
         ids=["string", "Annotated", "optional"],
     )
-    def test_it_is_known_however_it_is_written(self, annotation):
+    def test_a_context_is_recognised_in_every_annotation(self, annotation):
         """A Context is recognised as a string annotation, in Annotated and as optional."""
 
         def function(context=None): ...
@@ -331,16 +333,16 @@ class TestContext:
         assert read(function, Context=Context) == Signature(context="context")
 
 
-class TestFaults:
-    def test_every_parameter_is_judged(self):
+class TestDiagnostics:
+    def test_every_parameter_is_checked(self):
         """All invalid parameters are reported in one pass, and valid ones are kept."""
 
         def function(a, b: str, *args: str, c: "Missing", d: int, **kwargs: str): ...  # noqa: F821
 
-        kept, found = faults(function)
+        accepted, diagnostics = read_with_diagnostics(function)
 
-        assert kept == ["b", "d"]
-        assert sorted(diagnostic.rule.name for diagnostic in found) == [
+        assert accepted == ["b", "d"]
+        assert sorted(diagnostic.rule.name for diagnostic in diagnostics) == [
             "MISSING_ANNOTATION",
             "UNRESOLVED_ANNOTATION",
             "VARIADIC_PARAMETER",
@@ -410,18 +412,18 @@ class TestFaults:
             "raises",
         ],
     )
-    def test_a_fault_has_a_hint(self, source, rule, message, hint):
+    def test_every_diagnostic_has_a_hint(self, source, rule, message, hint):
         """Each diagnostic names the parameter and has a hint."""
         names = {}
         exec(source, names)  # noqa: S102 (the source can have errors, such as a missing annotation)
 
-        kept, (found,) = faults(names["f"])
+        accepted, (diagnostic,) = read_with_diagnostics(names["f"])
 
-        assert kept == []
-        assert found.rule is rule
-        assert found.message.startswith(f"prompt 'f': {message}")
-        assert found.hint == hint
-        assert found.location == HERE
+        assert accepted == []
+        assert diagnostic.rule is rule
+        assert diagnostic.message.startswith(f"prompt 'f': {message}")
+        assert diagnostic.hint == hint
+        assert diagnostic.location == HERE
 
 
 FUTURE = "from __future__ import annotations\n"
@@ -468,7 +470,7 @@ class TestFutureAnnotations:
         )
 
     @pytest.mark.parametrize("future", [FUTURE, ""], ids=["future", "plain"])
-    def test_without_a_module_too(self, future):
+    def test_annotations_in_code_without_a_module_are_resolved(self, future):
         """Code compiled from text, as in a notebook, works the same way."""
         names = {"__name__": "cell"}
         code = compile(future + LOCAL, "<cell>", "exec", dont_inherit=True)
@@ -486,7 +488,7 @@ class TestFutureAnnotations:
 
         assert read(module.f).parameters == (Parameter("a", Literal["x"]),)
 
-    def test_a_local_name_counts_before_a_global_one(self, recipes):
+    def test_a_local_name_takes_precedence_over_a_global_one(self, recipes):
         """A local name takes precedence over a global one, as in Python."""
         recipe = FUTURE + (
             "from typing import Literal\nfrom promptkit import prompt\n"
@@ -495,11 +497,11 @@ class TestFutureAnnotations:
             "MADE = make(Literal['local'])\n"
         )
 
-        (made,) = load(recipes(scopes=recipe)).prompts
+        (loaded,) = load(recipes(scopes=recipe)).prompts
 
-        assert str(made.render_wire({"a": "local"})) == "[user]\nlocal"
+        assert str(loaded.render_wire({"a": "local"})) == "[user]\nlocal"
 
-    def test_only_for_type_checking_is_not_enough(self, recipes):
+    def test_a_name_imported_only_for_type_checking_is_reported(self, recipes):
         """A name imported only under `TYPE_CHECKING` is reported with a hint."""
         recipe = FUTURE + (
             "from typing import TYPE_CHECKING\nfrom promptkit import prompt\n"
@@ -507,11 +509,11 @@ class TestFutureAnnotations:
             "@prompt\ndef f(a: Enum) -> str:\n    return ''\n"
         )
 
-        (made,) = load(recipes(checking=recipe)).prompts
-        _, (found,) = made.compile()
+        (loaded,) = load(recipes(checking=recipe)).prompts
+        _, (diagnostic,) = loaded.compile()
 
-        assert found.rule is Rule.UNRESOLVED_ANNOTATION
-        assert "outside of `if TYPE_CHECKING:`" in found.hint
+        assert diagnostic.rule is Rule.UNRESOLVED_ANNOTATION
+        assert "outside of `if TYPE_CHECKING:`" in diagnostic.hint
 
 
 def test_one_broken_annotation_does_not_hide_the_others():
@@ -522,10 +524,10 @@ def test_one_broken_annotation_does_not_hide_the_others():
 
     def function(a: "Missing", b: "Tone"): ...  # noqa: F821
 
-    kept, found = faults(function, Tone=Tone)
+    accepted, diagnostics = read_with_diagnostics(function, Tone=Tone)
 
-    assert kept == ["b"]
-    assert len(found) == 1
+    assert accepted == ["b"]
+    assert len(diagnostics) == 1
 
 
 def test_a_wrapped_function_is_read_through():
@@ -555,7 +557,7 @@ def test_a_wrapped_function_is_read_through():
         ("Nowhere", "define or import the name in the recipe, outside `if TYPE_CHECKING:`"),
     ],
 )
-def test_an_annotation_that_is_not_imported(annotation, hint, found):
+def test_an_annotation_that_is_not_imported_has_a_hint(annotation, hint, found):
     """The hint for an unknown name is an import statement or the most similar type."""
     source = f"""
         from __future__ import annotations

@@ -27,20 +27,20 @@ def put(recipes):
     return put
 
 
-def front(name, **fields):
+def write_frontmatter(name, **fields):
     """Return the text of a ``SKILL.md``."""
-    lines = [f"name: {name}", "description: What it does.", *(f"{k}: {v}" for k, v in fields.items())]
+    lines = [f"name: {name}", "description: Review a change.", *(f"{k}: {v}" for k, v in fields.items())]
     return "\n".join(["---", *lines, "---", "Do it.", ""])
 
 
-def listen(place):
+def create_socket(path):
     """Create a socket, changing to its folder because its full path may be too long."""
-    with socket.socket(socket.AF_UNIX) as listening:
-        os.chdir(place.parent)
-        listening.bind(place.name)
+    with socket.socket(socket.AF_UNIX) as server:
+        os.chdir(path.parent)
+        server.bind(path.name)
 
 
-def served(folder):
+def read_served_files(folder):
     """Return the files of each skill by URI, checking that there are no diagnostics."""
     catalog = compile(folder)
     assert catalog.diagnostics == ()
@@ -50,17 +50,17 @@ def served(folder):
     }
 
 
-def fault(folder):
+def find_diagnostic(folder):
     """Return the only diagnostic, checking that the prompt is served and the skill is not."""
     catalog = compile(folder)
-    (found,) = catalog.diagnostics
+    (diagnostic,) = catalog.diagnostics
     assert (list(catalog), catalog.skills) == (["hello"], ())
-    assert found.hint
-    return found
+    assert diagnostic.hint
+    return diagnostic
 
 
 @pytest.mark.parametrize(
-    ("place", "uri"),
+    ("path", "uri"),
     [
         ("skills/a", "skill://a/SKILL.md"),
         ("a", "skill://a/SKILL.md"),
@@ -69,17 +69,17 @@ def fault(folder):
         ("skills/Füße & co/a", "skill://F%C3%BC%C3%9Fe%20%26%20co/a/SKILL.md"),
     ],
 )
-def test_where_it_lies_is_its_uri(put, place, uri):
+def test_a_skills_path_is_its_uri(put, path, uri):
     """A skill's URI is its path, without a leading folder `skills`."""
-    put(f"{place}/SKILL.md", front("a"))
+    put(f"{path}/SKILL.md", write_frontmatter("a"))
 
-    assert list(served(put.folder)) == [uri]
+    assert list(read_served_files(put.folder)) == [uri]
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_it_is_served_verbatim(put, newline):
+def test_files_are_served_verbatim(put, newline):
     """Files are served byte for byte; hidden files and bytecode are omitted."""
-    text = front("a", own="[1, 2]").replace("\n", newline)
+    text = write_frontmatter("a", own="[1, 2]").replace("\n", newline)
     put("a/SKILL.md", text)
     put("a/scripts/run.py", b"raise RuntimeError")
     put("a/tests/test_run.py", b"raise RuntimeError")
@@ -89,7 +89,7 @@ def test_it_is_served_verbatim(put, newline):
     put("a/.git/config", b"x")
     put("a/scripts/__pycache__/run.pyc", b"x")
 
-    assert served(put.folder)["skill://a/SKILL.md"] == {
+    assert read_served_files(put.folder)["skill://a/SKILL.md"] == {
         "SKILL.md": text.encode(),
         "empty.txt": b"",
         "picture.bin": bytes(range(256)),
@@ -98,24 +98,24 @@ def test_it_is_served_verbatim(put, newline):
     }
 
 
-def test_skills_within_skills(put):
+def test_a_nested_skill_is_served_separately(put):
     """A nested skill is served on its own, and its files also belong to the outer skill."""
-    put("skills/outer/SKILL.md", front("outer"))
-    put("skills/outer/deep/inner/SKILL.md", front("inner"))
+    put("skills/outer/SKILL.md", write_frontmatter("outer"))
+    put("skills/outer/deep/inner/SKILL.md", write_frontmatter("inner"))
     put("skills/outer/deep/inner/x.md", "x")
 
-    found = served(put.folder)
+    files_by_uri = read_served_files(put.folder)
 
-    assert {uri: list(files) for uri, files in found.items()} == {
+    assert {uri: list(files) for uri, files in files_by_uri.items()} == {
         "skill://outer/SKILL.md": ["SKILL.md", "deep/inner/SKILL.md", "deep/inner/x.md"],
         "skill://outer/deep/inner/SKILL.md": ["SKILL.md", "x.md"],
     }
 
 
-def test_the_target_may_be_a_skill(put):
+def test_the_target_can_be_a_skill(put):
     """If the target is a skill, only it and its nested skills are served, and nothing is imported."""
-    put("outer/SKILL.md", front("outer"))
-    put("outer/inner/SKILL.md", front("inner"))
+    put("outer/SKILL.md", write_frontmatter("outer"))
+    put("outer/inner/SKILL.md", write_frontmatter("inner"))
     put("outer/run.py", "raise RuntimeError")
 
     catalog = compile(put.folder / "outer")
@@ -127,58 +127,62 @@ def test_the_target_may_be_a_skill(put):
     ]
 
 
-@pytest.mark.parametrize("place", ["_private/a", ".hidden/a", "tests/a", "node_modules/a"])
-def test_folders_that_are_never_entered(put, place):
+@pytest.mark.parametrize("path", ["_private/a", ".hidden/a", "tests/a", "node_modules/a"])
+def test_skipped_folders_have_no_skills(put, path):
     """Folders that are skipped for recipes are skipped for skills, too."""
-    put(f"{place}/SKILL.md", front("a"))
+    put(f"{path}/SKILL.md", write_frontmatter("a"))
 
-    assert served(put.folder) == {}
+    assert read_served_files(put.folder) == {}
 
 
-def test_links_that_stay_inside(put):
+def test_links_within_a_skill_are_followed(put):
     """Links within the skill are followed, as in a mounted Kubernetes ConfigMap."""
-    put("a/..data/SKILL.md", front("a"))
+    put("a/..data/SKILL.md", write_frontmatter("a"))
     (put.folder / "a" / "SKILL.md").symlink_to("..data/SKILL.md")
     put("a/real/x.md", "x")
     (put.folder / "a" / "linked").symlink_to("real")
 
-    assert sorted(served(put.folder)["skill://a/SKILL.md"]) == ["SKILL.md", "linked/x.md", "real/x.md"]
+    assert sorted(read_served_files(put.folder)["skill://a/SKILL.md"]) == [
+        "SKILL.md",
+        "linked/x.md",
+        "real/x.md",
+    ]
 
 
 @pytest.mark.parametrize("target", ["../hello.py", "/etc/passwd", "..", "/"])
-def test_links_that_lead_out(put, target):
+def test_links_out_of_a_skill_are_reported(put, target):
     """A link that leads out of the folder makes the whole skill invalid."""
-    put("a/SKILL.md", front("a"))
+    put("a/SKILL.md", write_frontmatter("a"))
     (put.folder / "a" / "x").symlink_to(target)
 
-    found = fault(put.folder)
+    diagnostic = find_diagnostic(put.folder)
 
-    assert found.rule is Rule.SKILL_FILES
-    assert "'x' leads out of its folder" in found.message
+    assert diagnostic.rule is Rule.SKILL_FILES
+    assert "'x' leads out of its folder" in diagnostic.message
 
 
 @pytest.mark.parametrize("target", ["hello.py", "/etc/passwd"])
-def test_a_link_that_is_put_in_before_it_is_read(put, target):
+def test_a_link_created_after_listing_is_not_followed(put, target):
     """A link that replaces a file after the folder was listed is not followed."""
-    root = put("a/SKILL.md", front("a")).parent
+    root = put("a/SKILL.md", write_frontmatter("a")).parent
     put("a/x.md", "x")
-    places, _ = paths_below(str(root))
+    paths, _ = paths_below(str(root))
     (root / "x.md").unlink()
     (root / "x.md").symlink_to(put.folder / target)
 
     with pytest.raises(SkillError, match=r"'x\.md' leads out of its folder"):
-        read_files(places, root)
+        read_files(paths, root)
 
 
 @pytest.mark.parametrize(
-    ("make", "part"),
+    ("prepare", "part"),
     [
         (lambda place: (place / "x").symlink_to("missing"), "'x' cannot be read"),
         (lambda place: (place / "x").symlink_to("x"), "'x' cannot be read"),
         (lambda place: (place / "x").symlink_to("."), "leads out of its folder"),
         (lambda place: (place / "deep").mkdir() or (place / "deep/x").symlink_to("../deep"), "in a circle"),
         (lambda place: os.mkfifo(place / "x"), "a pipe, a socket or a device"),
-        (lambda place: listen(place / "x"), "a pipe, a socket or a device"),
+        (lambda place: create_socket(place / "x"), "a pipe, a socket or a device"),
         (lambda place: (place / "a\\b").write_text("x"), "not a plain path"),
         (lambda place: (place / "a\nb").write_text("x"), "not a plain path"),
         (lambda place: [(place / name).write_text("x") for name in ("x", "X")], "differ in case alone"),
@@ -187,55 +191,55 @@ def test_a_link_that_is_put_in_before_it_is_read(put, target):
         (lambda place: (place / "x").write_bytes(bytes(16 << 20)), "16 MiB"),
     ],
 )
-def test_what_cannot_be_served(put, make, part, tmp_path, monkeypatch):
+def test_unusable_files_are_reported(put, prepare, part, tmp_path, monkeypatch):
     """An unusable file is reported with a location and a hint, without blocking."""
     monkeypatch.chdir(tmp_path)
-    place = put("a/SKILL.md", front("a")).parent
-    make(place)
+    folder = put("a/SKILL.md", write_frontmatter("a")).parent
+    prepare(folder)
 
-    found = fault(put.folder)
+    diagnostic = find_diagnostic(put.folder)
 
-    assert found.rule is Rule.SKILL_FILES
-    assert part in found.message
-    assert found.location.file == str(place / "SKILL.md")
+    assert diagnostic.rule is Rule.SKILL_FILES
+    assert part in diagnostic.message
+    assert diagnostic.location.file == str(folder / "SKILL.md")
 
 
 @pytest.mark.parametrize(
     ("text", "line", "part"),
     [
         ("", 1, "no frontmatter"),
-        (front("b"), 2, "its folder is 'a'"),
+        (write_frontmatter("b"), 2, "its folder is 'a'"),
         ("---\ndescription: x\nname: B\n---\n", 3, "its name is 'B'"),
         ("---\nname: a\n---\n", 1, "no description"),
         ("---\nname: a\ndescription: [\n---\n", 4, "not YAML"),
     ],
 )
-def test_what_the_format_does_not_allow(put, text, line, part):
+def test_invalid_frontmatter_is_reported(put, text, line, part):
     """Invalid frontmatter is reported with its line."""
     put("a/SKILL.md", text)
 
-    found = fault(put.folder)
+    diagnostic = find_diagnostic(put.folder)
 
-    assert (found.rule, found.location.line) == (Rule.BAD_SKILL, line)
-    assert part in found.message
+    assert (diagnostic.rule, diagnostic.location.line) == (Rule.BAD_SKILL, line)
+    assert part in diagnostic.message
 
 
 @pytest.mark.parametrize("name", ["skill.md", "Skill.md", "SKILL.MD"])
-def test_a_name_in_other_letters(put, name):
+def test_skill_md_in_the_wrong_case_is_reported(put, name):
     """`SKILL.md` in the wrong case is reported, and Python files next to it are not imported."""
-    put(f"a/{name}", front("a"))
+    put(f"a/{name}", write_frontmatter("a"))
     put("a/scripts/run.py", "raise RuntimeError")
 
-    assert f"it begins with {name!r}, and agents look for 'SKILL.md'" in fault(put.folder).message
+    assert f"it begins with {name!r}, and agents look for 'SKILL.md'" in find_diagnostic(put.folder).message
 
 
 @pytest.mark.parametrize("name", ["SKILL.md~", "#SKILL.md#", ".SKILL.md.swp"])
-def test_what_editors_leave(put, name):
+def test_editor_backups_are_not_served(put, name):
     """Backup and swap files of editors are not served."""
-    put("a/SKILL.md", front("a"))
+    put("a/SKILL.md", write_frontmatter("a"))
     put(f"a/{name}", b"x")
 
-    assert list(served(put.folder)["skill://a/SKILL.md"]) == ["SKILL.md"]
+    assert list(read_served_files(put.folder)["skill://a/SKILL.md"]) == ["SKILL.md"]
 
 
 @pytest.mark.parametrize(
@@ -246,45 +250,47 @@ def test_what_editors_leave(put, name):
         "@resource('skill://a/x.md')\ndef x() -> str:\n    return 'other'\n",
     ],
 )
-def test_uris_within_a_skill_of_something_else(put, source):
+def test_a_uri_within_another_skill_is_an_error(put, source):
     """A URI within another skill is an error, because its bytes would not match the skill's digests."""
-    put("a/SKILL.md", front("a"))
+    put("a/SKILL.md", write_frontmatter("a"))
     put("a/x.md", "x")
     put("own.py", f"from promptkit import resource, skill\n{source}")
 
     catalog = compile(put.folder)
 
-    (found,) = catalog.diagnostics
-    assert found.rule is Rule.DUPLICATE_SKILL
+    (diagnostic,) = catalog.diagnostics
+    assert diagnostic.rule is Rule.DUPLICATE_SKILL
     assert len(catalog.skills) == (0 if "resource(" in source else 1)
 
 
-def test_a_first_file_that_is_gone_for_a_moment(put):
+def test_a_skill_file_that_disappears_briefly(put):
     """If `SKILL.md` disappears briefly, the skill stays served and files next to it do not become recipes."""
-    file = put("a/SKILL.md", front("a"))
+    file = put("a/SKILL.md", write_frontmatter("a"))
     put("a/scripts/run.py", "raise RuntimeError")
     reloader = Reloader(str(put.folder), lambda _: None)
-    first = reloader.load()
+    before = reloader.load()
     published = Queue()
     reloader.start(published.put)
     try:
         text = file.read_text()
         file.unlink()
-        gone = published.get(timeout=20)
+        without_file = published.get(timeout=20)
         file.write_text(text.replace("Do it.", "Do it now."))
-        back = published.get(timeout=20)
+        after = published.get(timeout=20)
     finally:
         reloader.close()
 
-    assert gone.skills == first.skills
-    assert ["it begins with 'no file'" in one.message for one in gone.diagnostics] == [True]
-    assert back.diagnostics == ()
-    assert b"Do it now." in back.skills[0].files[0].content.data
+    assert without_file.skills == before.skills
+    assert ["it begins with 'no file'" in diagnostic.message for diagnostic in without_file.diagnostics] == [
+        True
+    ]
+    assert after.diagnostics == ()
+    assert b"Do it now." in after.skills[0].files[0].content.data
 
 
-def test_a_skill_in_python_and_a_folder_of_the_same_uri(put):
+def test_a_python_skill_with_the_uri_of_a_folder_is_reported(put):
     """A Python skill with the URI of a skill folder is reported, and one of the two is served."""
-    put("a/SKILL.md", front("a"))
+    put("a/SKILL.md", write_frontmatter("a"))
     put(
         "own.py",
         "from promptkit import skill\n@skill(description='x')\ndef a():\n    return 'x'\n",
@@ -292,6 +298,6 @@ def test_a_skill_in_python_and_a_folder_of_the_same_uri(put):
 
     catalog = compile(put.folder)
 
-    (found,) = catalog.diagnostics
-    assert found.rule is Rule.DUPLICATE_SKILL
+    (diagnostic,) = catalog.diagnostics
+    assert diagnostic.rule is Rule.DUPLICATE_SKILL
     assert len(catalog.skills) == 1

@@ -10,31 +10,31 @@ from promptkit.fragments import blocks, section
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
 
 
-def compiled(made):
+def compile_skill(declaration):
     """Return the only skill of a catalog, which must have no diagnostics."""
-    catalog = compile([made])
+    catalog = compile([declaration])
     assert catalog.diagnostics == ()
-    (found,) = catalog.skills
-    return found
+    (compiled,) = catalog.skills
+    return compiled
 
 
-def texts(found):
+def read_texts(compiled):
     """Return the text of each file of a skill by path."""
-    return {file.path: file.content.data.decode() for file in found.files}
+    return {file.path: file.content.data.decode() for file in compiled.files}
 
 
-def fault(made):
+def find_diagnostic(declaration):
     """Return the only diagnostic of a skill, which must not be served."""
-    catalog = compile([made])
-    (found,) = catalog.diagnostics
+    catalog = compile([declaration])
+    (diagnostic,) = catalog.diagnostics
     assert catalog.skills == ()
-    return found
+    return diagnostic
 
 
-def says(text="Do it.", **options):
+def make_skill(text="Do it.", **options):
     """Return a skill with this text."""
 
-    @skill(**{"description": "What it does.", **options})
+    @skill(**{"description": "Review a change.", **options})
     def some_skill():
         return text
 
@@ -42,7 +42,7 @@ def says(text="Do it.", **options):
 
 
 class TestASkill:
-    def test_all_of_it(self):
+    def test_skill_md_is_built_from_the_declaration(self):
         """`SKILL.md` is built from the function's name, its docstring and the options, in a fixed format."""
 
         @skill(
@@ -54,19 +54,19 @@ class TestASkill:
         )
         def code_review():
             """Review a change. Use it
-            when somebody asks.
+            when asked.
 
-            More for those who read the code.
+            More details, for developers.
             """
             return blocks("# Review", section("Steps", "Read."))
 
-        found = compiled(code_review)
+        compiled = compile_skill(code_review)
 
-        assert found.uri_template == "skill://acme/billing/code-review/SKILL.md"
-        assert texts(found) == {
+        assert compiled.uri_template == "skill://acme/billing/code-review/SKILL.md"
+        assert read_texts(compiled) == {
             "SKILL.md": "---\n"
             "name: code-review\n"
-            "description: Review a change. Use it when somebody asks.\n"
+            "description: Review a change. Use it when asked.\n"
             "license: MIT\n"
             "compatibility: Needs git\n"
             'allowed-tools: "Read Bash(git:*)"\n'
@@ -75,7 +75,7 @@ class TestASkill:
             "---\n\n# Review\n\n## Steps\n\nRead.\n"
         }
 
-    def test_it_stays_a_function(self):
+    def test_a_skill_is_still_a_function(self):
         """A skill is still a function with its own name and docstring."""
 
         @skill
@@ -88,23 +88,23 @@ class TestASkill:
         assert "greet" in repr(greet)
 
     @pytest.mark.parametrize("text", ["Do it.", Text("Do it."), user("Do it."), ["Do it."]])
-    def test_what_it_may_return(self, text):
+    def test_a_skill_returns_one_text(self, text):
         """A skill returns one text, in any form that a prompt could return."""
-        assert texts(compiled(says(text)))["SKILL.md"].endswith("---\n\nDo it.\n")
+        assert read_texts(compile_skill(make_skill(text)))["SKILL.md"].endswith("---\n\nDo it.\n")
 
     @pytest.mark.parametrize(
         "result",
         ["", None, 7, assistant("Do it."), system("Do it."), user("a") + user("b"), ["a", "b"], Image(GIF)],
     )
-    def test_what_it_may_not_return(self, result):
+    def test_other_results_are_reported(self, result):
         """Any result other than one user text is reported."""
-        found = fault(says(result))
+        diagnostic = find_diagnostic(make_skill(result))
 
-        assert found.rule is Rule.SKILL_FAILS
-        assert "its function" in found.message
-        assert found.hint
+        assert diagnostic.rule is Rule.SKILL_FAILS
+        assert "its function" in diagnostic.message
+        assert diagnostic.hint
 
-    def test_a_function_that_fails(self):
+    def test_a_function_that_raises_is_reported(self):
         """A skill whose function raises is reported, and all others are served."""
 
         @skill(description="Fails.")
@@ -115,11 +115,11 @@ class TestASkill:
         def fine() -> str:
             return "fine"
 
-        catalog = compile([broken, fine, says()])
+        catalog = compile([broken, fine, make_skill()])
 
-        (found,) = catalog.diagnostics
-        assert found.rule is Rule.SKILL_FAILS
-        assert "the function of 'SKILL.md' raised ZeroDivisionError" in found.message
+        (diagnostic,) = catalog.diagnostics
+        assert diagnostic.rule is Rule.SKILL_FAILS
+        assert "the function of 'SKILL.md' raised ZeroDivisionError" in diagnostic.message
         assert (list(catalog), len(catalog.skills)) == (["fine"], 1)
 
     @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ class TestASkill:
             ({"files": {"SKILL.md": "x"}}, Rule.SKILL_FILES, "'SKILL.md'"),
         ],
     )
-    def test_options_that_the_format_does_not_allow(self, options, rule, part):
+    def test_invalid_options_are_reported(self, options, rule, part):
         """An option that the format does not allow is reported with a hint, and the skill is not served."""
-        found = fault(says(**options))
+        diagnostic = find_diagnostic(make_skill(**options))
 
-        assert found.rule is rule
-        assert part in found.message
-        assert found.hint
+        assert diagnostic.rule is rule
+        assert part in diagnostic.message
+        assert diagnostic.hint
 
     @pytest.mark.parametrize(
         "options",
@@ -159,12 +159,12 @@ class TestASkill:
             {"files": {1: "a"}},
         ],
     )
-    def test_options_of_another_type(self, options):
+    def test_options_of_the_wrong_type_are_rejected(self, options):
         """An option of the wrong type raises at the decorator."""
         with pytest.raises(TypeError, match=next(iter(options))):
-            says(**options)
+            make_skill(**options)
 
-    def test_what_is_decorated(self):
+    def test_only_a_plain_function_can_be_a_skill(self):
         """`@skill` takes only a plain function without parameters."""
 
         async def coroutine():
@@ -173,44 +173,46 @@ class TestASkill:
         def generator():
             yield "x"
 
-        for wrong in (coroutine, generator, 7, str):
+        for invalid in (coroutine, generator, 7, str):
             with pytest.raises(TypeError, match="a plain function that returns text"):
-                skill(wrong)
-        for wrong in (lambda x: x, lambda x=1: x):
+                skill(invalid)
+        for invalid in (lambda x: x, lambda x=1: x):
             with pytest.raises(TypeError, match="this has 'x': only prompts are asked for values"):
-                skill(wrong)
+                skill(invalid)
 
-    def test_two_of_one_uri(self):
+    def test_a_duplicate_uri_is_reported(self):
         """A second skill with the same URI is reported and not served."""
-        catalog = compile([says(), says()])
+        catalog = compile([make_skill(), make_skill()])
 
-        (found,) = catalog.diagnostics
-        assert found.rule is Rule.DUPLICATE_SKILL
-        assert "'skill://some-skill/SKILL.md' is already defined at" in found.message
+        (diagnostic,) = catalog.diagnostics
+        assert diagnostic.rule is Rule.DUPLICATE_SKILL
+        assert "'skill://some-skill/SKILL.md' is already defined at" in diagnostic.message
         assert len(catalog.skills) == 1
 
 
 class TestFiles:
-    def test_texts_bytes_and_functions(self):
+    def test_files_can_be_texts_bytes_and_functions(self):
         """Texts, bytes and functions become files; each function is called once per catalog."""
         calls = []
 
-        def made():
+        def generate():
             calls.append(1)
             return Text("made")
 
-        found = compiled(says(files={"b.txt": "text", "a/c.bin": b"\xff", "d.md": made, "empty": b""}))
+        compiled = compile_skill(
+            make_skill(files={"b.txt": "text", "a/c.bin": b"\xff", "d.md": generate, "empty": b""})
+        )
 
-        assert {file.path: file.content.data for file in found.files if file.path != "SKILL.md"} == {
+        assert {file.path: file.content.data for file in compiled.files if file.path != "SKILL.md"} == {
             "a/c.bin": b"\xff",
             "b.txt": b"text",
             "d.md": b"made",
             "empty": b"",
         }
-        assert [file.path for file in found.files] == ["SKILL.md", "a/c.bin", "b.txt", "d.md", "empty"]
+        assert [file.path for file in compiled.files] == ["SKILL.md", "a/c.bin", "b.txt", "d.md", "empty"]
         assert calls == [1]
 
-    def test_paths_beside_the_recipe(self, recipes):
+    def test_files_can_be_paths_next_to_the_recipe(self, recipes):
         """A path can be a file or a folder, from which hidden files are omitted; nothing is imported."""
         folder = recipes(
             review="""
@@ -234,7 +236,7 @@ class TestFiles:
         catalog = compile(folder)
 
         assert catalog.diagnostics == ()
-        assert sorted(texts(catalog.skills[0])) == [
+        assert sorted(read_texts(catalog.skills[0])) == [
             *("SKILL.md", "again/deep/x.txt", "again/run.py"),
             *("rules.md", "scripts/deep/x.txt", "scripts/run.py"),
         ]
@@ -261,18 +263,18 @@ class TestFiles:
             ({"x": Path("missing.md")}, "cannot be read"),
         ],
     )
-    def test_what_cannot_be_served(self, files, part):
+    def test_unusable_files_are_reported(self, files, part):
         """An unusable file is reported, and the skill is not served."""
-        found = fault(says(files=files))
+        diagnostic = find_diagnostic(make_skill(files=files))
 
-        assert found.rule is Rule.SKILL_FILES
-        assert part in found.message
-        assert found.hint
+        assert diagnostic.rule is Rule.SKILL_FILES
+        assert part in diagnostic.message
+        assert diagnostic.hint
 
     @pytest.mark.parametrize("source", [7, None, lambda: 7, "half \ud800"])
-    def test_what_is_no_file(self, source):
+    def test_a_file_that_is_neither_text_nor_bytes_is_reported(self, source):
         """A file that is neither text nor bytes is reported."""
-        found = fault(says(files={"x": source}))
+        diagnostic = find_diagnostic(make_skill(files={"x": source}))
 
-        assert found.rule is Rule.SKILL_FAILS
-        assert "'x'" in found.message
+        assert diagnostic.rule is Rule.SKILL_FAILS
+        assert "'x'" in diagnostic.message

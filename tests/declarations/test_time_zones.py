@@ -32,7 +32,7 @@ class Meeting:
     lunch: Naive | None = None
 
 
-def made(annotation: Any, *default: Any) -> Any:
+def make_prompt(annotation: Any, *default: Any) -> Any:
     """Return a prompt with one parameter of this type."""
 
     def meet(value=None) -> str:
@@ -43,15 +43,15 @@ def made(annotation: Any, *default: Any) -> Any:
     return prompt(meet)
 
 
-def read(annotation: Any, sent: Any) -> Any:
+def parse(annotation: Any, sent: Any) -> Any:
     """Return the value parsed from what a client sends."""
-    return made(annotation).compiled.arguments.read({"value": sent})["value"]
+    return make_prompt(annotation).compiled.arguments.read({"value": sent})["value"]
 
 
-def findings(annotation: Any, *default: Any) -> list[tuple[str, str, str]]:
+def collect_diagnostics(annotation: Any, *default: Any) -> list[tuple[str, str, str]]:
     """Return the code, message and hint of each diagnostic."""
-    found = compile(Recipes(prompts=(made(annotation, *default),))).diagnostics
-    return [(each.rule.value, each.message, each.hint) for each in found]
+    diagnostics = compile(Recipes(prompts=(make_prompt(annotation, *default),))).diagnostics
+    return [(diagnostic.rule.value, diagnostic.message, diagnostic.hint) for diagnostic in diagnostics]
 
 
 class TestAsWritten:
@@ -64,15 +64,15 @@ class TestAsWritten:
         ],
         ids=["naive", "offset", "UTC"],
     )
-    def test_a_datetime_is_read_as_it_is_written(self, sent, value):
+    def test_a_datetime_is_parsed_as_written(self, sent, value):
         """A datetime is parsed as written, with or without an offset."""
-        found = read(dt.datetime, sent)
+        parsed = parse(dt.datetime, sent)
 
-        assert (found, found.utcoffset()) == (value, value.utcoffset())
+        assert (parsed, parsed.utcoffset()) == (value, value.utcoffset())
 
-    def test_its_description_says_so(self):
+    def test_the_description_says_that_an_offset_is_optional(self):
         """The description says that an offset is optional."""
-        (argument,) = made(dt.datetime).compiled.arguments.ordered
+        (argument,) = make_prompt(dt.datetime).compiled.arguments.ordered
 
         assert argument.description == (
             "a date and time, as in 2026-01-31T12:00, "
@@ -94,10 +94,10 @@ class TestZone:
     )
     def test_a_naive_value_becomes_aware(self, zone, offset):
         """A value without an offset is a time in the author's zone."""
-        found = read(Annotated[dt.datetime, Arg(timezone=zone)], "2026-01-31T12:00")
+        parsed = parse(Annotated[dt.datetime, Arg(timezone=zone)], "2026-01-31T12:00")
 
-        assert found.replace(tzinfo=None) == NOON
-        assert found.utcoffset() == dt.timedelta(hours=offset)
+        assert parsed.replace(tzinfo=None) == NOON
+        assert parsed.utcoffset() == dt.timedelta(hours=offset)
 
     @pytest.mark.parametrize(
         ("annotation", "sent", "value"),
@@ -118,49 +118,49 @@ class TestZone:
         ],
         ids=str,
     )
-    def test_wherever_a_datetime_stands(self, annotation, sent, value):
+    def test_the_zone_applies_wherever_a_datetime_is(self, annotation, sent, value):
         """The zone applies within lists, dicts, keys and unions; an explicit offset takes precedence."""
-        found = read(Annotated[annotation, Arg(timezone="Europe/Berlin")], sent)
+        parsed = parse(Annotated[annotation, Arg(timezone="Europe/Berlin")], sent)
 
-        assert found == value
+        assert parsed == value
 
     @pytest.mark.parametrize(
         ("sent", "utc"),
         [("2026-03-29T02:30", "01:30"), ("2026-10-25T02:30", "00:30")],
         ids=["skipped", "twice"],
     )
-    def test_what_the_clocks_skip_or_show_twice_has_the_offset_before(self, sent, utc):
+    def test_a_skipped_or_repeated_time_has_the_earlier_offset(self, sent, utc):
         """A time that a clock change skips or repeats has the offset from before the change."""
-        found = read(Annotated[dt.datetime, Arg(timezone=BERLIN)], sent)
+        parsed = parse(Annotated[dt.datetime, Arg(timezone=BERLIN)], sent)
 
-        assert f"{found.astimezone(dt.UTC):%H:%M}" == utc
+        assert f"{parsed.astimezone(dt.UTC):%H:%M}" == utc
 
-    def test_its_description_names_the_zone(self):
+    def test_the_description_names_the_zone(self):
         """The description names the time zone."""
         annotation = Annotated[dt.datetime, Arg("When it begins", timezone="Europe/Berlin")]
-        (argument,) = made(annotation).compiled.arguments.ordered
+        (argument,) = make_prompt(annotation).compiled.arguments.ordered
 
         assert argument.description == (
             "When it begins (a date and time, as in 2026-01-31T12:00, "
             "in Europe/Berlin unless it has an offset)"
         )
 
-    def test_its_schema_asks_for_no_offset(self):
+    def test_the_schema_requires_no_offset(self):
         """The schema does not require an offset, even if the type allows only aware values."""
-        schema = made(Annotated[Aware, Arg(timezone="UTC")]).compiled.schema["properties"]["value"]
+        schema = make_prompt(Annotated[Aware, Arg(timezone="UTC")]).compiled.schema["properties"]["value"]
 
         assert "format" not in schema
         jsonschema.validate("2026-01-31T12:00:00", schema)
         jsonschema.validate("2026-01-31T12:00:00+01:00", schema)
 
-    def test_what_is_written_is_read(self):
+    def test_an_encoded_value_is_parsed_back(self):
         """Encoding an aware value and parsing it again gives the same moment."""
         value = dt.datetime(2026, 7, 31, 12, tzinfo=BERLIN)
 
-        assert read(Annotated[dt.datetime, Arg(timezone="UTC")], text_of(value)) == value
+        assert parse(Annotated[dt.datetime, Arg(timezone="UTC")], text_of(value)) == value
 
     @pytest.mark.parametrize(
-        ("annotation", "fault", "hint"),
+        ("annotation", "message", "hint"),
         [
             (
                 Annotated[dt.datetime, Arg(timezone="europe/berln")],
@@ -188,18 +188,20 @@ class TestZone:
         ],
         ids=["misspelt", "path", "number", "text", "time", "date", "list", "naive", "record"],
     )
-    def test_a_zone_that_serves_nothing_is_found_at_compile_time(self, annotation, fault, hint):
+    def test_an_invalid_or_unused_zone_is_reported(self, annotation, message, hint):
         """An invalid or unused zone is reported at compile time with a hint."""
-        assert findings(annotation) == [("PK320", f"prompt 'meet': parameter 'value' {fault}", hint)]
+        assert collect_diagnostics(annotation) == [
+            ("PK320", f"prompt 'meet': parameter 'value' {message}", hint)
+        ]
 
-    @pytest.mark.parametrize("folder", ["Europe", "", "\0", "x" * 5000], ids=ascii)
-    def test_what_no_file_of_zones_is_called_is_no_crash(self, folder):
+    @pytest.mark.parametrize("name", ["Europe", "", "\0", "x" * 5000], ids=ascii)
+    def test_impossible_zone_names_are_reported(self, name):
         """Folders of the zone database and impossible file names are unknown zones."""
-        ((code, _, _),) = findings(Annotated[dt.datetime, Arg(timezone=folder)])
+        ((code, _, _),) = collect_diagnostics(Annotated[dt.datetime, Arg(timezone=name)])
 
         assert code == "PK320"
 
-    def test_a_system_without_zones_says_how_to_get_them(self, monkeypatch):
+    def test_the_hint_is_to_install_missing_zone_data(self, monkeypatch):
         """On a system without zone data, such as Windows, the hint is to install it; UTC works without."""
 
         def missing(name: str) -> None:
@@ -208,10 +210,10 @@ class TestZone:
         monkeypatch.setattr(zoneinfo, "ZoneInfo", missing)
         monkeypatch.setattr(zoneinfo, "available_timezones", set)
 
-        assert findings(Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]) == [
+        assert collect_diagnostics(Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]) == [
             ("PK320", f"prompt 'meet': parameter 'value' {NO_DATA}", f"{pip()} tzdata")
         ]
-        assert findings(Annotated[dt.datetime, Arg(timezone="UTC")]) == []
+        assert collect_diagnostics(Annotated[dt.datetime, Arg(timezone="UTC")]) == []
 
 
 ADD = "has no offset: add an offset, as in 2026-01-31T12:00"
@@ -220,9 +222,9 @@ START = '{"start": "2026-01-31T12:00:00"}'
 LUNCH = '{"start": "2026-01-31T12:00:00Z", "lunch": "2026-01-31T12:00:00Z"}'
 
 
-class TestAskedFor:
+class TestRequiredOffset:
     @pytest.mark.parametrize(
-        ("annotation", "sent", "fault"),
+        ("annotation", "sent", "message"),
         [
             (Aware, "2026-01-31T12:00", f"'value' {ADD}+01:00"),
             (Aware, "2026-01-31", f"'value' {ADD}+01:00"),
@@ -249,25 +251,25 @@ class TestAskedFor:
         ],
         ids=str,
     )
-    def test_another_value_is_refused_with_a_hint(self, annotation, sent, fault):
+    def test_a_wrong_offset_is_rejected_with_a_hint(self, annotation, sent, message):
         """A wrong or missing offset is reported with its path and a corrected example."""
-        with pytest.raises(ArgumentsError) as refused:
-            read(annotation, sent)
+        with pytest.raises(ArgumentsError) as caught:
+            parse(annotation, sent)
 
-        assert str(refused.value) == f"prompt 'meet': {fault}"
+        assert str(caught.value) == f"prompt 'meet': {message}"
 
     @pytest.mark.parametrize(
         ("annotation", "example"),
         [(Aware, "2026-01-31T12:00+01:00"), (Naive, "2026-01-31T12:00"), (AwareTime, "12:00+01:00")],
         ids=["aware", "naive", "time"],
     )
-    def test_the_remedy_helps(self, annotation, example):
+    def test_the_suggested_value_is_accepted(self, annotation, example):
         """The example in the error message is accepted."""
-        assert read(annotation, example) == read(annotation.__origin__, example)
+        assert parse(annotation, example) == parse(annotation.__origin__, example)
 
-    def test_its_schema_says_so(self):
+    def test_the_schema_rejects_the_same_values(self):
         """A schema validator rejects the same values as promptkit."""
-        aware, naive = (made(kind).compiled.schema["properties"]["value"] for kind in (Aware, Naive))
+        aware, naive = (make_prompt(kind).compiled.schema["properties"]["value"] for kind in (Aware, Naive))
 
         assert aware["format"] == "date-time"
         jsonschema.validate("2026-01-31T12:00:00", naive)

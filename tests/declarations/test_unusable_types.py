@@ -45,7 +45,7 @@ class Order:
     lines: "list[Line]"
 
 
-class Asked(TypedDict):
+class Request(TypedDict):
     parts: NotRequired[list[Content]]
 
 
@@ -54,7 +54,7 @@ class Titled(NamedTuple):
     title: Text
 
 
-class Held(msgspec.Struct):
+class Linked(msgspec.Struct):
     link: ResourceLink | None = None
 
 
@@ -82,19 +82,19 @@ class Talk(Workflow):
     """An author's subclass of Workflow."""
 
 
-def found_in(annotation: Any) -> tuple[Any, ...]:
+def find_type_and_hint(annotation: Any) -> tuple[Any, ...]:
     """Return the type in the message and the hint, which must be the same for a prompt and a resource."""
 
-    def made(order) -> str:
+    def place_order(order) -> str:
         return ""
 
-    made.__annotations__["order"] = annotation
-    as_prompt, (told,) = prompt(made).compile()
-    as_resource, (told_again,) = resource("order:{order}")(made).compile()
+    place_order.__annotations__["order"] = annotation
+    as_prompt, (diagnostic,) = prompt(place_order).compile()
+    as_resource, (resource_diagnostic,) = resource("order:{order}")(place_order).compile()
     assert as_prompt is as_resource is None
-    assert told.rule is told_again.rule is Rule.UNSUPPORTED_TYPE
-    assert told.hint == told_again.hint
-    return told.message.partition("of type ")[2], told.hint
+    assert diagnostic.rule is resource_diagnostic.rule is Rule.UNSUPPORTED_TYPE
+    assert diagnostic.hint == resource_diagnostic.hint
+    return diagnostic.message.partition("of type ")[2], diagnostic.hint
 
 
 @pytest.mark.parametrize("kind", OWN)
@@ -113,23 +113,23 @@ def found_in(annotation: Any) -> tuple[Any, ...]:
     ],
     ids=["itself", "or none", "annotated", "list", "dict", "tuple", "union", "generic", "member"],
 )
-def test_values_of_promptkit_are_no_arguments(kind, around):
+def test_content_classes_are_rejected(kind, around):
     """The content classes of promptkit are rejected wherever they are in a parameter's type."""
-    _, hint = found_in(around(kind))
+    _, hint = find_type_and_hint(around(kind))
 
     assert hint.startswith("take ")
     assert hint.endswith(" in the function")
 
 
 @pytest.mark.parametrize(
-    ("annotation", "message", "hint"),
+    ("annotation", "expected_message", "expected_hint"),
     [
         (Scan, "Scan", "take that class of promptkit itself, "),
         (list[Talk], f"{list[Talk]}: order[...] is of type Talk", "take that class of promptkit itself, "),
         (Order, "Order: order.lines[...].note is of type Text", "take a str, "),
-        (Asked, "Asked: order.parts[...] is of type Content", "take a str, or bytes, "),
+        (Request, "Request: order.parts[...] is of type Content", "take a str, or bytes, "),
         (Titled, "Titled: order.title is of type Text", "take a str, "),
-        (dict[str, Held], f"{dict[str, Held]}: order[...].link is of type ResourceLink", "take its URI "),
+        (dict[str, Linked], f"{dict[str, Linked]}: order[...].link is of type ResourceLink", "take its URI "),
         (
             list[Context],
             f"{list[Context]}: order[...] is of type Context",
@@ -146,27 +146,27 @@ def test_values_of_promptkit_are_no_arguments(kind, around):
     ],
     ids=lambda part: str(part)[:40],
 )
-def test_the_part_that_cannot_be_read_is_named(annotation, message, hint):
+def test_the_message_has_the_path_of_the_unsupported_part(annotation, expected_message, expected_hint):
     """The message has the path of the unsupported part, and the hint a replacement."""
-    told, what_to_do = found_in(annotation)
+    message, hint = find_type_and_hint(annotation)
 
-    assert message is None or told.removeprefix("collections.abc.") == message
-    assert what_to_do.startswith(hint)
+    assert expected_message is None or message.removeprefix("collections.abc.") == expected_message
+    assert hint.startswith(expected_hint)
 
 
-def test_what_an_author_teaches_is_read():
-    """An author's class without content of promptkit's is supported."""
+def test_an_authors_own_class_is_supported():
+    """An author's class that contains no promptkit content is supported."""
     assert reader_of(list[Box[int]]) is not None
 
 
-def test_a_context_alone_is_no_argument():
+def test_an_optional_context_is_not_an_argument():
     """An optional Context is not an argument."""
 
     @prompt
-    def asked(context: Context | None = None) -> str:
+    def greet(context: Context | None = None) -> str:
         return ""
 
-    assert asked.compiled.arguments.ordered == ()
+    assert greet.compiled.arguments.ordered == ()
 
 
 class Kind(Enum):
@@ -186,7 +186,7 @@ FOR_TEXT = "write the intended type: str takes any text"
 
 
 @pytest.mark.parametrize(
-    ("annotation", "what", "hint"),
+    ("annotation", "problem", "hint"),
     [
         (any, "is annotated with the function 'any'", FOR_TEXT),
         (list[any], "has the function 'any' at order[...]", "write typing.Any"),
@@ -208,19 +208,19 @@ FOR_TEXT = "write the intended type: str takes any text"
     ],
     ids=lambda part: part if isinstance(part, str) else type(part).__name__,
 )  # fmt: skip
-def test_what_is_no_type(annotation, what, hint):
+def test_an_annotation_that_is_not_a_type_is_reported(annotation, problem, hint):
     """A function, module or value as annotation is reported with the type that was probably meant."""
 
-    def made(order) -> str:
+    def place_order(order) -> str:
         return ""
 
-    made.__annotations__["order"] = annotation
-    _, (told,) = prompt(made).compile()
+    place_order.__annotations__["order"] = annotation
+    _, (diagnostic,) = prompt(place_order).compile()
 
-    assert told.rule is Rule.UNSUPPORTED_TYPE
-    assert told.message.startswith(f"prompt 'made': parameter 'order' {what}")
-    assert told.message.endswith(", which is not a type")
-    assert told.hint.startswith(hint)
+    assert diagnostic.rule is Rule.UNSUPPORTED_TYPE
+    assert diagnostic.message.startswith(f"prompt 'place_order': parameter 'order' {problem}")
+    assert diagnostic.message.endswith(", which is not a type")
+    assert diagnostic.hint.startswith(hint)
 
 
 @pytest.mark.parametrize(
@@ -230,30 +230,30 @@ def test_what_is_no_type(annotation, what, hint):
         ("str | dt", "a module is no type: write a class of it, as in datetime.datetime"),
     ],
 )
-def test_what_is_no_type_beside_others(annotation, hint):
+def test_a_union_with_a_non_type_is_unresolved(annotation, hint):
     """A non-type in a union is reported as unresolved, because Python cannot evaluate the union."""
 
-    def made(order) -> str:
+    def place_order(order) -> str:
         return ""
 
-    made.__annotations__["order"] = annotation
-    _, (told,) = prompt(made).compile()
+    place_order.__annotations__["order"] = annotation
+    _, (diagnostic,) = prompt(place_order).compile()
 
-    assert told.rule is Rule.UNRESOLVED_ANNOTATION
-    assert told.hint.startswith(hint)
+    assert diagnostic.rule is Rule.UNRESOLVED_ANNOTATION
+    assert diagnostic.hint.startswith(hint)
 
 
 @pytest.mark.parametrize("annotation", [Any, object, Any | None, list[object]], ids=str)
-def test_what_may_be_anything(annotation):
+def test_any_and_object_are_rejected(annotation):
     """Any and object are rejected, because a client can send only text or JSON."""
-    assert found_in(annotation)[1] == FOR_TEXT
+    assert find_type_and_hint(annotation)[1] == FOR_TEXT
 
 
 LEAVE = "leave out {} and check the value in the function, or take "
 
 
 @pytest.mark.parametrize(
-    ("annotation", "fault", "hint"),
+    ("annotation", "problem", "hint"),
     [
         (
             Annotated[decimal.Decimal, msgspec.Meta(ge=0, le=30)],
@@ -293,15 +293,15 @@ LEAVE = "leave out {} and check the value in the function, or take "
     ],
     ids=str,
 )
-def test_bounds_that_a_type_does_not_take(annotation, fault, hint):
+def test_bounds_that_do_not_apply_are_reported(annotation, problem, hint):
     """Bounds that do not apply to the type are reported."""
 
-    def made(order) -> str:
+    def place_order(order) -> str:
         return ""
 
-    made.__annotations__["order"] = annotation
-    _, (told,) = prompt(made).compile()
+    place_order.__annotations__["order"] = annotation
+    _, (diagnostic,) = prompt(place_order).compile()
 
-    assert told.rule is Rule.UNSUPPORTED_TYPE
-    assert told.message == f"prompt 'made': parameter 'order' {fault}"
-    assert told.hint == hint.format(fault.partition(": ")[2])
+    assert diagnostic.rule is Rule.UNSUPPORTED_TYPE
+    assert diagnostic.message == f"prompt 'place_order': parameter 'order' {problem}"
+    assert diagnostic.hint == hint.format(problem.partition(": ")[2])
