@@ -11,17 +11,17 @@ from promptkit.loader.recipes import Recipes
 from tests.mistakes import FOUND, SIX_MISTAKES
 
 
-def test_every_fault_is_found_in_one_pass(recipes, tmp_path, monkeypatch):
+def test_all_errors_are_reported_in_one_pass(recipes, tmp_path, monkeypatch):
     """Six mistakes in three files are six diagnostics, each with file, line and hint."""
     folder = recipes(**SIX_MISTAKES)
     monkeypatch.chdir(tmp_path)
 
-    found = compile(load(folder)).diagnostics
+    diagnostics = compile(load(folder)).diagnostics
 
-    assert "\n".join(map(str, found)) == FOUND
+    assert "\n".join(map(str, diagnostics)) == FOUND
 
 
-def test_what_is_sound_is_served(recipes):
+def test_valid_prompts_are_served(recipes):
     """Errors in one prompt do not stop others; of two prompts with the same name, the first is served."""
     catalog = compile(load(recipes(**SIX_MISTAKES)))
 
@@ -40,21 +40,21 @@ def test_equal_input_gives_an_equal_catalog(recipes):
     assert list(first) == list(second)
 
 
-def test_two_files_may_not_share_a_name(recipes, tmp_path, monkeypatch):
+def test_two_files_cannot_share_a_name(recipes, tmp_path, monkeypatch):
     """A duplicate name in another file is an error at the second definition that names the first."""
     source = "from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return ''\n"
     folder = recipes(a=source, b=source)
     monkeypatch.chdir(tmp_path)
 
-    (found,) = compile(load(folder)).diagnostics
+    (diagnostic,) = compile(load(folder)).diagnostics
 
     assert (
-        str(found.location),
-        found.message,
+        str(diagnostic.location),
+        diagnostic.message,
     ) == ("recipes/b.py:3", "prompt 'plan': already defined at recipes/a.py:3")
 
 
-def test_a_name_is_taken_also_by_a_prompt_at_fault(recipes):
+def test_an_invalid_prompt_reserves_its_name(recipes):
     """An invalid prompt reserves its name, so that fixing it does not produce a new error."""
     folder = recipes(
         a="from promptkit import prompt\n\n@prompt\ndef plan(a) -> str:\n    return a\n",
@@ -99,17 +99,18 @@ def test_no_prompts_is_an_error(recipes):
         ),
     ],
 )
-def test_a_parameter_at_fault(recipes, future, parameters, rule, message):
+def test_an_invalid_parameter_is_reported(recipes, future, parameters, rule, message):
     """Each kind of invalid parameter has its own code, with string annotations and without."""
     folder = recipes(
         at_fault=f"{future}from typing import Literal\nfrom promptkit import prompt\n\n"
         f"@prompt\ndef p({parameters}) -> str:\n    return ''\n",
     )
 
-    (found,) = compile(load(folder)).diagnostics
+    (diagnostic,) = compile(load(folder)).diagnostics
 
-    assert (rule, f"prompt 'p': {message}") == (found.rule, found.message)
-    assert found.location.line in (4 + bool(future), 5 + bool(future))  # the decorator's line or the next one
+    assert (rule, f"prompt 'p': {message}") == (diagnostic.rule, diagnostic.message)
+    line = 4 + bool(future)
+    assert diagnostic.location.line in (line, line + 1)  # the decorator's line or the next one
 
 
 @pytest.mark.parametrize(
@@ -122,16 +123,16 @@ def test_a_parameter_at_fault(recipes, future, parameters, rule, message):
         ("a/b", "a-b"),
     ],
 )
-def test_a_bad_name_comes_with_a_good_one(name, suggested):
+def test_an_invalid_name_is_reported_with_a_valid_one(name, suggested):
     """A name that some clients cannot show is rejected, with one that all clients can show as the hint."""
 
     @prompt(name=name)
     def review() -> str:
         return ""
 
-    (found,) = compile(Recipes(prompts=(review,))).diagnostics
+    (diagnostic,) = compile(Recipes(prompts=(review,))).diagnostics
 
-    assert (Rule.BAD_NAME, f"call it {suggested!r}") == (found.rule, found.hint)
+    assert (Rule.BAD_NAME, f"call it {suggested!r}") == (diagnostic.rule, diagnostic.hint)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_a_bad_name_comes_with_a_good_one(name, suggested):
     [{"meta": {"a": object()}}, {"description": "\ud800"}, {"title": "\ud800"}],
     ids=["object", "description", "title"],
 )
-def test_what_could_not_be_listed_is_reported(options):
+def test_a_prompt_that_cannot_be_encoded_is_reported(options):
     """A prompt that cannot be encoded is reported and does not break the list of prompts."""
 
     @prompt(**options)
@@ -170,18 +171,18 @@ class Failing:
     ],
     ids=["number", "function of three", "values that fail"],
 )
-def test_what_cannot_be_completed_is_reported(complete, message, hint):
+def test_an_invalid_source_of_completions_is_reported(complete, message, hint):
     """An invalid source of completions is reported when compiling."""
 
     @prompt
     def review(diff: Annotated[str, Arg(complete=complete)]) -> str:
         return diff
 
-    (found,) = compile(Recipes(prompts=(review,))).diagnostics
+    (diagnostic,) = compile(Recipes(prompts=(review,))).diagnostics
 
-    assert found.rule is Rule.BAD_COMPLETION
-    assert message in found.message
-    assert hint in found.hint
+    assert diagnostic.rule is Rule.BAD_COMPLETION
+    assert message in diagnostic.message
+    assert hint in diagnostic.hint
 
 
 def test_completion_comes_from_the_type_or_from_the_author():
@@ -209,7 +210,7 @@ def test_completion_comes_from_the_type_or_from_the_author():
         catalog.complete("review", "fil", "")
 
 
-def test_resources_are_checked_too(recipes):
+def test_resources_are_checked(recipes):
     """A resource whose template does not match its parameters is reported."""
     folder = recipes(
         logs="""
@@ -221,19 +222,19 @@ def test_resources_are_checked_too(recipes):
         """,
     )
 
-    found = compile(load(folder)).diagnostics
+    diagnostics = compile(load(folder)).diagnostics
 
-    assert [diagnostic.message for diagnostic in found] == [
+    assert [diagnostic.message for diagnostic in diagnostics] == [
         "resource 'logs': parameter 'period: str' is not in the template 'logs://recent{?timeframe}'",
         "resource 'logs': the template's variable 'timeframe' is not a parameter of the function",
     ]
 
 
-def test_a_diagnostic_is_data_for_machines(recipes):
+def test_a_diagnostic_serializes_to_json(recipes):
     """A diagnostic serializes to JSON with a separate field for each part."""
     folder = recipes(bare="from promptkit import prompt\n\n@prompt\ndef p(a) -> str:\n    return a\n")
 
-    (found,) = compile(load(folder)).diagnostics
+    (diagnostic,) = compile(load(folder)).diagnostics
 
     assert {
         "code": "PK301",
@@ -245,7 +246,7 @@ def test_a_diagnostic_is_data_for_machines(recipes):
         "line": 4,
         "column": 7,
         "end_column": 8,
-    } == json.loads(json.dumps(found.as_data()))
+    } == json.loads(json.dumps(diagnostic.as_data()))
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_a_diagnostic_is_data_for_machines(recipes):
     ],
     ids=["default", "completer", "annotation"],
 )
-def test_what_authors_objects_raise(recipes, source):
+def test_exceptions_from_authors_objects_are_contained(recipes, source):
     """An exception from a default, annotation or completer does not stop other prompts."""
     head = "from typing import Annotated\nfrom promptkit import Arg, prompt\n\n"
     folder = recipes(odd=head + source, sound=f"{head}@prompt\ndef plan() -> str:\n    return ''\n")

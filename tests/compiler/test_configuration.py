@@ -28,7 +28,7 @@ def project(tmp_path):
     return write
 
 
-WHOLE = """
+PYPROJECT = """
     [project]
     name = "mine"
 
@@ -43,11 +43,11 @@ WHOLE = """
 """
 
 
-class TestFinding:
+class TestFindConfiguration:
     @pytest.mark.parametrize("start", ["", "src", "src/prompts"])
-    def test_it_is_found_from_any_folder_below(self, start, project):
+    def test_the_configuration_is_found_from_any_subfolder(self, start, project):
         """The configuration is found from any folder of the project; the target is relative to the file."""
-        folder = project(WHOLE, "src/prompts")
+        folder = project(PYPROJECT, "src/prompts")
 
         assert find_configuration(folder / start) == Configuration(
             file=str(folder / "pyproject.toml"),
@@ -64,11 +64,11 @@ class TestFinding:
 
         assert find_configuration(inner).file == ""
 
-    def test_there_is_none(self, tmp_path):
+    def test_without_a_configuration_the_default_is_returned(self, tmp_path):
         """Without a configuration, the default is returned."""
         assert find_configuration(tmp_path) == Configuration()
 
-    def test_the_current_folder_counts_if_none_is_named(self, project, monkeypatch):
+    def test_the_search_starts_in_the_current_folder(self, project, monkeypatch):
         """The search starts in the current folder by default."""
         monkeypatch.chdir(project("[tool.promptkit]\nclients = ['zed']", "below") / "below")
 
@@ -102,9 +102,9 @@ class TestFinding:
         assert find_configuration(folder).targets == expected
 
 
-class TestFaults:
+class TestErrors:
     @pytest.mark.parametrize(
-        ("configuration", "says"),
+        ("configuration", "message"),
         [
             (
                 "tool.promptkit.targets = 'x'",
@@ -144,17 +144,17 @@ class TestFaults:
             ("tool.promptkit = 5", "tool.promptkit is not a table"),
         ],
     )
-    def test_what_it_cannot_say(self, configuration, says, project):
+    def test_invalid_settings_are_rejected(self, configuration, message, project):
         """Unknown keys and invalid values are rejected, with the file and the valid choices."""
         folder = project(configuration)
 
         with pytest.raises(ConfigurationError) as caught:
             find_configuration(folder)
 
-        assert str(caught.value) == f"{folder / 'pyproject.toml'}: {says}"
+        assert str(caught.value) == f"{folder / 'pyproject.toml'}: {message}"
 
     @pytest.mark.parametrize("text", [b"[tool.promptkit\n", b"[tool.promptkit]\ntarget = '\xff'\n"])
-    def test_what_is_no_toml(self, text, project):
+    def test_invalid_toml_is_an_error(self, text, project):
         """Invalid TOML is an error with its location, unless the file does not mention promptkit."""
         folder = project()
         (folder / "pyproject.toml").write_bytes(text)
@@ -165,7 +165,7 @@ class TestFaults:
         assert find_configuration(folder) == Configuration()
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-    def test_what_cannot_be_read(self, project):
+    def test_an_unreadable_file_is_an_error(self, project):
         """A file that cannot be read is an error."""
         folder = project()
         (folder / "pyproject.toml").chmod(0)
@@ -173,7 +173,7 @@ class TestFaults:
         with pytest.raises(ConfigurationError, match="it cannot be read: Permission denied"):
             find_configuration(folder)
 
-    def test_the_options_of_serve_are_checked_by_who_knows_them(self):
+    def test_check_keys_suggests_the_nearest_key(self):
         """`check_keys` rejects unknown keys of any table with the nearest key."""
         with pytest.raises(
             PromptkitError, match=r"^f: \[tool\.promptkit\.serve\] has no .* did you mean 'grace'\?$"
@@ -183,7 +183,7 @@ class TestFaults:
 
 
 class TestTarget:
-    def test_what_is_configured_comes_first(self, project):
+    def test_the_configured_target_takes_precedence(self, project):
         """The configured target takes precedence, then the folder `recipes`, then the folder `prompts`."""
         folder = project("", "prompts")
         assert find_targets(folder) == (str(folder / "prompts"),)
@@ -192,7 +192,7 @@ class TestTarget:
         project("[tool.promptkit]\ntarget = 'prompts'")
         assert find_targets(folder) == (str(folder / "prompts"),)
 
-    def test_there_is_nothing(self, tmp_path, monkeypatch):
+    def test_a_missing_target_is_an_error(self, tmp_path, monkeypatch):
         """Without any target, the error says what to do."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "recipes").touch()
@@ -202,7 +202,7 @@ class TestTarget:
         ):
             find_targets()
 
-    def test_it_is_a_path_as_one_types_it(self, project, monkeypatch):
+    def test_a_target_in_the_current_folder_is_a_relative_path(self, project, monkeypatch):
         """A target in the current folder is returned as a relative path."""
         monkeypatch.chdir(project("", "recipes"))
 

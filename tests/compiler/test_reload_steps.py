@@ -18,7 +18,7 @@ sys.executed.append(__name__.partition(".")[2])
 @prompt
 def {name}() -> str:
     """Says something."""
-    return {says!r}
+    return {text!r}
 '''
 
 
@@ -31,9 +31,9 @@ class Author:
         self._reloader = None
         self.catalog = Catalog()
 
-    def write(self, name, imports="", says="old"):
+    def write(self, name, imports="", text="old"):
         """Write a module, with a modification time in the past."""
-        source = RECIPE.format(name=name.strip("_").replace("/", "_"), imports=imports, says=says)
+        source = RECIPE.format(name=name.strip("_").replace("/", "_"), imports=imports, text=text)
         self.write_bytes(f"{name}.py", source.encode())
 
     def write_bytes(self, name, content):
@@ -66,7 +66,7 @@ class Author:
 
     def texts(self):
         """Return the text of each prompt."""
-        return {name: one.render().messages[0].content.text for name, one in self.catalog.items()}
+        return {name: prompt.render().messages[0].content.text for name, prompt in self.catalog.items()}
 
 
 @pytest.fixture
@@ -85,22 +85,22 @@ def test_every_module_is_executed_once(author):
     author.write("_unused")
     author.start()
 
-    author.write("b", says="new")
+    author.write("b", text="new")
 
     assert author.reload() == ["_h", "a", "b", "c"]
     assert author.texts() == {"a": "old", "b": "new", "c": "old"}
 
 
-def test_a_file_that_is_saved_while_it_is_imported(author):
+def test_a_file_saved_during_its_import_is_imported_again(author):
     """A version that changes during its import is not served; the file is imported again."""
     author.write("a")
     author.start()
     catalog, module = author.catalog, sys.modules["shelf.a"]
 
-    author.write("a", "from pathlib import Path\nPath(__file__).touch()", says="new")
+    author.write("a", "from pathlib import Path\nPath(__file__).touch()", text="new")
     author.reload()
     unsettled = not author.is_settled, author.catalog is catalog, sys.modules["shelf.a"] is module
-    author.write("a", says="newest")
+    author.write("a", text="newest")
     author.reload()
 
     assert unsettled == (True, True, True)
@@ -108,12 +108,12 @@ def test_a_file_that_is_saved_while_it_is_imported(author):
     assert author.texts() == {"a": "newest"}
 
 
-def test_a_file_that_appears_during_an_import(author):
+def test_a_file_that_appears_during_an_import_is_loaded_next(author):
     """A file that appears during an import is loaded by the next reload."""
     author.write("a")
     author.start()
 
-    source = RECIPE.format(name="b", imports="", says="found")
+    source = RECIPE.format(name="b", imports="", text="found")
     author.write("a", f"from pathlib import Path; Path(__file__).with_name('b.py').write_text({source!r})")
     author.reload()
     assert (author.texts(), author.is_settled) == ({"a": "old"}, False)
@@ -124,18 +124,18 @@ def test_a_file_that_appears_during_an_import(author):
     assert (author.texts(), author.is_settled) == ({"a": "old", "b": "found"}, True)
 
 
-def test_a_file_that_a_recipe_writes(author):
+def test_a_file_that_a_recipe_writes_does_not_block_reloads(author):
     """A file that changes with every import, and that no recipe reads, does not block the recipes."""
     author.write("a")
     author.start()
 
-    author.write("a", "from pathlib import Path\nPath(__file__).with_name('log').touch()", says="new")
+    author.write("a", "from pathlib import Path\nPath(__file__).with_name('log').touch()", text="new")
     author.reload()
 
     assert author.texts() == {"a": "new"}
 
 
-def test_a_pipe_in_the_place_of_a_file(author):
+def test_a_pipe_in_place_of_a_file_is_reported(author):
     """A pipe in place of a recipe is reported and not opened; the recipe's last version is served."""
     author.write("a")
     author.write("b")
@@ -147,12 +147,12 @@ def test_a_pipe_in_the_place_of_a_file(author):
     author.reload()
 
     assert author.texts() == {"a": "old", "b": "old"}
-    assert [found.message for found in author.catalog.diagnostics] == [
+    assert [diagnostic.message for diagnostic in author.catalog.diagnostics] == [
         "recipe 'b' cannot be read: it is a pipe, a socket or a device"
     ]
 
 
-def test_prompts_belong_to_their_file_whoever_makes_them(author):
+def test_prompts_belong_to_the_file_that_creates_them(author):
     """A prompt made from another file's function is removed when the code that makes it is removed."""
     author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
     author.write("b", "from .a import make; x = make('made')")
@@ -165,7 +165,7 @@ def test_prompts_belong_to_their_file_whoever_makes_them(author):
     assert set(author.catalog) == {"a", "b", "other"}
 
 
-def test_prompts_go_with_the_last_import_of_what_makes_them(author):
+def test_a_helpers_prompts_are_removed_with_its_last_import(author):
     """A prompt made by a helper is removed when no recipe imports the helper any more."""
     author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
     author.write("_maker", "from .a import make; x = make('made')")

@@ -20,7 +20,7 @@ from promptkit.lints.linter import lint_file
 from promptkit.loader.loader import load
 from promptkit.loader.watching import Debounce, find_files
 
-PATIENCE = 10
+TIMEOUT_S = 10
 
 GREET = '''
 from promptkit import prompt
@@ -28,19 +28,19 @@ from promptkit import prompt
 @prompt
 def {name}() -> str:
     """Say hello."""
-    return {says!r}
+    return {text!r}
 '''
 BROKEN = "def broken(:\n"
 
-#: Recipe code that tells a test when the recipe is imported.
+#: Recipe code that notifies the test when the recipe is imported.
 RAN = "import sys; sys.imported.put(__name__)"
 
 #: Recipe code that uses the processor until the end of the test.
 SPINS = "while not sys.release.wait(0.01): pass"
 
 
-def greet(says, name="greet"):
-    return GREET.format(says=says, name=name)
+def greet(text, name="greet"):
+    return GREET.format(text=text, name=name)
 
 
 class Author:
@@ -48,8 +48,8 @@ class Author:
 
     def __init__(self, folder, target=None):
         self.folder = folder
-        self.published, self.complaints = Queue(), Queue()
-        self.reloader = Reloader(target or folder, self.complaints.put)
+        self.published, self.reports = Queue(), Queue()
+        self.reloader = Reloader(target or folder, self.reports.put)
         self.first = self.reloader.load()
 
     def start(self):
@@ -62,21 +62,21 @@ class Author:
 
     def next(self):
         """Return the next published catalog."""
-        return self.published.get(timeout=PATIENCE)
+        return self.published.get(timeout=TIMEOUT_S)
 
-    def wait_for(self, **said):
+    def wait_for(self, **expected):
         """Return the next published catalog whose prompts have exactly these texts."""
-        while texts(catalog := self.next()) != said:
+        while texts(catalog := self.next()) != expected:
             pass
         return catalog
 
     def wait_for_import(self):
         """Wait until a recipe with `RAN` is imported."""
-        sys.imported.get(timeout=PATIENCE)
+        sys.imported.get(timeout=TIMEOUT_S)
 
     def codes(self):
         """Return the codes of the next reported diagnostics."""
-        return [found.rule.value for found in self.complaints.get(timeout=PATIENCE).diagnostics]
+        return [diagnostic.rule.value for diagnostic in self.reports.get(timeout=TIMEOUT_S).diagnostics]
 
 
 def texts(catalog):
@@ -85,7 +85,7 @@ def texts(catalog):
 
 
 @pytest.fixture
-def author(recipes, monkeypatch):
+def make_author(recipes, monkeypatch):
     """A function that makes an author of recipes, which are watched once `start` is called."""
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
     monkeypatch.setattr("promptkit.compiler.reloading.DEBOUNCE", Debounce(quiet=10, every=50))
@@ -99,33 +99,33 @@ def author(recipes, monkeypatch):
         return authors[-1]
 
     yield make
-    for made in authors:
-        made.reloader.close()
+    for started in authors:
+        started.reloader.close()
     for thread in threading.enumerate():
         if thread.name == "promptkit-reload":
-            thread.join(PATIENCE)
+            thread.join(TIMEOUT_S)
 
 
 @pytest.fixture
-def watched(author):
+def watch_recipes(make_author):
     """A function that makes an author whose recipes are already being watched."""
 
     def make(target=None, **files):
-        made = author(target, **files)
-        (made.folder / "_probe.py").write_text("")
-        made.start()
-        made.next()
-        return made
+        author = make_author(target, **files)
+        (author.folder / "_probe.py").write_text("")
+        author.start()
+        author.next()
+        return author
 
     return make
 
 
 class TestSeveralTargets:
-    def test_an_edit_in_any_of_them(self, author, recipes):
+    def test_an_edit_in_any_target_is_published(self, make_author, recipes):
         """An edit in any target is published, and prompts of other targets stay."""
         other = recipes("other", part=greet("Bye", "part"))
-        author = author(greet=greet("one"))
-        author.reloader = Reloader([author.folder, other / "part.py"], author.complaints.put)
+        author = make_author(greet=greet("one"))
+        author.reloader = Reloader([author.folder, other / "part.py"], author.reports.put)
         author.reloader.load()
         author.start()
 
@@ -137,11 +137,11 @@ class TestSeveralTargets:
         assert author.reloader.watches
         assert first.diagnostics == second.diagnostics == ()
 
-    def test_a_broken_file_keeps_what_it_served(self, author, recipes):
+    def test_a_broken_file_keeps_its_last_version(self, make_author, recipes):
         """A broken file keeps its last version while other targets are reloaded."""
         other = recipes("other", part=greet("Bye", "part"))
-        author = author(greet=greet("one"))
-        author.reloader = Reloader([author.folder, other], author.complaints.put)
+        author = make_author(greet=greet("one"))
+        author.reloader = Reloader([author.folder, other], author.reports.put)
         author.reloader.load()
         author.start()
 
@@ -152,25 +152,25 @@ class TestSeveralTargets:
         author.wait_for(greet="two", part="Bye")
 
 
-class TestWhatIsPublished:
-    def test_an_edit(self, watched):
+class TestPublishing:
+    def test_an_edit_is_published(self, watch_recipes):
         """The new version of an edited recipe is served."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         author.write("greet.py", greet("two"))
 
         assert texts(author.next()) == {"greet": "two"}
 
-    def test_a_file_that_is_replaced(self, watched):
+    def test_a_replaced_file_is_reloaded(self, watch_recipes):
         """A file that is replaced by a rename, as many editors do, is reloaded."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         author.write(".greet.py.tmp", greet("two"))
         (author.folder / ".greet.py.tmp").replace(author.folder / "greet.py")
 
         assert texts(author.next()) == {"greet": "two"}
 
-    def test_files_come_and_go(self, watched):
+    def test_added_renamed_and_deleted_files_are_published(self, watch_recipes):
         """New, renamed and deleted recipes change the catalog."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         author.write("part.py", greet("bye", "part"))
         author.wait_for(greet="one", part="bye")
         (author.folder / "part.py").rename(author.folder / "leave.py")
@@ -179,9 +179,9 @@ class TestWhatIsPublished:
 
         author.wait_for(greet="one")
 
-    def test_a_helper(self, watched):
+    def test_a_changed_helper_reloads_the_recipes(self, watch_recipes):
         """A change of an imported helper reloads the recipes, however it is imported."""
-        author = watched(
+        author = watch_recipes(
             _text="WORD = 'one'",
             greet=greet("")
             .replace("return ''", "return WORD")
@@ -191,9 +191,9 @@ class TestWhatIsPublished:
 
         assert texts(author.next()) == {"greet": "two"}
 
-    def test_a_folder_below(self, watched):
+    def test_a_new_subfolder_is_watched(self, watch_recipes):
         """A folder that is created while watching is watched as well."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         nook = author.folder / "nook"
         nook.mkdir()
         (nook / "word.py").write_text("WORD = 'two'")
@@ -204,13 +204,13 @@ class TestWhatIsPublished:
 
         author.wait_for(greet="tri")
 
-    def test_what_a_recipe_reads_elsewhere(self, watched, tmp_path, png):
+    def test_a_file_read_from_elsewhere_is_watched(self, watch_recipes, tmp_path, png):
         """A file outside the folder is watched if a recipe read it when it was imported."""
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
         picture = elsewhere / "dot.png"
         picture.write_bytes(png)
-        author = watched(
+        author = watch_recipes(
             greet=f"""
             from promptkit import Image, prompt
             DOT = Image.from_path({str(picture)!r})
@@ -224,9 +224,9 @@ class TestWhatIsPublished:
 
         assert texts(author.next()) == {"greet": str(len(png) + 1)}
 
-    def test_the_neighbours_of_a_file(self, watched):
+    def test_files_next_to_the_target_are_watched(self, watch_recipes):
         """If the target is a file, the Python files next to it are watched, because it can import them."""
-        author = watched(
+        author = watch_recipes(
             target="greet.py", greet="from ._text import WORD\n" + greet("one"), _text="WORD = 1"
         )
         author.write("notes.txt", "no recipe")
@@ -234,33 +234,33 @@ class TestWhatIsPublished:
 
         assert author.codes() == ["PK101"]
 
-    def test_a_change_before_the_watching_began(self, author):
+    def test_an_edit_before_watching_is_not_missed(self, make_author):
         """An edit between loading and watching is not missed."""
-        made = author(greet=greet("one"))
-        made.write("greet.py", greet("two"))
-        made.start()
+        author = make_author(greet=greet("one"))
+        author.write("greet.py", greet("two"))
+        author.start()
 
-        assert texts(made.next()) == {"greet": "two"}
+        assert texts(author.next()) == {"greet": "two"}
 
-    def test_prompts_of_a_test(self, watched):
+    def test_prompts_in_test_files_are_checked_again(self, watch_recipes):
         """
         A reload checks again which files define prompts that are not served; a new such file is found when a
         new recipe is loaded.
         """
-        author = watched(greet=greet("one"), test_zoo=greet("z", "zoo"))
+        author = watch_recipes(greet=greet("one"), test_zoo=greet("z", "zoo"))
         author.write("test_zoo.py", greet("z", "zoo") + "\ndef test_zoo():\n    assert zoo\n")
         author.write("greet.py", greet("two"))
 
         later = author.wait_for(greet="two")
-        assert [found.rule for found in author.first.diagnostics] == [Rule.NOT_SERVED]
+        assert [diagnostic.rule for diagnostic in author.first.diagnostics] == [Rule.NOT_SERVED]
         assert later.diagnostics == ()
         author.write("test_new.py", greet("n", "new"))
         author.write("part.py", greet("bye", "part"))
         assert author.codes() == ["PK107"]
 
-    def test_nothing_that_does_not_matter(self, watched):
+    def test_irrelevant_files_cause_no_reload(self, watch_recipes):
         """Tests, caches and editors' temporary files cause no reload."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         for name in ("test_greet.py", ".greet.py.swp", "greet.py~", "#greet.py#"):
             author.write(name, BROKEN)
         author.write("greet.py", greet("two"))
@@ -269,10 +269,10 @@ class TestWhatIsPublished:
         assert author.published.empty()
 
 
-class TestWhatIsHeldBack:
-    def test_a_broken_edit(self, watched, capsys):
+class TestBrokenRecipes:
+    def test_a_broken_edit_keeps_the_last_version(self, watch_recipes, capsys):
         """While a file is broken, its last good version is served and the error is reported."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         author.write("greet.py", BROKEN)
         codes = author.codes()
         author.write("greet.py", greet("two"))
@@ -281,9 +281,9 @@ class TestWhatIsHeldBack:
         assert texts(author.next()) == {"greet": "two"}
         assert capsys.readouterr().err == "promptkit: reloaded; unchanged until fixed: greet.py\n"
 
-    def test_a_complaint_is_made_once(self, watched):
+    def test_a_diagnostic_is_reported_once(self, watch_recipes):
         """A diagnostic that was already reported is not reported again."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         author.write("greet.py", BROKEN)
         first = author.codes()
         author.write("greet.py", f"{RAN}\n1 / 0")
@@ -296,26 +296,26 @@ class TestWhatIsHeldBack:
         assert (first, second) == (["PK101"], ["PK101"])
         assert author.codes() == ["PK101", "PK101"]
 
-    def test_what_fails_as_a_whole(self, watched):
+    def test_a_target_that_disappears_keeps_the_last_version(self, watch_recipes):
         """If the target's object disappears, the last version is served until it is back."""
-        author = watched(target="greet.py:greet", greet=greet("one"))
+        author = watch_recipes(target="greet.py:greet", greet=greet("one"))
         author.write("greet.py", RAN + greet("two", "renamed"))
         author.wait_for_import()
         author.write("greet.py", greet("tri"))
 
         author.wait_for(greet="tri")
 
-    def test_what_was_broken_before_holds_nothing_back(self, watched):
+    def test_an_initially_broken_file_does_not_block_others(self, watch_recipes):
         """A file that was always broken does not block edits of other files."""
-        author = watched(greet=greet("one"), bad=BROKEN)
+        author = watch_recipes(greet=greet("one"), bad=BROKEN)
         author.write("greet.py", greet("two"))
 
         assert texts(author.next()) == {"greet": "two"}
-        assert author.complaints.empty()
+        assert author.reports.empty()
 
-    def test_a_folder_that_is_empty_for_a_while(self, watched):
+    def test_a_briefly_empty_folder_keeps_its_prompts(self, watch_recipes):
         """An empty folder, as while switching branches, does not remove the served prompts."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         (author.folder / "greet.py").unlink()
         codes = author.codes()
         author.write("greet.py", greet("two"))
@@ -327,18 +327,18 @@ class TestWhatIsHeldBack:
         "source",
         ["raise SystemExit(3)", "raise KeyboardInterrupt", "print('x'); 1 / 0", "import nowhere_at_all"],
     )
-    def test_whatever_an_import_does(self, watched, source):
+    def test_a_failing_import_does_not_stop_the_watching(self, watch_recipes, source):
         """Whatever a recipe raises, watching continues."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         author.write("extra.py", f"{RAN}\n{source}")
         author.wait_for_import()
         author.write("extra.py", greet("last", "last"))
 
         author.wait_for(greet="one", last="last")
 
-    def test_a_publisher_that_fails(self, author, capsys):
+    def test_a_failing_publisher_is_reported(self, make_author, capsys):
         """An error in the publisher is reported, and the next change is published."""
-        made = author(greet=greet("one"))
+        author = make_author(greet=greet("one"))
         seen = Queue()
         refusals = [RuntimeError("no room")]
 
@@ -347,15 +347,15 @@ class TestWhatIsHeldBack:
             if refusals:
                 raise refusals.pop()
 
-        made.write("greet.py", greet("two"))
-        made.reloader.start(publish)
-        first = seen.get(timeout=PATIENCE)
-        made.write("greet.py", greet("tri"))
-        second = seen.get(timeout=PATIENCE)
-        said = "promptkit: cannot publish the changed recipes: RuntimeError: no room\n"
+        author.write("greet.py", greet("two"))
+        author.reloader.start(publish)
+        first = seen.get(timeout=TIMEOUT_S)
+        author.write("greet.py", greet("tri"))
+        second = seen.get(timeout=TIMEOUT_S)
+        message = "promptkit: cannot publish the changed recipes: RuntimeError: no room\n"
 
         assert (first, second) == ({"greet": "two"}, {"greet": "tri"})
-        assert capsys.readouterr().err == said
+        assert capsys.readouterr().err == message
 
 
 BAD_PROMPT = """
@@ -368,21 +368,21 @@ from promptkit import resource
 
 @resource("note:{word}")
 def note() -> str:
-    return {says!r}
+    return {text!r}
 """
 
 
-def note(says, word="it"):
-    return NOTE.format(says=says, word=word)
+def note(text, word="it"):
+    return NOTE.format(text=text, word=word)
 
 
-class TestEachFileByItself:
-    def test_a_broken_file_keeps_its_prompts_while_others_go_on(self, watched, capsys):
+class TestIndependentFiles:
+    def test_a_broken_file_keeps_its_prompts_while_others_change(self, watch_recipes, capsys):
         """
         While one file is broken, others can be edited, added and removed; each reload reports the files that
         were not updated and those with errors.
         """
-        author = watched(greet=greet("one"), part=greet("bye", "part"), leave=greet("go", "leave"))
+        author = watch_recipes(greet=greet("one"), part=greet("bye", "part"), leave=greet("go", "leave"))
         author.write("greet.py", BROKEN)
         author.codes()
         author.write("part.py", greet("see you", "part"))
@@ -394,13 +394,13 @@ class TestEachFileByItself:
         author.write("greet.py", greet("two"))
         author.wait_for(greet="two", part="see you", extra="more")
 
-        said = capsys.readouterr().err.splitlines()
-        assert set(said) == {"promptkit: reloaded; unchanged until fixed: greet.py"}
-        assert len(said) >= 4
+        lines = capsys.readouterr().err.splitlines()
+        assert set(lines) == {"promptkit: reloaded; unchanged until fixed: greet.py"}
+        assert len(lines) >= 4
 
-    def test_a_file_is_kept_whole(self, watched):
+    def test_one_invalid_prompt_keeps_the_whole_previous_file(self, watch_recipes):
         """One invalid prompt keeps the whole previous file, because its prompts belong together."""
-        author = watched(pair=greet("one") + greet("bye", "part"), other=greet("x", "other"))
+        author = watch_recipes(pair=greet("one") + greet("bye", "part"), other=greet("x", "other"))
         author.write("pair.py", greet("two") + greet("see you", "part") + BAD_PROMPT)
         codes = author.codes()
         author.write("other.py", greet("y", "other"))
@@ -408,9 +408,9 @@ class TestEachFileByItself:
         author.wait_for(greet="one", part="bye", other="y")
         assert codes == ["PK301"]
 
-    def test_what_was_at_fault_from_the_start_is_taken_when_it_gets_better(self, watched, capsys):
+    def test_an_initially_invalid_file_is_updated_as_far_as_possible(self, watch_recipes, capsys):
         """A file that never was valid is updated as far as possible, unless a change would lose a prompt."""
-        author = watched(pair=greet("one") + BAD_PROMPT)
+        author = watch_recipes(pair=greet("one") + BAD_PROMPT)
         author.write("pair.py", greet("two") + BAD_PROMPT)
         author.wait_for(greet="two")
         author.write("pair.py", BROKEN)
@@ -422,16 +422,16 @@ class TestEachFileByItself:
         author.wait_for(greet="tri", other="x")
         assert "promptkit: reloaded; with errors: pair.py" in capsys.readouterr().err
 
-    def test_a_file_that_was_broken_from_the_start_is_mended(self, watched):
+    def test_an_initially_broken_file_is_served_once_it_is_fixed(self, watch_recipes):
         """A file that was broken from the start is served once it can be imported."""
-        author = watched(greet=greet("one"), late=BROKEN)
+        author = watch_recipes(greet=greet("one"), late=BROKEN)
         author.write("late.py", greet("now", "late"))
 
         author.wait_for(greet="one", late="now")
 
-    def test_a_fault_that_moves(self, watched):
+    def test_a_file_is_fixed_after_another_one_breaks(self, watch_recipes):
         """One file can be fixed after another one breaks."""
-        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        author = watch_recipes(greet=greet("one"), part=greet("bye", "part"))
         author.write("greet.py", BROKEN)
         author.codes()
         author.write("part.py", BROKEN)
@@ -442,10 +442,10 @@ class TestEachFileByItself:
 
         author.wait_for(greet="two", part="see you")
 
-    def test_a_broken_helper(self, watched):
+    def test_a_broken_helper_keeps_the_files_that_import_it(self, watch_recipes):
         """Files that import a broken helper keep their last version; other files are updated."""
         uses = "from _text import WORD\n"
-        author = watched(
+        author = watch_recipes(
             _text="WORD = 'w'",
             greet=uses + greet("").replace("return ''", "return WORD"),
             part=uses + greet("", "part").replace("return ''", "return WORD"),
@@ -459,9 +459,9 @@ class TestEachFileByItself:
 
         author.wait_for(greet="v", part="v", other="y")
 
-    def test_a_prompt_of_a_helper(self, watched):
+    def test_the_newest_version_of_a_helpers_prompt_is_served(self, watch_recipes):
         """If one of two files that share a helper's prompt breaks, the newest version is served."""
-        author = watched(
+        author = watch_recipes(
             _text=greet("one"), first="from ._text import greet", second="from ._text import greet"
         )
         author.write("first.py", BROKEN)
@@ -474,9 +474,9 @@ class TestEachFileByItself:
 
         author.wait_for(greet="two", third="x")
 
-    def test_the_init_of_the_package(self, watched):
+    def test_a_broken_package_keeps_its_files(self, watch_recipes):
         """While the package's `__init__.py` is broken, files are kept, and removed ones are still removed."""
-        author = watched(__init__="", greet=greet("one"), part=greet("bye", "part"))
+        author = watch_recipes(__init__="", greet=greet("one"), part=greet("bye", "part"))
         author.write("__init__.py", BROKEN)
         codes = author.codes()
         (author.folder / "part.py").unlink()
@@ -487,11 +487,11 @@ class TestEachFileByItself:
         author.wait_for(greet="two")
         assert codes == ["PK101"]
 
-    def test_a_duplicate_that_an_edit_makes(self, watched):
+    def test_an_edit_cannot_take_the_name_of_another_file(self, watch_recipes):
         """A file keeps the names that it serves when an edit of another file duplicates them."""
-        author = watched(b=greet("bee") + greet("mine", "own"), c=greet("x", "c"))
+        author = watch_recipes(b=greet("bee") + greet("mine", "own"), c=greet("x", "c"))
         author.write("a.py", greet("usurped") + greet("a", "first"))
-        (found,) = author.complaints.get(timeout=PATIENCE).diagnostics
+        (diagnostic,) = author.reports.get(timeout=TIMEOUT_S).diagnostics
         author.wait_for(greet="bee", own="mine", c="x", first="a")
         author.write("c.py", greet("y", "c") + greet("mine, too", "own"))
         author.codes()
@@ -500,21 +500,21 @@ class TestEachFileByItself:
         author.write("b.py", greet("bee"))
 
         author.wait_for(greet="bee", own="mine, too", c="y", first="a2")
-        assert found.location.file == str(author.folder / "a.py")
-        assert f"already defined at {author.folder / 'b.py'}" in found.message
+        assert diagnostic.location.file == str(author.folder / "a.py")
+        assert f"already defined at {author.folder / 'b.py'}" in diagnostic.message
 
-    def test_a_prompt_that_moves_out_of_a_broken_file(self, watched):
+    def test_a_prompt_that_moves_out_of_a_broken_file(self, watch_recipes):
         """A valid file takes precedence over the last version of a broken file for the same name."""
-        author = watched(a=greet("one") + greet("bye", "part"))
+        author = watch_recipes(a=greet("one") + greet("bye", "part"))
         author.write("a.py", BROKEN)
         author.codes()
         author.write("b.py", greet("two"))
 
         author.wait_for(greet="two", part="bye")
 
-    def test_resources_are_kept_like_prompts(self, watched):
+    def test_resources_are_kept_like_prompts(self, watch_recipes):
         """Resources are kept like prompts, also in a folder without prompts."""
-        author = watched(a=note("one"), b=note("two", "that"))
+        author = watch_recipes(a=note("one"), b=note("two", "that"))
         author.write("a.py", BROKEN)
         author.codes()
         author.write("b.py", note("tri", "that"))
@@ -523,27 +523,27 @@ class TestEachFileByItself:
             catalog = author.next()
         (author.folder / "b.py").unlink()
         (author.folder / "a.py").unlink()
-        author.complaints.get(timeout=PATIENCE)
+        author.reports.get(timeout=TIMEOUT_S)
         author.write("c.py", note("for", "more"))
         last = author.next()
-        while [found.uri_template for found in last.resources] != ["note:more"]:
+        while [resource.uri_template for resource in last.resources] != ["note:more"]:
             last = author.next()
 
         assert catalog.read("note:it").text == "one"
         assert last.read("note:more").text == "for"
 
-    def test_one_object_of_a_file(self, watched):
+    def test_a_single_object_keeps_its_last_version(self, watch_recipes):
         """A target that is one object of a file keeps its last version while the file is broken."""
-        author = watched(target="greet.py:greet", greet=greet("one"))
+        author = watch_recipes(target="greet.py:greet", greet=greet("one"))
         author.write("greet.py", BROKEN)
         author.codes()
         author.write("greet.py", greet("two"))
 
         author.wait_for(greet="two")
 
-    def test_a_broken_rename(self, watched):
+    def test_a_renamed_file_is_a_new_file(self, watch_recipes):
         """A renamed file is a new file, and the old one is removed."""
-        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        author = watch_recipes(greet=greet("one"), part=greet("bye", "part"))
         (author.folder / "greet.py").rename(author.folder / "hello.py")
         author.wait_for(greet="one", part="bye")
         author.write("hello.py", BROKEN)
@@ -553,7 +553,7 @@ class TestEachFileByItself:
         author.wait_for(greet="one", part="see you")
 
 
-class TestTheProject:
+class TestProjectModules:
     @pytest.fixture
     def project(self, tmp_path, monkeypatch):
         """The project's folder `lib`, with a module."""
@@ -565,10 +565,10 @@ class TestTheProject:
         (lib / "util.py").write_text("WORD = 'one'")
         return lib
 
-    def test_an_edit_of_the_projects_module(self, watched, project):
+    def test_an_edited_project_module_is_imported_again(self, watch_recipes, project):
         """A project module that recipes import is watched and imported again after a change."""
         uses = "from lib.util import WORD\n" + greet("").replace("return ''", "return WORD")
-        author = watched(greet=uses)
+        author = watch_recipes(greet=uses)
         (project / "util.py").write_text("WORD = 'two'")
         author.wait_for(greet="two")
         (project / "util.py").write_text(BROKEN)
@@ -579,10 +579,10 @@ class TestTheProject:
 
         author.wait_for(greet="tri", part="bye")
 
-    def test_the_projects_module_is_broken_from_the_start(self, watched, project):
+    def test_an_initially_broken_project_module_is_imported_once_it_is_fixed(self, watch_recipes, project):
         """A project module that was broken from the start is imported once it is fixed."""
         (project / "util.py").write_text(BROKEN)
-        author = watched(greet="from lib import util\n" + greet("one"))
+        author = watch_recipes(greet="from lib import util\n" + greet("one"))
         (project / "util.py").write_text("")
 
         author.wait_for(greet="one")
@@ -596,52 +596,52 @@ class TestTheProject:
             ("from lib.lost import word", "lib/lost.py"),
         ],
     )
-    def test_a_module_that_is_yet_to_be_made(self, watched, project, code, file):
+    def test_a_missing_module_is_imported_once_it_exists(self, watch_recipes, project, code, file):
         """A recipe that imports a missing module is served once the module exists."""
         for name in ("lost", "lost.deep", "lib.lost"):
             sys.modules.pop(name, None)
-        author = watched(greet=f"{code}\n{greet('one')}", part=greet("bye", "part"))
-        made = project.parent / file
-        made.parent.mkdir(exist_ok=True)
-        made.write_text("word = 1")
+        author = watch_recipes(greet=f"{code}\n{greet('one')}", part=greet("bye", "part"))
+        module = project.parent / file
+        module.parent.mkdir(exist_ok=True)
+        module.write_text("word = 1")
 
         author.wait_for(greet="one", part="bye")
 
-    def test_a_module_that_a_recipe_can_do_without(self, watched, project):
+    def test_an_optional_module_is_used_once_it_exists(self, watch_recipes, project):
         """An optional module is used once it exists, even if the last reload did not import the recipe."""
         optional = "try:\n    from lost import word\nexcept ImportError:\n    word = 'none'\n"
         sys.modules.pop("lost", None)
-        author = watched(greet=optional + greet("").replace("return ''", "return word"))
+        author = watch_recipes(greet=optional + greet("").replace("return ''", "return word"))
         author.write("part.py", greet("bye", "part"))
         author.wait_for(greet="none", part="bye")
         (project.parent / "lost.py").write_text("word = 'found'")
 
         author.wait_for(greet="found", part="bye")
 
-    def test_a_sibling_that_takes_its_place(self, watched, project):
+    def test_a_new_sibling_takes_precedence(self, watch_recipes, project):
         """A new module next to the recipes takes precedence over the project's module."""
         uses = "from lib.util import WORD\n" + greet("").replace("return ''", "return WORD")
-        author = watched(greet=uses)
+        author = watch_recipes(greet=uses)
         (author.folder / "lib").mkdir()
         author.write("lib/util.py", "WORD = 'near'")
 
         author.wait_for(greet="near")
 
-    @pytest.mark.parametrize("place", ["recipes", "recipes/inner", "src"])
-    def test_modules_on_the_path(self, watched, project, monkeypatch, place):
+    @pytest.mark.parametrize("location", ["recipes", "recipes/inner", "src"])
+    def test_project_modules_on_the_path_are_reloaded(self, watch_recipes, project, monkeypatch, location):
         """Project modules are reloaded, however a recipe makes them importable."""
         monkeypatch.setattr(sys, "path", list(sys.path))
         monkeypatch.delitem(sys.modules, "spoken", raising=False)
-        folder = project.parent / place
+        folder = project.parent / location
         folder.mkdir(exist_ok=True, parents=True)
         (folder / "spoken.py").write_text("WORD = 'one'")
         uses = f"import sys\nsys.path.insert(0, {str(folder)!r})\nfrom spoken import WORD\n"
-        author = watched(greet=uses + greet("").replace("return ''", "return WORD"))
+        author = watch_recipes(greet=uses + greet("").replace("return ''", "return WORD"))
         (folder / "spoken.py").write_text("WORD = 'two'")
 
         author.wait_for(greet="two")
 
-    def test_modules_of_other_finders(self, watched, project, monkeypatch):
+    def test_project_modules_of_other_finders_are_reloaded(self, watch_recipes, project, monkeypatch):
         """Modules of the project that an editable install finds are reloaded."""
         monkeypatch.delitem(sys.modules, "spoken", raising=False)
         (project / "spoken.py").write_text("WORD = 'one'")
@@ -649,19 +649,21 @@ class TestTheProject:
         class Editable:
             @staticmethod
             def find_spec(name, path=None, target=None):
-                found = importlib.util.spec_from_file_location(name, project / "spoken.py")
-                return found if name == "spoken" else None
+                spec = importlib.util.spec_from_file_location(name, project / "spoken.py")
+                return spec if name == "spoken" else None
 
         monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Editable])
-        author = watched(greet="from spoken import WORD\n" + greet("").replace("return ''", "return WORD"))
+        author = watch_recipes(
+            greet="from spoken import WORD\n" + greet("").replace("return ''", "return WORD")
+        )
         (project / "spoken.py").write_text("WORD = 'two'")
 
         author.wait_for(greet="two")
 
-    def test_an_edit_of_a_recipe_leaves_the_project_alone(self, watched, project):
+    def test_a_recipe_edit_does_not_import_project_modules_again(self, watch_recipes, project):
         """Editing a recipe does not import the project's unchanged modules again."""
         (project / "util.py").write_text(f"{RAN}")
-        author = watched(greet="import lib.util\n" + greet("one"))
+        author = watch_recipes(greet="import lib.util\n" + greet("one"))
         author.wait_for_import()
         author.write("greet.py", "import lib.util\n" + greet("two"))
         author.wait_for(greet="two")
@@ -669,9 +671,9 @@ class TestTheProject:
         assert sys.imported.empty()
 
 
-class TestImportsThatHang:
+class TestHangingImports:
     @pytest.fixture(autouse=True)
-    def soon(self, monkeypatch):
+    def detect_hangs_early(self, monkeypatch):
         """Slow imports are detected early, and hanging imports end with the test."""
         monkeypatch.setattr("promptkit.loader.import_thread._REPORT_AFTER_S", 0.2)
         monkeypatch.setattr(sys, "release", threading.Event(), raising=False)
@@ -679,33 +681,33 @@ class TestImportsThatHang:
         sys.release.set()
         for thread in threading.enumerate():
             if thread.name == "promptkit-import":
-                thread.join(PATIENCE)
+                thread.join(TIMEOUT_S)
 
     @pytest.mark.parametrize(
         "hangs", [SPINS, "sys.release.wait()", "from ._endless import x"], ids=["python", "waiting", "helper"]
     )
-    def test_later_edits_are_served(self, watched, capsys, hangs):
+    def test_later_edits_are_served(self, watch_recipes, capsys, hangs):
         """A hanging file is reported; other edits are served, and so is the file once it is fixed."""
-        author = watched(greet=greet("one"), part=greet("bye", "part"), zoo=greet("z", "zoo"))
+        author = watch_recipes(greet=greet("one"), part=greet("bye", "part"), zoo=greet("z", "zoo"))
         author.write("_endless.py", "import sys\nwhile not sys.release.wait(0.01): pass\nx = 1")
         author.write("greet.py", f"{RAN}\n{hangs}\n" + greet("two"))
         author.wait_for_import()
         author.write("part.py", greet("see you", "part"))
         author.wait_for(greet="one", part="see you", zoo="z")
-        (found,) = author.complaints.get(timeout=PATIENCE).diagnostics
+        (diagnostic,) = author.reports.get(timeout=TIMEOUT_S).diagnostics
         author.write("greet.py", greet("tri"))
         author.wait_for(greet="tri", part="see you", zoo="z")
 
-        said = capsys.readouterr().err
-        assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s, now at " in said
-        assert "; the previous recipes are still served" in said
-        assert "unchanged until fixed: greet.py" in said
-        assert "the import did not end, and was abandoned; save the file to try again" in found.message
+        stderr = capsys.readouterr().err
+        assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s, now at " in stderr
+        assert "; the previous recipes are still served" in stderr
+        assert "unchanged until fixed: greet.py" in stderr
+        assert "the import did not end, and was abandoned; save the file to try again" in diagnostic.message
 
-    def test_it_is_abandoned_after_a_minute(self, watched, monkeypatch):
+    def test_it_is_abandoned_after_a_minute(self, watch_recipes, monkeypatch):
         """A hanging import is abandoned after the timeout, without another edit, and is not repeated."""
         monkeypatch.setattr("promptkit.loader.import_thread._TIMEOUT_S", 0.3)
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         author.write("greet.py", f"{RAN}\n{SPINS}\n" + greet("two"))
         codes = author.codes()
         author.write("part.py", greet("bye", "part"))
@@ -714,24 +716,24 @@ class TestImportsThatHang:
         assert codes == ["PK101"]
         assert sys.imported.qsize() == 1
 
-    def test_an_import_that_ends_after_all(self, watched, monkeypatch):
+    def test_the_results_of_an_abandoned_import_are_not_served(self, watch_recipes, monkeypatch):
         """The results of an abandoned import that ends later are not served."""
-        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        author = watch_recipes(greet=greet("one"), part=greet("bye", "part"))
         author.write("greet.py", f"{RAN}\nsys.release.wait()\n" + greet("two"))
         author.wait_for_import()
         author.write("part.py", greet("see you", "part"))
         author.wait_for(greet="one", part="see you")
-        (left,) = [thread for thread in threading.enumerate() if thread.name == "promptkit-import"]
+        (import_thread,) = [thread for thread in threading.enumerate() if thread.name == "promptkit-import"]
         sys.release.set()
-        left.join(PATIENCE)
+        import_thread.join(TIMEOUT_S)
         author.write("part.py", greet("so long", "part"))
 
         author.wait_for(greet="one", part="so long")
 
     @pytest.mark.parametrize("hangs", [SPINS, "sys.release.wait()"])
-    def test_a_compilation_that_hangs(self, watched, hangs):
+    def test_a_hanging_compilation_does_not_block_other_files(self, watch_recipes, hangs):
         """If compiling a file hangs, for example in a completer, edits of other files are still served."""
-        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        author = watch_recipes(greet=greet("one"), part=greet("bye", "part"))
         endless = f"""
 from typing import Annotated
 from promptkit import Arg, prompt
@@ -755,9 +757,9 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
         author.wait_for(greet="two", part="see you")
 
     @pytest.mark.parametrize("target", [None, "greet.py", "greet.py:greet"])
-    def test_a_package_that_is_fixed(self, watched, target):
+    def test_a_hanging_package_is_loaded_once_it_is_fixed(self, watch_recipes, target):
         """A package that hangs is kept as it was; once it is fixed, the current files are served."""
-        author = watched(target=target, __init__="", greet=greet("one"))
+        author = watch_recipes(target=target, __init__="", greet=greet("one"))
         author.write("__init__.py", f"{RAN}\n{SPINS}")
         author.wait_for_import()
         author.write("greet.py", greet("two"))
@@ -767,9 +769,9 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
         author.wait_for(greet="two")
         assert codes == ["PK101"]
 
-    def test_a_helper_that_is_fixed(self, watched):
+    def test_a_hanging_helper_is_imported_once_it_is_fixed(self, watch_recipes):
         """A recipe whose helper hangs is imported again when the helper is saved."""
-        author = watched(greet=greet("one"), _text="")
+        author = watch_recipes(greet=greet("one"), _text="")
         author.write("_text.py", f"{RAN}\n{SPINS}")
         author.write("greet.py", "from . import _text\n" + greet("two"))
         author.wait_for_import()
@@ -779,22 +781,22 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
 
         author.wait_for(greet="two", part="bye")
 
-    def test_the_end_while_an_import_hangs(self, watched):
+    def test_closing_while_an_import_hangs(self, watch_recipes):
         """Watching stops promptly even if an import hangs."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         author.write("greet.py", f"{RAN}\n{SPINS}")
         author.wait_for_import()
         (thread,) = [t for t in threading.enumerate() if t.name == "promptkit-reload"]
         author.reloader.close()
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT_S)
 
         assert not thread.is_alive()
 
 
 class TestWatching:
-    def test_a_folder_that_is_replaced(self, watched, capsys):
+    def test_a_folder_that_returns_is_watched_again(self, watch_recipes, capsys):
         """A folder that disappears and returns is watched again."""
-        author = watched(greet=greet("one"))
+        author = watch_recipes(greet=greet("one"))
         away = author.folder.with_name("away")
         author.folder.rename(away)
         (away / "greet.py").write_text(greet("two"))
@@ -808,56 +810,56 @@ class TestWatching:
 
         author.wait_for(greet="for")
 
-    def test_a_link_to_a_folder_that_is_turned(self, author, recipes, tmp_path):
+    def test_a_link_can_be_pointed_at_another_folder(self, make_author, recipes, tmp_path):
         """If the target is a symbolic link, it can be pointed at another folder."""
         recipes(folder="first", greet=greet("one"))
         recipes(folder="second", greet=greet("two"))
         link = tmp_path / "now"
         link.symlink_to("first")
-        made = Author(tmp_path, link)
-        made.start()
+        author = Author(tmp_path, link)
+        author.start()
         (tmp_path / "next").symlink_to("second")
         (tmp_path / "next").replace(link)
-        made.wait_for(greet="two")
+        author.wait_for(greet="two")
         (tmp_path / "second" / "greet.py").write_text(greet("tri"))
-        made.wait_for(greet="tri")
-        made.reloader.close()
+        author.wait_for(greet="tri")
+        author.reloader.close()
 
-    def test_a_change_of_which_no_word_comes(self, watched, monkeypatch):
+    def test_a_change_without_a_notification_is_found(self, watch_recipes, monkeypatch):
         """A change without a notification, as on a shared folder, is found by a periodic check."""
         monkeypatch.setattr("promptkit.compiler.reloading._LOOK_EVERY_S", 0.05)
         rounds = reloading.changes_in
-        monkeypatch.setattr(reloading, "changes_in", lambda *given: (set() for _ in rounds(*given)))
-        author = watched(greet=greet("one"))
+        monkeypatch.setattr(reloading, "changes_in", lambda *args: (set() for _ in rounds(*args)))
+        author = watch_recipes(greet=greet("one"))
 
         author.write("greet.py", greet("two"))
 
         assert author.wait_for(greet="two")
 
-    def test_when_it_cannot_be_done(self, author, monkeypatch, capsys):
+    def test_changes_are_polled_if_the_system_cannot_watch(self, make_author, monkeypatch, capsys):
         """If the system cannot watch, one line reports it, and changes are found by polling."""
 
-        def refuse(*_, **__):
+        def raise_limit_error(*_, **__):
             raise OSError("OS file watch limit reached")
             yield
 
-        monkeypatch.setattr("promptkit.compiler.reloading.changes_in", refuse)
+        monkeypatch.setattr("promptkit.compiler.reloading.changes_in", raise_limit_error)
         monkeypatch.setattr("promptkit.compiler.reloading._POLL_EVERY_S", 0.05)
-        made = author(greet=greet("one"))
-        made.start()
-        made.write("greet.py", greet("two"))
-        made.wait_for(greet="two")
-        made.write("greet.py", greet("tri"))
-        made.wait_for(greet="tri")
+        author = make_author(greet=greet("one"))
+        author.start()
+        author.write("greet.py", greet("two"))
+        author.wait_for(greet="two")
+        author.write("greet.py", greet("tri"))
+        author.wait_for(greet="tri")
 
         assert capsys.readouterr().err == (
-            f"promptkit: {str(made.folder)!r} cannot be watched; it is checked every second instead: "
+            f"promptkit: {str(author.folder)!r} cannot be watched; it is checked every second instead: "
             "OS file watch limit reached\n"
         )
 
-    def test_a_file_that_is_replaced_all_the_time(self, watched):
+    def test_a_file_that_is_replaced_continuously(self, watch_recipes):
         """However often a file is replaced, the last version is served in the end."""
-        author = watched(greet=greet("000"), part=greet("bye", "part"))
+        author = watch_recipes(greet=greet("000"), part=greet("bye", "part"))
         until = time.monotonic() + 0.5
         number = 0
         while time.monotonic() < until:
@@ -872,27 +874,27 @@ class TestWatching:
 
         assert [catalog for catalog in seen if not catalog.healthy or len(catalog) != 2] == []
 
-    def test_a_file_that_is_being_written(self, author, monkeypatch):
+    def test_a_file_that_is_being_written_is_not_loaded(self, make_author, monkeypatch):
         """A file that is briefly empty while it is written is not loaded at that moment."""
-        made = author(greet=greet("one"), part=greet("bye", "part"))
+        author = make_author(greet=greet("one"), part=greet("bye", "part"))
         monkeypatch.setattr("promptkit.compiler.reloading.DEBOUNCE", Debounce(quiet=60_000))
-        made.reloader._publish = made.published.put
-        made.write("greet.py", "")
-        made.reloader._reload()
-        before = made.published.qsize()
-        os.utime(made.folder / "greet.py", (1, 1))
-        os.utime(made.folder / "part.py", (1, 1))
-        made.reloader._reload()
+        author.reloader._publish = author.published.put
+        author.write("greet.py", "")
+        author.reloader._reload()
+        before = author.published.qsize()
+        os.utime(author.folder / "greet.py", (1, 1))
+        os.utime(author.folder / "part.py", (1, 1))
+        author.reloader._reload()
 
-        assert (before, texts(made.next())) == (0, {"part": "bye"})
+        assert (before, texts(author.next())) == (0, {"part": "bye"})
 
-    def test_closing(self, author):
+    def test_closing_ends_the_thread(self, make_author):
         """Closing ends the thread promptly."""
-        made = author(greet=greet("one"))
-        made.start()
+        author = make_author(greet=greet("one"))
+        author.start()
         (thread,) = [t for t in threading.enumerate() if t.name == "promptkit-reload"]
-        made.reloader.close()
-        thread.join(PATIENCE)
+        author.reloader.close()
+        thread.join(TIMEOUT_S)
 
         assert not thread.is_alive()
 
@@ -909,27 +911,27 @@ class TestWatching:
         assert set(threading.enumerate()) <= threads
 
 
-class TestLoadingAgain:
+class TestLoadAgain:
     @pytest.fixture(autouse=True)
     def bytecode(self, monkeypatch):
         """Enable writing bytecode, whatever the environment."""
         monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
-    def test_edits_within_one_second(self, recipes):
+    def test_edits_within_one_second_are_loaded(self, recipes):
         """Edits of equal length within one second are loaded, although Python's own check misses them."""
-        said = []
+        results = []
         for word in ("one", "two", "tri"):
             folder = recipes(greet="from ._text import WORD\n" + greet(word), _text=f"WORD = {word!r}")
             for file in folder.glob("*.py"):
                 os.utime(file, (1_700_000_000, 1_700_000_000))
             (prompt,) = load(folder).prompts
-            said.append((prompt(), prompt.function.__globals__["WORD"]))
+            results.append((prompt(), prompt.function.__globals__["WORD"]))
 
-        assert said == [("one", "one"), ("two", "two"), ("tri", "tri")]
+        assert results == [("one", "one"), ("two", "two"), ("tri", "tri")]
 
     @pytest.mark.parametrize("kind", ["Image", "EmbeddedResource"])
     @pytest.mark.parametrize("root", ["", ", root='.'"])
-    def test_what_was_read(self, recipes, png, root, kind):
+    def test_read_files_are_recorded(self, recipes, png, root, kind):
         """The loader returns the files that recipes read or looked for, including helpers and media."""
         folder = recipes(
             greet=f"""
@@ -950,7 +952,7 @@ class TestLoadingAgain:
             "gone.png",
         }
 
-    def test_nothing_of_the_last_time_is_kept(self, recipes):
+    def test_old_versions_are_freed(self, recipes):
         """Modules, prompts and types of a catalog are freed once it is no longer served."""
         folder = recipes(
             _shape="import attrs\n@attrs.frozen\nclass Shape:\n    side: int",
@@ -984,7 +986,7 @@ class TestLoadingAgain:
                 return "hello"
             ''',
         )
-        given = {
+        arguments = {
             "c": "red",
             "p": '[{"x": 1}]',
             "s": '{"y": 1}',
@@ -994,32 +996,32 @@ class TestLoadingAgain:
         }
         reloader = Reloader(folder, print)
         catalog = reloader.load()
-        catalog.render("greet", given)
+        catalog.render("greet", arguments)
         module = sys.modules[catalog["greet"].renderer.function.__module__]
-        own = [
+        module_values = [
             value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__
         ]
-        held = [weakref.ref(value) for value in (module, *own)]
-        del module, own, catalog
+        references = [weakref.ref(value) for value in (module, *module_values)]
+        del module, module_values, catalog
         served = []
         reloader._publish = served.append
         os.utime(folder / "_shape.py", (1, 1))
         for _ in range(3):
             os.utime(folder / "greet.py", (1, 1))
             reloader._reload()
-            served.pop().render("greet", given)
+            served.pop().render("greet", arguments)
         reloader._free_old_versions()
 
-        assert len(held) == 7
-        assert [ref() for ref in held if ref() is not None] == []
+        assert len(references) == 7
+        assert [ref() for ref in references if ref() is not None] == []
 
     @pytest.mark.parametrize("next_step", ["idle", "reload"])
-    def test_they_are_freed_when_nobody_waits(self, recipes, next_step):
+    def test_old_versions_are_freed_when_the_server_is_idle(self, recipes, next_step):
         """Freeing old versions pauses all threads, so it waits for an idle server or the next reload."""
         folder = recipes(greet="from promptkit import prompt\n@prompt\ndef greet():\n    return 'hello'\n")
         reloader = Reloader(folder, print)
         catalog = reloader.load()
-        held = weakref.ref(catalog["greet"].renderer.function)
+        reference = weakref.ref(catalog["greet"].renderer.function)
         del catalog
         is_idle = False
         reloader._is_idle = lambda: is_idle
@@ -1028,31 +1030,31 @@ class TestLoadingAgain:
 
         reloader._free_old_versions()
         gc.collect()
-        assert held() is not None
+        assert reference() is not None
 
         is_idle = True
         if next_step == "reload":
             reloader._reload()
         else:
             reloader._free_old_versions()
-        assert held() is None
+        assert reference() is None
 
 
-class TestFindingFiles:
-    def test_what_matters(self, tmp_path):
+class TestFindFiles:
+    def test_relevant_files_are_found(self, tmp_path):
         """All files below a folder are found, except hidden, generated and test files."""
         for name in ("a.py", "b/c.txt", ".git/d", "__pycache__/e", "test_f.py", "g.py~", "conftest.py"):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).touch()
-        found = find_files({tmp_path: ""})
+        scan = find_files({tmp_path: ""})
 
-        assert sorted(Path(path).relative_to(tmp_path).as_posix() for path in found.files) == [
+        assert sorted(Path(path).relative_to(tmp_path).as_posix() for path in scan.files) == [
             "a.py",
             "b/c.txt",
         ]
-        assert found.folders_to_watch == [str(tmp_path), str(tmp_path / "b")]
+        assert scan.folders_to_watch == [str(tmp_path), str(tmp_path / "b")]
 
-    def test_links(self, tmp_path):
+    def test_link_targets_are_watched(self, tmp_path):
         """The target of a symbolic link is watched, and circular links end."""
         real = tmp_path / "real.py"
         real.touch()
@@ -1060,26 +1062,26 @@ class TestFindingFiles:
         folder.mkdir()
         (folder / "a.py").symlink_to(real)
         (folder / "round").symlink_to(folder)
-        found = find_files({folder: ""})
+        scan = find_files({folder: ""})
 
-        assert found.concerns(str(real))
-        assert set(found.files) == {str(folder / "a.py"), str(real)}
+        assert scan.concerns(str(real))
+        assert set(scan.files) == {str(folder / "a.py"), str(real)}
 
     @pytest.mark.parametrize("end", ["/", "../..", "/proc/self/root", "/proc/self"])
-    def test_a_link_that_leads_out_of_the_folder(self, tmp_path, end):
+    def test_links_out_of_the_folder_are_not_followed(self, tmp_path, end):
         """Links out of the folder are not followed; a missing folder is recorded as missing."""
         folder = tmp_path / "recipes"
         (folder / "below").mkdir(parents=True)
         (folder / "a.py").touch()
         (folder / "below" / "all").symlink_to(end)
-        found = find_files({folder: ""})
+        scan = find_files({folder: ""})
 
-        assert found.scanned.keys() == {str(folder), str(folder / "below")}
-        assert set(found.files) == {str(folder / "a.py")}
-        assert found.skipped == ()
+        assert scan.scanned.keys() == {str(folder), str(folder / "below")}
+        assert set(scan.files) == {str(folder / "a.py")}
+        assert scan.skipped == ()
         assert find_files({tmp_path / "none": ""}).folders == {str(tmp_path / "none"): None}
 
-    def test_links_that_may_not_be_read(self, tmp_path, monkeypatch):
+    def test_unreadable_links_are_tolerated(self, tmp_path, monkeypatch):
         """Links that cannot be read, such as some in /proc, are tolerated."""
         (tmp_path / "a.py").symlink_to("b.py")
         (tmp_path / "b.py").touch()
@@ -1093,13 +1095,13 @@ class TestFindingFiles:
 
         assert set(find_files({tmp_path: ""}).files) == {str(tmp_path / "a.py"), str(tmp_path / "b.py")}
 
-    def test_a_file_that_is_not_there_yet(self, tmp_path):
+    def test_a_missing_file_is_watched_for(self, tmp_path):
         """A missing file that a recipe looked for is watched for."""
-        found = find_files({tmp_path / "recipes": ""}, [str(tmp_path / "dot.png")])
+        scan = find_files({tmp_path / "recipes": ""}, [str(tmp_path / "dot.png")])
         (tmp_path / "dot.png").touch()
 
-        assert found.concerns(str(tmp_path / "dot.png"))
-        assert found.files != find_files({tmp_path / "recipes": ""}, [str(tmp_path / "dot.png")]).files
+        assert scan.concerns(str(tmp_path / "dot.png"))
+        assert scan.files != find_files({tmp_path / "recipes": ""}, [str(tmp_path / "dot.png")]).files
 
     @pytest.fixture
     def deep(self, tmp_path):
@@ -1112,33 +1114,33 @@ class TestFindingFiles:
             here = below
         os.close(here)
         yield tmp_path
-        top, rest = tmp_path / "d", tmp_path / "rest"
+        top, remainder = tmp_path / "d", tmp_path / "rest"
         while (top / "d").exists():
-            (top / "d").rename(rest)
+            (top / "d").rename(remainder)
             top.rmdir()
-            rest.rename(top)
+            remainder.rename(top)
 
-    def test_folders_within_folders(self, deep):
+    def test_deeply_nested_folders_are_walked(self, deep):
         """Deeply nested folders are walked."""
         (deep / "a.py").touch()
-        found = find_files({deep: ""})
+        scan = find_files({deep: ""})
 
-        assert set(found.files) == {str(deep / "a.py")}
-        assert len(found.folders_to_watch) == 1201
+        assert set(scan.files) == {str(deep / "a.py")}
+        assert len(scan.folders_to_watch) == 1201
 
-    def test_too_many_folders(self, tmp_path, monkeypatch):
+    def test_the_number_of_folders_is_limited(self, tmp_path, monkeypatch):
         """The walk ends at the limit on folders, and reports it."""
         monkeypatch.setattr("promptkit.loader.discovery._MAX_FOLDERS", 3)
         for name in "abcd":
             (tmp_path / name).mkdir()
 
-        found = find_files({tmp_path: ""})
+        scan = find_files({tmp_path: ""})
 
-        assert len(found.scanned) == 3
-        assert "there are too many folders" in found.skipped[0]
+        assert len(scan.scanned) == 3
+        assert "there are too many folders" in scan.skipped[0]
 
     @pytest.mark.parametrize("end", ["loop", "nowhere", "a.py/x", "x" * 300])
-    def test_links_that_lead_nowhere(self, tmp_path, end):
+    def test_broken_links_are_missing_files(self, tmp_path, end):
         """Links to nowhere are missing files, and all other files are found."""
         (tmp_path / "a.py").touch()
         (tmp_path / "loop").symlink_to(end)
@@ -1146,43 +1148,43 @@ class TestFindingFiles:
         assert str(tmp_path / "a.py") in find_files({tmp_path: ""}).files
 
     @pytest.mark.parametrize("error", [errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO])
-    def test_folders_that_cannot_be_looked_into(self, tmp_path, monkeypatch, error):
+    def test_unreadable_folders_are_skipped(self, tmp_path, monkeypatch, error):
         """Unreadable folders are skipped with a message, and folders that have just gone without one."""
         for name in ("locked", "gone", "open"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "a.py").touch()
         scandir = os.scandir
 
-        def refuse(path):
+        def scan_folder(path):
             if str(path).endswith("locked"):
                 raise OSError(error, os.strerror(error), path)
             if str(path).endswith("gone"):
                 raise FileNotFoundError(errno.ENOENT, "gone", path)
             return scandir(path)
 
-        monkeypatch.setattr(os, "scandir", refuse)
-        found = find_files({tmp_path: ""})
+        monkeypatch.setattr(os, "scandir", scan_folder)
+        scan = find_files({tmp_path: ""})
 
-        assert set(found.files) == {str(tmp_path / "open" / "a.py")}
-        assert found.skipped == (f"{str(tmp_path / 'locked')!r}: {os.strerror(error)}",)
+        assert set(scan.files) == {str(tmp_path / "open" / "a.py")}
+        assert scan.skipped == (f"{str(tmp_path / 'locked')!r}: {os.strerror(error)}",)
 
-    def test_names_that_are_no_text(self, tmp_path):
+    def test_folder_names_that_are_not_utf8(self, tmp_path):
         """A folder whose name is not UTF-8 cannot be watched, but its files are found."""
         odd = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
         Path(odd).mkdir()
         Path(odd, "a.py").touch()
-        found = find_files({tmp_path: ""})
+        scan = find_files({tmp_path: ""})
 
-        assert found.folders_to_watch == [str(tmp_path)]
-        assert str(Path(odd, "a.py")) in found.files
-        assert len(found.skipped) == 1
-        assert found.skipped[0].isprintable()
+        assert scan.folders_to_watch == [str(tmp_path)]
+        assert str(Path(odd, "a.py")) in scan.files
+        assert len(scan.skipped) == 1
+        assert scan.skipped[0].isprintable()
 
 
-class TestFoldersBelow:
-    def test_an_edit_of_one_of_two_files_of_one_name(self, watched):
+class TestSubfolders:
+    def test_files_with_the_same_name_are_separate_recipes(self, watch_recipes):
         """Files with the same name in two folders are separate recipes, and their imports are watched."""
-        author = watched(ship=greet("here"), _tone="TONE = 'kind'")
+        author = watch_recipes(ship=greet("here"), _tone="TONE = 'kind'")
         below = author.folder / "ops" / "deep"
         below.mkdir(parents=True)
         (below / "ship.py").write_text(
@@ -1197,9 +1199,9 @@ class TestFoldersBelow:
         author.write("ship.py", greet("there"))
         author.wait_for(greet="there")
 
-    def test_a_broken_one_is_named_by_its_path(self, watched, capsys):
+    def test_a_broken_file_is_reported_by_its_path(self, watch_recipes, capsys):
         """A broken file in a subfolder is reported by its path."""
-        author = watched(ship=greet("here"))
+        author = watch_recipes(ship=greet("here"))
         (author.folder / "ops").mkdir()
         (author.folder / "ops" / "ship.py").write_text(greet("deep", "deep"))
         author.wait_for(greet="here", deep="deep")
@@ -1208,14 +1210,14 @@ class TestFoldersBelow:
 
         assert "unchanged until fixed: ops/ship.py" in capsys.readouterr().err
 
-    def test_what_a_recipe_imports_through_a_link(self, watched, tmp_path):
+    def test_a_module_imported_through_a_link_is_watched(self, watch_recipes, tmp_path):
         """A module imported through a link is watched, although the link itself is not followed."""
         (tmp_path / "shared").mkdir()
         (tmp_path / "shared" / "tone.py").write_text("TONE = 'kind'")
-        author = watched(ship=greet("here"))
+        author = watch_recipes(ship=greet("here"))
         (author.folder / "_shared").symlink_to(tmp_path / "shared")
-        tells = "from promptkit import prompt\nfrom ._shared.tone import TONE\n"
-        author.write("tell.py", tells + "@prompt\ndef tell() -> str:\n    return TONE\n")
+        imports = "from promptkit import prompt\nfrom ._shared.tone import TONE\n"
+        author.write("tell.py", imports + "@prompt\ndef tell() -> str:\n    return TONE\n")
         author.wait_for(greet="here", tell="kind")
         (tmp_path / "shared" / "tone.py").write_text("TONE = 'curt'")
 
@@ -1223,12 +1225,12 @@ class TestFoldersBelow:
 
 
 class TestOddEntriesWhileWatching:
-    def test_the_others_are_watched(self, author, capsys):
+    def test_odd_entries_do_not_stop_the_watching(self, make_author, capsys):
         """Links, pipes and invalid names do not stop the watching, at the start or later."""
-        made = author(greet=greet("one"))
-        folder = made.folder
+        author = make_author(greet=greet("one"))
+        folder = author.folder
 
-        def litter(word):
+        def add_odd_entries(word):
             (folder / f"loop{word}").symlink_to(f"loop{word}")
             (folder / f"{word}.py").symlink_to(f"{word}.py")
             (folder / f"up{word}").symlink_to(folder.parent, target_is_directory=True)
@@ -1236,35 +1238,35 @@ class TestOddEntriesWhileWatching:
             Path(os.fsdecode(os.fsencode(folder) + b"/\xff" + word.encode())).mkdir()
             Path(os.fsdecode(os.fsencode(folder) + b"/\xfe\n" + word.encode() + b".py")).write_text("")
 
-        litter("early")
-        made.start()
-        made.write("greet.py", greet("two"))
-        made.wait_for(greet="two")
-        litter("late")
-        made.write("greet.py", greet("tri"))
-        made.wait_for(greet="tri")
-        made.write("greet.py", greet("for"))
-        made.wait_for(greet="for")
+        add_odd_entries("early")
+        author.start()
+        author.write("greet.py", greet("two"))
+        author.wait_for(greet="two")
+        add_odd_entries("late")
+        author.write("greet.py", greet("tri"))
+        author.wait_for(greet="tri")
+        author.write("greet.py", greet("for"))
+        author.wait_for(greet="for")
 
-        said = capsys.readouterr().err
-        assert "\\udcffearly': its name is not UTF-8" in said
-        assert "cannot be watched" not in said
+        stderr = capsys.readouterr().err
+        assert "\\udcffearly': its name is not UTF-8" in stderr
+        assert "cannot be watched" not in stderr
 
-    def test_a_current_folder_that_is_gone(self, author, tmp_path, monkeypatch):
+    def test_a_deleted_current_folder_does_not_stop_the_watching(self, make_author, tmp_path, monkeypatch):
         """Recipes are watched even if the current folder was deleted."""
         gone = tmp_path / "gone"
         gone.mkdir()
         monkeypatch.chdir(gone)
         gone.rmdir()
-        made = author(greet=greet("one"))
-        made.start()
-        made.write("greet.py", greet("two"))
+        author = make_author(greet=greet("one"))
+        author.start()
+        author.write("greet.py", greet("two"))
 
-        made.wait_for(greet="two")
+        author.wait_for(greet="two")
 
-    def test_a_file_that_becomes_unreadable(self, watched):
+    def test_an_unreadable_file_keeps_its_last_version(self, watch_recipes):
         """A file that becomes unreadable keeps its last version."""
-        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        author = watch_recipes(greet=greet("one"), part=greet("bye", "part"))
         (author.folder / "greet.py").unlink()
         (author.folder / "greet.py").symlink_to("greet.py")
         codes = author.codes()
@@ -1274,24 +1276,25 @@ class TestOddEntriesWhileWatching:
         assert codes == ["PK101"]
 
 
-def test_lints(recipes):
+def test_a_reload_reports_lints(recipes):
     """With a linter, a reload reports warnings, both at first and after a change."""
-    silent = "from promptkit import prompt\n@prompt\ndef {}():\n    print('Hello.')\n"
-    folder = recipes(greet=silent.format("one"))
+    source = "from promptkit import prompt\n@prompt\ndef {}():\n    print('Hello.')\n"
+    folder = recipes(greet=source.format("one"))
     catalogs = Queue()
     reloader = Reloader(folder, catalogs.put, lint=lint_file)
-    first = reloader.load()
+    before = reloader.load()
     reloader.start(catalogs.put)
-    (folder / "greet.py").write_text(silent.format("other"))
-    catalog = catalogs.get(timeout=PATIENCE)
+    (folder / "greet.py").write_text(source.format("other"))
+    after = catalogs.get(timeout=TIMEOUT_S)
     reloader.close()
 
-    assert [found.rule for found in Reloader(folder, bool).load().diagnostics] == []
-    assert [found.rule for found in (*first.diagnostics, *catalog.diagnostics)] == [Rule.SAYS_NOTHING] * 2
+    assert [diagnostic.rule for diagnostic in Reloader(folder, bool).load().diagnostics] == []
+    rules = [diagnostic.rule for diagnostic in (*before.diagnostics, *after.diagnostics)]
+    assert rules == [Rule.SAYS_NOTHING] * 2
 
 
 @pytest.mark.parametrize("name", ["promptkit.types.structuring", "promptkit.types.pydantic"])
-def test_a_module_that_another_thread_is_importing(name, monkeypatch):
+def test_clearing_caches_tolerates_a_module_being_imported(name, monkeypatch):
     """Clearing caches tolerates a module that another thread is still importing."""
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
