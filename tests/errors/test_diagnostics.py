@@ -32,12 +32,12 @@ FILES = {
 }
 
 #: Additional recipes for examples, because a folder without any served prompt breaks another rule.
-BESIDE = {
+ADDITIONAL = {
     Rule.NOT_SERVED: {"served": "from promptkit import prompt\n\n\n@prompt\ndef served():\n    return 'x'\n"}
 }
 
 #: The client that an example is checked for, for rules about clients.
-ASKED = {
+CLIENTS = {
     Rule(code): client
     for code, client in re.findall(r"^## (PK\d+)\n[^#]*?check --client ([a-z-]+)`", PAGE, re.MULTILINE)
 }
@@ -48,7 +48,7 @@ RENDERED = {Rule.EXAMPLE_FAILS, Rule.CASE_FAILS, Rule.RESOURCE_FAILS, Rule.UNSTA
 COMPILED = [rule for rule in CASES if rule not in RENDERED]
 
 #: The replacement in each example that follows the hint.
-MENDED = {
+FIXES = {
     "PK101": ("@promtp", "@prompt"),
     "PK102": ("def no", "from promptkit import prompt\n\n\n@prompt\ndef no"),
     "PK103": ("langauge", "language"),
@@ -114,7 +114,7 @@ MENDED = {
 }
 
 #: JSON schema of a diagnostic.
-SHAPE = {
+SCHEMA = {
     "type": "object",
     "required": [
         "code",
@@ -142,28 +142,28 @@ SHAPE = {
 }
 
 
-def lines(*diagnostics):
+def join_lines(*diagnostics):
     return "\n".join(map(str, diagnostics))
 
 
 @pytest.fixture
-def found(recipes, tmp_path, monkeypatch):
-    """Return a function that writes recipes and returns all diagnostics, including those for a client."""
+def diagnose(recipes, tmp_path, monkeypatch):
+    """A function that writes recipes and returns all diagnostics, including those for a client."""
     monkeypatch.chdir(tmp_path)
 
-    def found(client=None, **files):
+    def diagnose(client=None, **files):
         catalog = compile(load(recipes(**files)), lint=True)
         return (*catalog.diagnostics, *(lint_client(client, catalog) if client else ()))
 
-    return found
+    return diagnose
 
 
-def files_of(rule):
+def get_files(rule):
     """Return the files that break only this rule."""
-    return {FILES[rule]: CASES[rule][0], **BESIDE.get(rule, {})}
+    return {FILES[rule]: CASES[rule][0], **ADDITIONAL.get(rule, {})}
 
 
-def expected(rule):
+def get_expected(rule):
     return CASES[rule][1].strip()
 
 
@@ -173,46 +173,46 @@ class TestRules:
         assert set(CASES) == set(Rule)
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
-    def test_what_it_says(self, rule, found):
+    def test_each_example_gives_its_diagnostic(self, rule, diagnose):
         """Each example gives exactly the documented diagnostic."""
-        assert lines(*found(ASKED.get(rule), **files_of(rule))) == expected(rule)
+        assert join_lines(*diagnose(CLIENTS.get(rule), **get_files(rule))) == get_expected(rule)
 
-    def test_each_has_a_remedy_to_show(self):
+    def test_every_rule_has_a_fix(self):
         """Every rule that compiling finds has a fix here."""
-        assert {Rule(code) for code in MENDED} == {*COMPILED}
+        assert {Rule(code) for code in FIXES} == {*COMPILED}
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
-    def test_what_is_mended_is_no_longer_found(self, rule, found):
+    def test_following_the_hint_fixes_the_diagnostic(self, rule, diagnose):
         """Following the hint fixes the diagnostic without causing another."""
-        old, new = MENDED[rule.value]
+        old, new = FIXES[rule.value]
         source = CASES[rule][0]
         assert old in source
 
-        assert found(ASKED.get(rule), **{rule.name.lower(): source.replace(old, new)}) == ()
+        assert diagnose(CLIENTS.get(rule), **{rule.name.lower(): source.replace(old, new)}) == ()
 
-    def test_one_pass_finds_them_all(self, found):
+    def test_one_pass_reports_every_diagnostic(self, diagnose):
         """If all rules are broken in one folder, one pass reports every diagnostic."""
-        rules = [rule for rule in COMPILED if rule is not Rule.NO_PROMPTS and rule not in ASKED]
+        rules = [rule for rule in COMPILED if rule is not Rule.NO_PROMPTS and rule not in CLIENTS]
 
-        diagnostics = found(**{FILES[rule]: CASES[rule][0] for rule in rules})
+        diagnostics = diagnose(**{FILES[rule]: CASES[rule][0] for rule in rules})
 
         by_file = sorted(rules, key=FILES.__getitem__)
-        assert lines(*diagnostics) == "\n".join(map(expected, by_file))
+        assert join_lines(*diagnostics) == "\n".join(map(get_expected, by_file))
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
-    def test_it_is_data_for_machines(self, rule, found):
+    def test_a_diagnostic_serializes_to_json(self, rule, diagnose):
         """The JSON of a diagnostic matches the schema and the printed text."""
-        (diagnostic,) = found(ASKED.get(rule), **files_of(rule))
+        (diagnostic,) = diagnose(CLIENTS.get(rule), **get_files(rule))
 
         data = json.loads(json.dumps(diagnostic.as_data()))
 
-        Draft202012Validator(SHAPE).validate(data)
+        Draft202012Validator(SCHEMA).validate(data)
         assert (data["code"], data["severity"]) == (rule.value, diagnostic.severity.value)
-        assert f"{data['message']}\n    {data['hint']}" in expected(rule)
+        assert f"{data['message']}\n    {data['hint']}" in get_expected(rule)
         assert data["end_column"] > data["column"] or data["column"] == 0
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
-    def test_what_can_be_ignored_keeps_no_prompt_from_being_served(self, rule, recipes):
+    def test_prompts_that_break_ignorable_rules_are_served(self, rule, recipes):
         """A prompt that breaks only an ignorable rule is served, without a diagnostic."""
         catalog = compile(load(recipes(**{FILES[rule]: CASES[rule][0]})))
 
@@ -222,18 +222,19 @@ class TestRules:
             assert rule.name.lower() in {name.casefold() for name in names}
             assert catalog.diagnostics == ()
 
-    def test_codes_are_of_one_form(self):
+    def test_codes_are_unique_and_sorted(self):
         """Codes are unique, sorted and never those of removed rules."""
         codes = [rule.value for rule in Rule]
 
         assert codes == sorted(set(codes) - RETIRED)
         assert Rule("PK201") is Rule.BAD_NAME
 
-    def test_what_is_about_a_client_says_so(self):
+    def test_rules_about_clients_have_codes_from_500(self):
         """The examples for PK5xx, and no others, are checked for a client."""
-        assert {rule.value for rule in ASKED} == {rule.value for rule in Rule if rule.value.startswith("PK5")}
+        codes = {rule.value for rule in Rule if rule.value.startswith("PK5")}
+        assert {rule.value for rule in CLIENTS} == codes
 
-    def test_the_page_lists_them_all(self):
+    def test_the_documented_table_has_every_rule(self):
         """The documented table has the code, severity and title of every rule."""
         table = re.findall(r"^\| (PK\d+) \| (\w+) \| (.+) \|$", PAGE, re.MULTILINE)
 
@@ -242,48 +243,48 @@ class TestRules:
         ]
 
 
-def test_severities_follow_from_the_rule():
+def test_the_severity_depends_on_the_rule():
     """The severity depends only on the rule."""
     severities = {rule: Diagnostic(rule, "", "", Location("")).severity for rule in Rule}
 
     assert {rule for rule, severity in severities.items() if severity is Severity.WARNING} == WARNINGS
 
 
-def test_a_place_in_the_current_folder(tmp_path, monkeypatch):
+def test_a_path_is_shown_relative_to_the_current_folder(tmp_path, monkeypatch):
     """A path is shown relative to the current folder, or absolute if that is the root."""
-    place, text = Location(str(tmp_path / "srv" / "a.py"), 7), str(Path("srv", "a.py"))
+    location, text = Location(str(tmp_path / "srv" / "a.py"), 7), str(Path("srv", "a.py"))
 
     monkeypatch.chdir(tmp_path)
-    assert (str(place), display_path(str(tmp_path / "srv"))) == (f"{text}:7", f"srv{os.sep}")
+    assert (str(location), display_path(str(tmp_path / "srv"))) == (f"{text}:7", f"srv{os.sep}")
     monkeypatch.chdir(tmp_path.anchor)
-    shown = (f"{tmp_path / text}:7", f"{tmp_path / 'srv'}{os.sep}")
-    assert (str(place), display_path(str(tmp_path / "srv"))) == shown
+    absolute = (f"{tmp_path / text}:7", f"{tmp_path / 'srv'}{os.sep}")
+    assert (str(location), display_path(str(tmp_path / "srv"))) == absolute
 
 
-def test_a_report_says_where(tmp_path):
+def test_a_diagnostic_is_located(tmp_path):
     """A diagnostic is located at a part, at a given location or at the definition."""
     file = tmp_path / "recipe.py"
     file.write_text("def f(a): ...\n")
     here, there = Location(str(file), 1), Location("other.py", 3)
     report = Report("prompt 'f'", here)
 
-    for at in (None, "a", there):
-        report.add(Rule.BAD_NAME, "is bad", "mend it", at)
+    for part in (None, "a", there):
+        report.add(Rule.BAD_NAME, "is bad", "fix it", part)
 
     assert report.found == [
-        Diagnostic(Rule.BAD_NAME, "prompt 'f': is bad", "mend it", place)
-        for place in (here, Location(str(file), 1, 7, 8), there)
+        Diagnostic(Rule.BAD_NAME, "prompt 'f': is bad", "fix it", location)
+        for location in (here, Location(str(file), 1, 7, 8), there)
     ]
 
 
-def test_what_a_report_says_twice_stands_where_it_was_said_first():
+def test_the_first_of_duplicate_diagnostics_is_kept():
     """Removing duplicates keeps the first of each and the order."""
     report = Report("prompt 'f'", Location("recipe.py"))
 
-    for fault in ("is bad", "is worse", "is bad"):
-        report.add(Rule.BAD_NAME, fault, "mend it", None)
+    for problem in ("is bad", "is worse", "is bad"):
+        report.add(Rule.BAD_NAME, problem, "fix it", None)
 
-    assert [one.message for one in report.without_duplicates()] == [
+    assert [diagnostic.message for diagnostic in report.without_duplicates()] == [
         "prompt 'f': is bad",
         "prompt 'f': is worse",
     ]

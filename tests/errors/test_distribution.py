@@ -13,8 +13,8 @@ REPOSITORY = "https://git.example/promptkit"
 
 
 @pytest.fixture
-def installed(tmp_path, monkeypatch):
-    """Return a function that installs a distribution with this name and origin."""
+def install(tmp_path, monkeypatch):
+    """A function that installs a distribution with a name and an origin."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(name, origin=None, **files):
@@ -32,7 +32,7 @@ def installed(tmp_path, monkeypatch):
 
 class TestInstallCommand:
     @pytest.mark.parametrize(
-        ("origin", "words"),
+        ("origin", "arguments"),
         [
             ({"url": WHEEL, "archive_info": {}}, [f"mcp-promptkit[http,auth] @ {WHEEL}"]),
             ({"url": "file:///src", "dir_info": {}}, ["mcp-promptkit[http,auth] @ file:///src"]),
@@ -49,13 +49,14 @@ class TestInstallCommand:
         ids=["wheel", "folder", "editable", "repository", "index", "no JSON", "deep", "another form"],
     )
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows quotes otherwise")
-    def test_it_names_where_this_came_from(self, origin, words, installed):
+    def test_the_command_installs_from_the_same_origin(self, origin, arguments, install):
         """The command installs the distribution from its own origin."""
-        installed(DISTRIBUTION, origin)
+        install(DISTRIBUTION, origin)
 
-        assert shlex.split(install_command("http,auth")) == [sys.executable, "-m", "pip", "install", *words]
+        expected = [sys.executable, "-m", "pip", "install", *arguments]
+        assert shlex.split(install_command("http,auth")) == expected
 
-    def test_an_environment_without_pip(self, monkeypatch):
+    def test_without_pip_the_command_uses_uv(self, monkeypatch):
         """Without pip, as in environments of uv, the command uses uv with an explicit interpreter."""
         monkeypatch.setattr("promptkit.errors.distribution.find_spec", lambda _: None)
 
@@ -64,13 +65,13 @@ class TestInstallCommand:
 
 
 class TestOtherPackage:
-    def test_none_is_installed(self):
+    def test_without_another_package_there_is_no_message(self):
         """Without another package, there is no message."""
         assert other_package() is None
 
-    def test_another_is_told_with_what_to_do(self, installed):
+    def test_another_package_is_reported_with_commands(self, install):
         """Another package is reported with commands that remove it and restore our files."""
-        installed("promptkit")
+        install("promptkit")
 
         assert other_package() == (
             "another project's package, promptkit 9.9, is installed where this promptkit is imported from: "
@@ -85,30 +86,30 @@ class TestOtherPackage:
             "from promptkit.engine import run",
         ],
     )
-    def test_an_import_that_fails_says_so(self, line, installed, recipes):
+    def test_a_failed_import_names_the_other_package(self, line, install, recipes):
         """A failed import is reported with the other package, once for the recipe and once for `check`."""
-        folder = installed("promptkit")
+        folder = install("promptkit")
 
-        ran = command(folder, "check", str(recipes(one=line)))
+        result = run_command(folder, "check", str(recipes(one=line)))
 
-        assert ran.returncode == 1
-        assert ran.stdout.count("another project's package, promptkit 9.9") == 2
+        assert result.returncode == 1
+        assert result.stdout.count("another project's package, promptkit 9.9") == 2
 
-    def test_a_command_that_cannot_start_says_so(self, installed, recipes):
+    def test_a_command_that_cannot_start_names_the_other_package(self, install, recipes):
         """A command that fails because of replaced files names the other package."""
-        folder = installed("promptkit")
+        folder = install("promptkit")
         (folder / "sitecustomize.py").write_text("import sys\nsys.modules['promptkit.cli.list'] = None\n")
 
-        ran = command(folder, "list", str(recipes(one="")))
+        result = run_command(folder, "list", str(recipes(one="")))
 
-        assert (ran.returncode, ran.stdout) == (2, "")
-        assert ran.stderr.startswith("promptkit: another project's package, promptkit 9.9, is installed")
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith("promptkit: another project's package, promptkit 9.9, is installed")
 
-    def test_pytest_says_so(self, installed):
+    def test_pytest_names_the_other_package(self, install):
         """A failed import in a test names the other package."""
-        folder = installed("promptkit")
+        folder = install("promptkit")
         (folder / "test_one.py").write_text("from promptkit import nothing\n")
-        ran = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "pytest", "--co", "-p", "no:cacheprovider"],
             cwd=folder,
             env={"PYTHONPATH": str(folder)},
@@ -117,10 +118,10 @@ class TestOtherPackage:
             check=False,
         )
 
-        assert "another project's package, promptkit 9.9" in ran.stdout
+        assert "another project's package, promptkit 9.9" in result.stdout
 
 
-def command(folder, *words):
+def run_command(folder, *words):
     return subprocess.run(
         [sys.executable, "-m", "promptkit", *words],
         env={"PYTHONPATH": str(folder)},

@@ -64,8 +64,8 @@ EXAMPLES = {
         "unknown tool 'riview'; did you mean 'review'?",
     ),
     "UnknownResourceError": (
-        UnknownResourceError("docs://a b", reason="it is no URI"),
-        "unknown resource 'docs://a b': it is no URI",
+        UnknownResourceError("docs://a b", reason="it is not a URI"),
+        "unknown resource 'docs://a b': it is not a URI",
     ),
     "ExportError": (
         ExportError(
@@ -146,13 +146,13 @@ class TestTree:
         ],
         ids=lambda value: getattr(value, "__name__", ""),
     )
-    def test_an_error_is_caught_as_what_it_is(self, error, kinds):
+    def test_each_exception_has_its_base_classes(self, error, kinds):
         """Each exception is a PromptkitError, and some are also built-in exceptions."""
         assert issubclass(error, kinds[0])
         assert all(issubclass(error, kind) for kind in kinds)
         assert issubclass(error, PromptkitError)
 
-    def test_the_module_draws_every_exception(self):
+    def test_the_module_docstring_lists_every_exception(self):
         """The module's docstring lists each exception."""
         defined = [name for name, _ in inspect.getmembers(errors, inspect.isclass) if name.endswith("Error")]
         defined += ["UnknownPromptError", "ArgumentsError"]
@@ -160,7 +160,7 @@ class TestTree:
         assert [name for name in defined if name not in errors.__doc__] == []
 
 
-def test_there_is_an_example_of_each():
+def test_every_exception_has_an_example():
     """Each public exception has an example."""
     public = {getattr(errors, name) for name in errors.__all__} - {InvalidArgument, PromptkitError}
 
@@ -168,31 +168,31 @@ def test_there_is_an_example_of_each():
 
 
 class TestEveryError:
-    def test_it_says_one_thing(self, example):
+    def test_str_is_the_message(self, example):
         """str() is a readable message."""
-        error, says = example
+        error, message = example
 
-        assert str(error) == says
+        assert str(error) == message
 
-    def test_it_can_be_pickled(self, example):
+    def test_an_error_can_be_pickled(self, example):
         """Pickling keeps the type, message and fields."""
-        error, says = example
+        error, message = example
 
-        back = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own pickle)
+        unpickled = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own pickle)
 
-        assert type(back) is type(error)
-        assert str(back) == says
-        assert {name: getattr(back, name) for name in _fields(error)} == {
+        assert type(unpickled) is type(error)
+        assert str(unpickled) == message
+        assert {name: getattr(unpickled, name) for name in _fields(error)} == {
             name: getattr(error, name) for name in _fields(error)
         }
 
-    def test_it_can_be_copied(self, example):
+    def test_an_error_can_be_copied(self, example):
         """A copy has the same message."""
-        error, says = example
+        error, message = example
 
-        assert str(copy.copy(error)) == says
+        assert str(copy.copy(error)) == message
 
-    def test_it_can_be_raised_and_explained(self, example):
+    def test_an_error_can_have_a_cause_and_notes(self, example):
         """Python can add a traceback, a cause and notes."""
         error = copy.copy(example[0])
 
@@ -209,14 +209,14 @@ def _fields(error):
     return sorted(vars(error))
 
 
-def test_the_authors_words_are_at_hand():
+def test_the_message_is_the_authors_text():
     """`PromptError.message` is the author's text."""
     assert PromptError("run the service first").message == "run the service first"
 
 
-class TestFault:
+class TestInvalidArgument:
     @pytest.mark.parametrize(
-        ("fault", "says"),
+        ("argument", "text"),
         [
             (InvalidArgument("diff", "is missing"), "'diff' is missing"),
             (
@@ -229,14 +229,14 @@ class TestFault:
         ],
         ids=["plain", "similar", "quoted"],
     )
-    def test_it_reads_as_a_sentence(self, fault, says):
+    def test_its_text_is_a_sentence(self, argument, text):
         """An invalid argument's text has its name, the problem and the most similar choice."""
-        assert str(fault) == says
+        assert str(argument) == text
 
 
 class TestNearest:
     @pytest.mark.parametrize(
-        ("name", "names", "found"),
+        ("name", "names", "expected"),
         [
             ("langauge", ["code", "language"], "language"),
             ("LANGUAGE", ["code", "language"], "language"),
@@ -265,48 +265,48 @@ class TestNearest:
             ),
         ],
     )
-    def test_a_slip_finds_its_name(self, name, names, found):
+    def test_a_misspelt_name_finds_the_similar_one(self, name, names, expected):
         """A misspelt name finds the similar one; an unrelated name finds none."""
-        assert nearest(name, names) == found
+        assert nearest(name, names) == expected
 
     @given(st.text("abc", max_size=6), st.lists(st.text("abc", max_size=6), unique=True, max_size=6))
-    def test_the_order_of_names_says_nothing(self, name, names):
+    def test_the_order_of_names_does_not_matter(self, name, names):
         """The order of the names does not affect the result."""
         assert nearest(name, names) == nearest(name, sorted(names, reverse=True))
 
     @given(st.text(), st.lists(st.text(), max_size=5))
-    def test_only_what_exists_is_suggested(self, name, names):
+    def test_only_existing_names_are_suggested(self, name, names):
         """The result is one of the names or None."""
         assert nearest(name, names) in {None, *names}
 
     @given(st.text(min_size=1), st.lists(st.text(), max_size=5))
     def test_a_name_is_nearest_to_itself(self, name, names):
         """The most similar name is the name itself, ignoring case."""
-        found = nearest(name, [*names, name])
+        suggestion = nearest(name, [*names, name])
 
-        assert found is not None
-        assert found.casefold() == name.casefold()
+        assert suggestion is not None
+        assert suggestion.casefold() == name.casefold()
 
 
 class TestDiagnostic:
-    def test_codes_are_not_used_twice(self):
+    def test_codes_are_unique(self):
         """Codes are unique, and are PK with three digits."""
         codes = [rule.value for rule in Rule]
 
         assert len(set(codes)) == len(codes)
         assert all(len(code) == 5 and code.startswith("PK") and code[2:].isdecimal() for code in codes)
 
-    def test_it_has_an_address_and_a_hint(self, tmp_path, monkeypatch):
+    def test_str_has_the_location_and_the_hint(self, tmp_path, monkeypatch):
         """str() has the location, severity, code, message and hint."""
         monkeypatch.chdir(tmp_path)
-        found = Diagnostic(
+        diagnostic = Diagnostic(
             Rule.BAD_NAME, "the name is bad", "change it", Location(str(tmp_path / "a" / "b.py"), 3)
         )
 
-        assert str(found) == "a/b.py:3: error PK201: the name is bad\n    change it"
+        assert str(diagnostic) == "a/b.py:3: error PK201: the name is bad\n    change it"
 
     @pytest.mark.parametrize(
-        ("file", "line", "shown"),
+        ("file", "line", "text"),
         [
             ("{here}/recipes/review.py", 12, "recipes/review.py:12"),
             ("{here}/recipes/review.py", 0, "recipes/review.py"),
@@ -315,20 +315,22 @@ class TestDiagnostic:
         ],
         ids=["below", "whole file", "elsewhere", "no file"],
     )
-    def test_a_place_is_shown_as_short_as_it_can_be_opened(self, file, line, shown, tmp_path, monkeypatch):
+    def test_a_location_is_shown_relative_to_the_current_folder(
+        self, file, line, text, tmp_path, monkeypatch
+    ):
         """A path below the current folder is relative; any other is unchanged."""
         monkeypatch.chdir(tmp_path)
 
-        assert str(Location(file.format(here=tmp_path), line)) == shown
+        assert str(Location(file.format(here=tmp_path), line)) == text
 
     @pytest.mark.parametrize("rule", Rule)
-    def test_only_warnings_let_everything_be_served(self, rule):
+    def test_the_severity_depends_on_the_rule(self, rule):
         """The severity depends only on the rule."""
-        found = Diagnostic(rule, "", "", Location(""))
+        diagnostic = Diagnostic(rule, "", "", Location(""))
 
-        assert (found.severity is Severity.WARNING) == (rule in WARNINGS)
+        assert (diagnostic.severity is Severity.WARNING) == (rule in WARNINGS)
 
-    def test_machines_get_plain_values(self):
+    def test_as_data_returns_plain_values(self):
         """`as_data` returns all fields under stable names."""
         assert MISSING.as_data() == {
             "code": "PK301",
@@ -350,8 +352,8 @@ class TestDiagnostic:
 
         assert report.found == [MISSING]
 
-    def test_places_sort_as_a_reader_meets_them(self):
+    def test_locations_sort_by_file_and_line(self):
         """Locations are sorted by file, then numerically by line."""
-        places = [Location("a.py", 2), Location("a.py", 10), Location("b.py", 1)]
+        locations = [Location("a.py", 2), Location("a.py", 10), Location("b.py", 1)]
 
-        assert sorted([places[2], places[1], places[0]]) == places
+        assert sorted([locations[2], locations[1], locations[0]]) == locations

@@ -7,7 +7,7 @@ from promptkit.errors.sources import text_of, tree_of
 
 
 class TestLocations:
-    def test_a_part_that_cannot_be_found_is_the_whole(self, tmp_path):
+    def test_a_missing_part_has_the_location_of_the_function(self, tmp_path):
         """A part that is not found in the source has the location of the function."""
         file = tmp_path / "recipe.py"
         file.write_text("@prompt\ndef f(a: int) -> str: ...\n")
@@ -20,16 +20,16 @@ class TestLocations:
         assert above.part("a") is above
         assert Location("<string>", 1).part("a") == Location("<string>", 1)
 
-    def test_a_file_that_was_mended_is_read_anew(self, tmp_path):
+    def test_a_changed_file_is_read_again(self, tmp_path):
         """Columns are those of the current content, or 0 if that is not valid Python."""
         file = tmp_path / "recipe.py"
         here = Location(str(file), 1)
-        places = []
+        columns = []
         for source in ("def f(a): ...\n", "def f( a): ...  # longer\n", "def f(a:\n"):
             file.write_text(source)
-            places.append(here.part("a").column)
+            columns.append(here.part("a").column)
 
-        assert places == [7, 8, 0]
+        assert columns == [7, 8, 0]
 
     def test_columns_count_characters(self, tmp_path):
         """Columns count characters and not bytes, as in editors."""
@@ -40,7 +40,7 @@ class TestLocations:
         assert Location(str(file), 1).part("def") == Location(str(file), 1, 5, 7)
 
     @pytest.mark.parametrize(
-        ("source", "shown"),
+        ("source", "text"),
         [
             ("x = 1\ny = x + nowhere\n", "nowhere"),
             ("x = 1 +\n", "+"),
@@ -50,17 +50,17 @@ class TestLocations:
         ],
         ids=["name", "end of line", "syntax", "wide", "indentation"],
     )
-    def test_where_an_import_fails(self, source, shown, found):
+    def test_a_failed_import_has_the_location_that_python_reports(self, source, text, found):
         """The location of a failed import is the one that Python reports."""
         (diagnostic,) = found(broken=source)
 
-        place = diagnostic.location
-        line = source.splitlines()[place.line - 1]
-        assert line[place.column - 1 : place.end - 1].strip() in (shown, "")
-        assert place.column > 0
+        location = diagnostic.location
+        line = source.splitlines()[location.line - 1]
+        assert line[location.column - 1 : location.end - 1].strip() in (text, "")
+        assert location.column > 0
 
 
-def test_a_file_that_is_no_source_is_not_read(tmp_path):
+def test_a_huge_file_is_not_read(tmp_path):
     """A huge sparse file is not read, because that would fill the memory."""
     with (tmp_path / "odd.py").open("wb") as file:
         file.truncate(16 << 30)

@@ -1,4 +1,4 @@
-"""The line of an author's code that a thread executes or a coroutine waits in."""
+"""The line of an author's code that a thread executes or that a coroutine waits in."""
 
 import asyncio
 import subprocess
@@ -16,79 +16,79 @@ from promptkit.errors.tracebacks import authors_line
 RELEASE = threading.Event()
 
 
-def waits():
+def wait():
     RELEASE.wait(20)  # mark: plain
 
 
-def calls():
-    waits()
+def call_wait():
+    wait()
 
 
-def generates():
+def generate():
     yield RELEASE.wait(20)  # mark: generator
 
 
-async def naps():
+async def nap():
     await asyncio.sleep(20)  # mark: coroutine
 
 
-async def awaits():
-    await naps()
+async def await_nap():
+    await nap()
 
 
-async def agenerates():
+async def generate_later():
     yield 1
-    await naps()
+    await nap()
 
 
-async def iterates():
-    async for _ in agenerates():  # mark: generator of values
+async def iterate():
+    async for _ in generate_later():  # mark: generator of values
         pass
 
 
-async def opens():
+async def open_context():
     @asynccontextmanager
     async def opened():
-        await naps()
+        await nap()
         yield
 
     async with opened():  # mark: context
         pass
 
 
-async def delegates():
+async def delegate():
     await asyncio.to_thread(RELEASE.wait, 20)  # mark: to a thread
 
 
-async def awaits_a_task():
-    await asyncio.ensure_future(naps())  # mark: task
+async def await_task():
+    await asyncio.ensure_future(nap())  # mark: task
 
 
-async def gathers():
-    await asyncio.gather(naps(), naps())  # mark: gather
+async def gather():
+    await asyncio.gather(nap(), nap())  # mark: gather
 
 
-async def times():
+async def wait_with_timeout():
     async with asyncio.timeout(30):
-        await naps()
+        await nap()
 
 
-async def blocks():
-    waits()
+async def block():
+    wait()
 
 
 class Awaitable:
     def __await__(self):
-        return naps().__await__()
+        return nap().__await__()
 
 
-async def awaits_an_object():
+async def await_object():
     await Awaitable()  # mark: object
 
 
 @pytest.fixture
 def run():
-    """Return a function that runs another in a thread and returns the thread."""
+    """A function that runs another one in a thread and returns the thread."""
     RELEASE.clear()
     threads = []
 
@@ -112,45 +112,45 @@ def line_of(mark):
 
 def wait_for(find, expected):
     """Poll until *find* returns the expected line; raise with the last result otherwise."""
-    found, deadline = None, threading.Event()
+    frame, timer = None, threading.Event()
     for _ in range(2000):
-        if (found := find()) is not None and found.line == expected:
-            return found
-        deadline.wait(0.01)
-    raise AssertionError(found)
+        if (frame := find()) is not None and frame.line == expected:
+            return frame
+        timer.wait(0.01)
+    raise AssertionError(frame)
 
 
 @pytest.mark.parametrize(
     ("function", "mark"),
-    [(waits, "plain"), (calls, "plain"), (lambda: list(generates()), "generator")],
+    [(wait, "plain"), (call_wait, "plain"), (lambda: list(generate()), "generator")],
     ids=["function", "nested", "generator"],
 )
-def test_a_thread(run, function, mark):
+def test_a_threads_line_is_the_innermost_of_an_author(run, function, mark):
     """The line is the innermost one of an author's, ignoring calls into the standard library."""
     thread = run(function)
 
-    found = wait_for(lambda: authors_line(thread.ident), line_of(mark))
+    frame = wait_for(lambda: authors_line(thread.ident), line_of(mark))
 
-    assert found.file == __file__
+    assert frame.file == __file__
 
 
 @pytest.mark.parametrize(
     ("function", "mark"),
     [
-        (naps, "coroutine"),
-        (awaits, "coroutine"),
-        (iterates, "generator of values"),
-        (opens, "context"),
-        (delegates, "to a thread"),
-        (awaits_a_task, "task"),
-        (gathers, "gather"),
-        (times, "coroutine"),
-        (blocks, "plain"),
-        (awaits_an_object, "object"),
+        (nap, "coroutine"),
+        (await_nap, "coroutine"),
+        (iterate, "generator of values"),
+        (open_context, "context"),
+        (delegate, "to a thread"),
+        (await_task, "task"),
+        (gather, "gather"),
+        (wait_with_timeout, "coroutine"),
+        (block, "plain"),
+        (await_object, "object"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_a_coroutine(run, function, mark):
+def test_a_coroutines_line_is_where_it_waits(run, function, mark):
     """While a coroutine waits, its line is where it waits; while it runs, that of its thread."""
     coroutine = function()
 
@@ -165,38 +165,38 @@ def test_a_coroutine(run, function, mark):
     wait_for(lambda: authors_line(thread.ident, coroutine), line_of(mark))
 
 
-def test_what_has_no_line():
+def test_without_code_of_an_author_there_is_no_line():
     """There is no line without a thread, in the standard library alone, or in a closed coroutine."""
-    never = naps()
+    coroutine = nap()
     idle = threading.Thread(target=RELEASE.wait, args=(20,))
     RELEASE.clear()
     idle.start()
 
     assert authors_line(None) is None
     assert authors_line(idle.ident) is None
-    never.close()
-    assert authors_line(None, never) is None
+    coroutine.close()
+    assert authors_line(None, coroutine) is None
     RELEASE.set()
     idle.join()
 
 
-def test_a_file_that_is_installed():
+def test_an_installed_file_can_be_the_authors():
     """*own* makes a file count as the author's, even in an installed package."""
     source = "import threading\ndef waits(go_on):\n    go_on.wait(20)\n"
     file, names = "/usr/lib/python3/site-packages/shared/prompts.py", {}
     exec(compile(source, file, "exec"), names)  # noqa: S102 (a file that does not exist)
-    go_on = threading.Event()
-    thread = threading.Thread(target=names["waits"], args=(go_on,))
+    event = threading.Event()
+    thread = threading.Thread(target=names["waits"], args=(event,))
     thread.start()
 
-    found = wait_for(lambda: authors_line(thread.ident, own=file), 3)
+    frame = wait_for(lambda: authors_line(thread.ident, own=file), 3)
 
-    assert (found.file, authors_line(thread.ident)) == (file, None)
-    go_on.set()
+    assert (frame.file, authors_line(thread.ident)) == (file, None)
+    event.set()
     thread.join()
 
 
-def test_frames_while_garbage_is_collected():
+def test_reading_frames_during_garbage_collections():
     """Reading all frames during garbage collections does not deadlock, as it could in Python 3.11."""
     code = """
         import gc, threading, time

@@ -4,7 +4,7 @@ from promptkit.errors.suggestions import near_file
 
 
 @pytest.mark.parametrize(
-    ("named", "meant"),
+    ("path", "suggestion"),
     [
         ("tikets.csv", "tickets.csv"),
         ("tickets.cvs", "tickets.csv"),
@@ -17,10 +17,10 @@ from promptkit.errors.suggestions import near_file
         ("/", None),
     ],
 )
-def test_a_slip_finds_its_file(named, meant, tmp_path):
+def test_a_misspelt_path_finds_the_similar_file(path, suggestion, tmp_path):
     """The suggestion is a similar path in the same folder; an equal suffix alone is not similar."""
     (tmp_path / "below").mkdir()
     for name in ("tickets.csv", "b.csv", "notes.md", "below/plan.md"):
         (tmp_path / name).touch()
 
-    assert near_file(named, tmp_path) == (f"; did you mean {meant!r}?" if meant else "")
+    assert near_file(path, tmp_path) == (f"; did you mean {suggestion!r}?" if suggestion else "")

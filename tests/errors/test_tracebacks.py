@@ -17,64 +17,66 @@ def fail():
     return json.loads("{")
 
 
-def in_text():
+def format_text():
     return f"{user('a')}"
 
 
 @pytest.fixture
-def raised():
-    """Return a function that returns the exception of a prompt."""
+def get_exception():
+    """A function that renders a prompt and returns its exception."""
 
-    def raised(function, **arguments):
+    def get_exception(function, **arguments):
         with pytest.raises(Exception) as caught:  # noqa: PT011 (any exception)
             prompt(function).render(**arguments)
         return caught.value
 
-    return raised
+    return get_exception
 
 
-async def awaited():
+async def fail_later():
     await asyncio.sleep(0)
     return fail()
 
 
-def reading():
+def read_image():
     return Image.from_path("nowhere.png")
 
 
-def chained():
+def raise_chain():
     try:
         return fail()
     except ValueError as error:
         raise RuntimeError("no") from error
 
 
-def grouped():
+def raise_group():
     raise ExceptionGroup("several", [ValueError("a")])
 
 
 class TestFormat:
-    @pytest.mark.parametrize("function", [fail, in_text, awaited, chained, grouped, reading])
-    def test_frames_of_what_runs_it_are_left_out(self, function, raised):
+    @pytest.mark.parametrize(
+        "function", [fail, format_text, fail_later, raise_chain, raise_group, read_image]
+    )
+    def test_internal_frames_are_omitted(self, function, get_exception):
         """The traceback has the author's frames, without those of promptkit and its libraries."""
-        shown = format_exception(raised(function))
+        traceback = format_exception(get_exception(function))
 
-        assert f"in {function.__name__}" in shown
-        assert "/promptkit/catalog/prompts.py" not in shown
-        assert "/promptkit/language/messages.py" not in shown
-        assert "asyncio" not in shown
-        assert "pathlib" not in shown
-        assert shown.splitlines()[-1].strip()
+        assert f"in {function.__name__}" in traceback
+        assert "/promptkit/catalog/prompts.py" not in traceback
+        assert "/promptkit/language/messages.py" not in traceback
+        assert "asyncio" not in traceback
+        assert "pathlib" not in traceback
+        assert traceback.splitlines()[-1].strip()
 
-    def test_a_chain_stays_a_chain(self, raised):
+    def test_causes_are_shown(self, get_exception):
         """The causes of an exception are shown."""
-        shown = format_exception(raised(chained))
+        traceback = format_exception(get_exception(raise_chain))
 
-        assert "JSONDecodeError" in shown
-        assert "direct cause" in shown
-        assert shown.endswith("RuntimeError: no\n")
+        assert "JSONDecodeError" in traceback
+        assert "direct cause" in traceback
+        assert traceback.endswith("RuntimeError: no\n")
 
-    def test_all_frames_stay_if_none_is_an_authors(self):
+    def test_without_frames_of_an_author_all_frames_are_shown(self):
         """If no frame is an author's, all frames are shown, because the error is in promptkit."""
         with pytest.raises(TypeError) as caught:
             user(3)
@@ -82,16 +84,16 @@ class TestFormat:
 
         assert "turns.py" in format_exception(error)
 
-    def test_a_deep_recursion(self, raised):
+    def test_repeated_frames_are_collapsed(self, get_exception):
         """Repeated frames are collapsed, as in Python."""
 
-        def deep():
-            return deep()
+        def recurse():
+            return recurse()
 
-        assert "Previous line repeated" in format_exception(raised(deep))
+        assert "Previous line repeated" in format_exception(get_exception(recurse))
 
 
-def test_a_server_prints_it(capsys):
+def test_a_server_prints_the_filtered_traceback(capsys):
     """A server writes the filtered traceback to stderr."""
     client = Client(compile(Recipes(prompts=(prompt(fail),))), MODERN)
 
@@ -103,15 +105,15 @@ def test_a_server_prints_it(capsys):
     assert "JSONDecodeError" in logged
 
 
-def test_the_command_line_prints_it(recipes):
+def test_the_command_line_prints_the_filtered_traceback(recipes):
     """`promptkit render` prints the filtered traceback."""
     folder = recipes(fail="from promptkit import prompt\n\n@prompt\ndef fail() -> str:\n    return 1 / 0\n")
 
     command = [sys.executable, "-m", "promptkit", "render", str(folder), "fail"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert "in fail" in ran.stderr
-    assert "catalog.py" not in ran.stderr
+    assert "in fail" in result.stderr
+    assert "catalog.py" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_the_command_line_prints_it(recipes):
         ("/home/me/promptkit/recipes/a.py", True),
     ],
 )
-def test_whose_code_it_is(file, expected):
+def test_only_files_of_an_author_are_recognised(file, expected):
     """Files of Python, installed packages and promptkit are not an author's."""
     assert is_authors_file(file) is expected
 
@@ -141,20 +143,20 @@ def pair(q: str):
 """
 
 
-def test_what_was_returned_is_told_without_a_traceback(recipes, capsys):
+def test_an_unsupported_result_is_reported_without_a_traceback(recipes, capsys):
     """An unsupported result is reported without a traceback, which would have only internal frames."""
     folder = recipes(pair=RETURNS_A_PAIR)
     command = [sys.executable, "-m", "promptkit", "render", str(folder), "pair", "q=a"]
 
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert ran.stderr.startswith("promptkit: prompt 'pair' (")
-    assert ran.stderr.count("\n") == 1
-    assert ran.returncode == 1
+    assert result.stderr.startswith("promptkit: prompt 'pair' (")
+    assert result.stderr.count("\n") == 1
+    assert result.returncode == 1
 
 
 @pytest.mark.parametrize("result", [3, [("system", "a")], {"role": "user"}])
-def test_a_server_tells_it_without_a_traceback(result, capsys):
+def test_a_server_reports_an_unsupported_result_without_a_traceback(result, capsys):
     """A server logs an unsupported result without a traceback."""
 
     def returns():
@@ -183,14 +185,14 @@ def test_a_server_tells_it_without_a_traceback(result, capsys):
         ("[][1]", None),
     ],
 )
-def test_a_text_that_cannot_be_filled_in(code, escape, tmp_path):
+def test_the_hint_explains_how_to_escape_braces(code, escape, tmp_path):
     """The hint says how to escape characters that are not placeholders; other errors have no hint."""
     file = tmp_path / "recipe.py"
     file.write_text(f"from string import Template\ndef fails(name):\n    return {code}\n", encoding="utf-8")
-    fails = run_path(str(file))["fails"]
+    fail_to_format = run_path(str(file))["fails"]
 
     with pytest.raises(Exception) as caught:  # noqa: PT011 (of several types)
-        fails("Ada")
+        fail_to_format("Ada")
 
     hint = explain_filling(caught.value)
     assert (hint is None) is (escape is None)
