@@ -48,16 +48,16 @@ def read(annotation, value):
     return reader_of(annotation).read(value)
 
 
-def faults(annotation, value):
+def collect_errors(annotation, value):
     """Return the error messages that a client receives."""
 
     def ask(history) -> str:
         return ""
 
     ask.__annotations__["history"] = annotation
-    with pytest.raises(ArgumentsError) as refused:
+    with pytest.raises(ArgumentsError) as caught:
         prompt(ask).compiled.arguments.read({"history": value})
-    return [str(fault) for fault in refused.value.errors]
+    return [str(error) for error in caught.value.errors]
 
 
 #: The content of a message from a client, and the blocks that it becomes.
@@ -97,9 +97,9 @@ class TestConversations:
     @pytest.mark.parametrize(("content", "blocks"), CONTENT, ids=lambda part: str(part)[:40])
     def test_content_is_text_or_blocks(self, content, blocks):
         """Each block becomes a message with the role of its turn; blank text is omitted, as by `user`."""
-        found = read(Workflow, json.dumps([{"role": "assistant", "content": content}]))
+        workflow = read(Workflow, json.dumps([{"role": "assistant", "content": content}]))
 
-        assert [(message.role, message.content) for message in found] == [("assistant", b) for b in blocks]
+        assert [(message.role, message.content) for message in workflow] == [("assistant", b) for b in blocks]
 
     @pytest.mark.parametrize(
         ("annotation", "kind"),
@@ -111,12 +111,12 @@ class TestConversations:
             (Optional[Workflow], Workflow),  # noqa: UP045 (people write it)
             (list[Message] | None, list),
             (Annotated[list[Message], msgspec.Meta(min_length=2)], list),
-            (Annotated[Workflow, Arg("What was said")], Workflow),
+            (Annotated[Workflow, Arg("The conversation")], Workflow),
         ],
         ids=str,
     )
-    @pytest.mark.parametrize("dump", [json.dumps, lambda value: value], ids=["text", "JSON"])
-    def test_every_spelling_reads_the_same_messages(self, annotation, kind, dump):
+    @pytest.mark.parametrize("encode", [json.dumps, lambda value: value], ids=["text", "JSON"])
+    def test_every_spelling_reads_the_same_messages(self, annotation, kind, encode):
         """Messages are accepted as text, as in prompt arguments, and as JSON, as in tool arguments."""
         blocks = [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
         sent = [{"role": "user", "content": "a"}, {"role": "assistant", "content": blocks}]
@@ -125,13 +125,13 @@ class TestConversations:
             return ""
 
         ask.__annotations__["history"] = annotation
-        found = prompt(ask).compiled.arguments.read({"history": dump(sent)})["history"]
+        history = prompt(ask).compiled.arguments.read({"history": encode(sent)})["history"]
 
-        assert type(found) is kind
-        assert list(found) == [*user("a"), Message("assistant", "b"), Message("assistant", "c")]
+        assert type(history) is kind
+        assert list(history) == [*user("a"), Message("assistant", "b"), Message("assistant", "c")]
 
     @pytest.mark.parametrize(
-        ("sent", "told"),
+        ("sent", "errors"),
         [
             (
                 [{"role": "asistant", "content": "a"}],
@@ -184,11 +184,11 @@ class TestConversations:
         ids=lambda part: str(part)[:60],
     )
     @pytest.mark.parametrize("annotation", [Workflow, list[Message]], ids=str)
-    def test_a_fault_has_its_place(self, annotation, sent, told):
+    def test_an_error_has_its_path(self, annotation, sent, errors):
         """An error has the path of the message, the block and the field."""
-        assert faults(annotation, sent if isinstance(sent, str) else json.dumps(sent)) == told
+        assert collect_errors(annotation, sent if isinstance(sent, str) else json.dumps(sent)) == errors
 
-    def test_a_system_part(self):
+    def test_only_a_workflow_accepts_system_messages(self):
         """A workflow accepts system messages, and a list of messages does not."""
         sent = [
             {"role": "system", "content": "Be brief."},
@@ -198,29 +198,31 @@ class TestConversations:
                 "content": [{"type": "text", "text": "Be kind."}, {"type": "text", "text": ""}],
             },
         ]
-        found = read(Workflow, json.dumps(sent))
+        workflow = read(Workflow, json.dumps(sent))
 
-        assert found == system("Be brief.", "Be kind.") + user("a")
-        assert read(Workflow, text_of(found)) == found
-        assert faults(list[Message], json.dumps(sent)) == [
-            f"'history[{at}].role' is refused: a message has no role 'system': write system(...) "
+        assert workflow == system("Be brief.", "Be kind.") + user("a")
+        assert read(Workflow, text_of(workflow)) == workflow
+        assert collect_errors(list[Message], json.dumps(sent)) == [
+            f"'history[{index}].role' is refused: a message has no role 'system': write system(...) "
             f"next to the turns"
-            for at in (0, 2)
+            for index in (0, 2)
         ]
         pictured = [{"role": "system", "content": {"type": "image", "data": PIXEL}}]
-        assert faults(Workflow, json.dumps(pictured)) == [
+        assert collect_errors(Workflow, json.dumps(pictured)) == [
             "'history[0].content' holds more than text, and a system part is text"
         ]
 
-    def test_one_message_is_one_block(self):
+    def test_one_message_has_one_block(self):
         """A parameter for one message rejects several blocks and empty content."""
         several = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
 
         assert read(Message, '{"role": "user", "content": "a"}') == Message("user", "a")
-        assert faults(Message, json.dumps(several)) == [
+        assert collect_errors(Message, json.dumps(several)) == [
             "'history.content' holds several blocks, and one message has one"
         ]
-        assert faults(Message, '{"role": "user", "content": " "}') == ["'history.content' holds no content"]
+        assert collect_errors(Message, '{"role": "user", "content": " "}') == [
+            "'history.content' holds no content"
+        ]
 
 
 CONTENTS = (
@@ -236,7 +238,7 @@ MESSAGES = st.lists(st.builds(Message, st.sampled_from(["user", "assistant"]), C
 
 @settings(deadline=None)
 @given(MESSAGES)
-def test_a_conversation_comes_back(messages):
+def test_a_conversation_survives_serializing(messages):
     """Any conversation survives serializing and reading."""
     assert read(Workflow, text_of(Workflow(messages))) == Workflow(messages)
     assert read(list[Message], text_of(messages)) == messages
@@ -251,32 +253,32 @@ class TestImages:
         assert read(list[Image], f"{sent}\n{sent}") == [PICTURE, PICTURE]
         assert text_of(PICTURE) == PIXEL
 
-    def test_a_recording_is_read_likewise(self, wav):
+    def test_audio_is_accepted(self, wav):
         """Audio is accepted, with the type detected from its bytes."""
         assert read(Audio, b64encode(wav).decode()).mime_type == "audio/wav"
 
-    def test_it_may_lie_in_a_record(self):
+    def test_an_image_can_be_in_a_record(self):
         """Inside a record, an image is base64."""
         sent = {"title": "a", "pictures": [PIXEL], "talk": [{"role": "user", "content": "b"}]}
 
         assert read(Report, json.dumps(sent)) == Report("a", [PICTURE], user("b"))
 
-    def test_what_clients_refuse_is_refused(self, wav):
+    def test_invalid_media_are_rejected(self, wav):
         """Invalid media are rejected with their path and the error of the class."""
-        assert faults(Image, "***") == ["'history' is '***', not base64 or a data: URI"]
-        (told,) = faults(Image, b64encode(wav).decode())
-        assert told.startswith("'history' is refused: the bytes are audio/")
-        (told,) = faults(Report, '{"title": "a", "pictures": ["aGk="]}')
-        assert told.startswith("'history.pictures[0]' is refused: the bytes are of no known format")
+        assert collect_errors(Image, "***") == ["'history' is '***', not base64 or a data: URI"]
+        (error,) = collect_errors(Image, b64encode(wav).decode())
+        assert error.startswith("'history' is refused: the bytes are audio/")
+        (error,) = collect_errors(Report, '{"title": "a", "pictures": ["aGk="]}')
+        assert error.startswith("'history.pictures[0]' is refused: the bytes are of no known format")
 
 
-def ask(history: Workflow, picture: Image, others: list[Message] | None = None) -> Workflow:
+def ask(history: Workflow, picture: Image, earlier: list[Message] | None = None) -> Workflow:
     """Ask about a picture."""
-    return history + user("What is this?", picture)
+    return history + user("Describe this.", picture)
 
 
 class TestOnTheWire:
-    def test_the_schema_is_as_short_as_it_can_be(self):
+    def test_the_schema_of_a_message_is_short(self):
         """The schema of a message describes its fields and contains no docstrings of classes."""
         schema = prompt(ask).compiled.schema
         turns = schema["properties"]["history"]
@@ -285,48 +287,48 @@ class TestOnTheWire:
         assert turns["type"] == "array"
         assert turn["required"] == ["role", "content"]
         assert turn["properties"]["role"] == {"type": "string", "enum": ["user", "assistant", "system"]}
-        assert [each["type"] for each in turn["properties"]["content"]["anyOf"]] == [
+        assert [alternative["type"] for alternative in turn["properties"]["content"]["anyOf"]] == [
             "string",
             "object",
             "array",
         ]
-        other = schema["properties"]["others"]["anyOf"][0]["items"]
-        assert other["properties"]["role"]["enum"] == ["user", "assistant"]
-        assert other["properties"]["content"] == turn["properties"]["content"]
+        earlier = schema["properties"]["earlier"]["anyOf"][0]["items"]
+        assert earlier["properties"]["role"]["enum"] == ["user", "assistant"]
+        assert earlier["properties"]["content"] == turn["properties"]["content"]
         assert schema["properties"]["picture"]["contentEncoding"] == "base64"
         assert schema["properties"]["picture"]["minLength"] == 1  # an image is never empty
         assert "frozen" not in json.dumps(schema)
         assert '"description": "One' not in json.dumps(schema)
         assert len(json.dumps(turns)) < 1_500
 
-    def test_a_record_that_holds_them_says_the_same(self):
+    def test_a_conversation_in_a_record_has_the_same_schema(self):
         """A conversation inside a record has the same schema."""
         schema, _ = type_schema(Report, Definitions({}))
-        alone, _ = type_schema(Workflow, Definitions({}))
+        workflow_schema, _ = type_schema(Workflow, Definitions({}))
 
-        assert schema["properties"]["talk"]["anyOf"][0] == alone
+        assert schema["properties"]["talk"]["anyOf"][0] == workflow_schema
 
-    def test_a_client_sends_them(self):
+    def test_a_client_sends_conversations_and_images(self):
         """The test client sends conversations and images to prompts as text and to tools as JSON."""
         talk = user("Hello.") + assistant("Hello.")
-        sent = {"history": talk, "picture": PICTURE, "others": list(talk)}
+        sent = {"history": talk, "picture": PICTURE, "earlier": list(talk)}
 
-        got = Client(prompt(ask)).get_prompt("ask", sent)
-        called = Client(prompt(ask), tools=True).call_tool("ask", sent)
+        messages = Client(prompt(ask)).get_prompt("ask", sent)
+        result = Client(prompt(ask), tools=True).call_tool("ask", sent)
 
-        assert got == talk + user("What is this?", PICTURE)
-        assert [block for block in called.content if isinstance(block, Image)] == [PICTURE]
-        assert not called.is_error
+        assert messages == talk + user("Describe this.", PICTURE)
+        assert [block for block in result.content if isinstance(block, Image)] == [PICTURE]
+        assert not result.is_error
 
-    def test_a_default_is_shown_as_it_would_be_sent(self):
+    def test_a_default_is_shown_as_a_client_would_send_it(self):
         """The default is shown in the description and the schema as a client would send it."""
 
         @prompt
-        def go_on(history: Workflow = user("Hello.")) -> Workflow:  # noqa: B008 (it cannot be changed)
-            """Go on."""
+        def continue_conversation(history: Workflow = user("Hello.")) -> Workflow:  # noqa: B008 (it cannot be changed)
+            """Continue the conversation."""
             return history
 
         sent = [{"role": "user", "content": "Hello."}]
-        (argument,) = go_on.compiled.arguments.ordered
-        assert go_on.compiled.schema["properties"]["history"]["default"] == sent
+        (argument,) = continue_conversation.compiled.arguments.ordered
+        assert continue_conversation.compiled.schema["properties"]["history"]["default"] == sent
         assert msgspec.json.encode(sent).decode() in argument.description

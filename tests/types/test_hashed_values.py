@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(60)
 P = 2**61 - 1
 MANY = 10_000
 FEW = 32
-REFUSED = "has too many values that collide when they are hashed"
+COLLISIONS = "has too many values that collide when they are hashed"
 
 register_type(Fraction, Fraction, expected="a fraction, as in 1/3")
 
@@ -83,7 +83,7 @@ COLLIDING: dict[str, tuple[Any, Any]] = {
     "set of a registered type": (set[Fraction], ",".join(NUMBERS)),
     "set of a union": (set[int | Decimal], ",".join(NUMBERS)),
     "set of text or numbers": (set[int | str], ",".join(NUMBERS)),
-    "set of what may be null": (set[int | None], ",".join(NUMBERS)),
+    "set of nullable numbers": (set[int | None], ",".join(NUMBERS)),
     "set of bounded numbers": (set[Annotated[int, msgspec.Meta(ge=0)]], ",".join(NUMBERS)),
     "set of bounded size": (Annotated[set[int], msgspec.Meta(max_length=10**6)], ",".join(NUMBERS)),
     "set of tuples": (set[tuple[int, ...]], json.dumps([[P * n] for n in range(1, 200)])),
@@ -116,12 +116,12 @@ COLLIDING: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize(("annotation", "sent"), COLLIDING.values(), ids=COLLIDING)
-def test_values_that_collide_are_refused(annotation, sent):
+def test_colliding_values_are_rejected(annotation, sent):
     """Too many values with the same hash are rejected, wherever a hash table would be built from them."""
-    with pytest.raises(ConversionError) as refused:
+    with pytest.raises(ConversionError) as caught:
         reader_of(annotation).read(sent)
 
-    assert {part.reason for part in refused.value.parts} == {REFUSED}
+    assert {part.reason for part in caught.value.parts} == {COLLISIONS}
 
 
 #: A type, a large value without an attack, and its expected size.
@@ -144,12 +144,12 @@ HARMLESS: dict[str, tuple[Any, Any, int]] = {
 
 
 @pytest.mark.parametrize(("annotation", "sent", "size"), HARMLESS.values(), ids=HARMLESS)
-def test_many_values_make_a_real_set_or_dict(annotation, sent, size):
+def test_large_sets_and_dicts_are_accepted(annotation, sent, size):
     """Large sets and dicts are accepted if their hashes do not collide."""
-    found = reader_of(annotation).read(sent)
+    collection = reader_of(annotation).read(sent)
 
-    assert type(found) in (set, frozenset, dict)
-    assert len(found) == size
+    assert type(collection) in (set, frozenset, dict)
+    assert len(collection) == size
 
 
 @pytest.mark.parametrize(
@@ -163,22 +163,22 @@ def test_many_values_make_a_real_set_or_dict(annotation, sent, size):
     ],
     ids=["set", "frozenset", "set in a list", "dict", "dict in a dict"],
 )
-def test_more_values_are_refused(annotation, sent):
+def test_sets_and_dicts_are_limited(annotation, sent):
     """Sets, and dicts without string keys, are limited to 10,000 values."""
-    with pytest.raises(ConversionError) as refused:
+    with pytest.raises(ConversionError) as caught:
         reader_of(annotation).read(sent)
 
-    assert [part.reason for part in refused.value.parts] == [
+    assert [part.reason for part in caught.value.parts] == [
         "holds more than 10,000 values: send fewer of them"
     ]
 
 
-def test_an_object_by_text_has_as_many_members_as_there_are():
+def test_dicts_with_string_keys_are_not_limited():
     """A dict with string keys has no limit, because Python randomizes the hashes of strings."""
     assert len(reader_of(dict[str, int]).read(json.dumps({str(n): n for n in range(2 * MANY)}))) == 2 * MANY
 
 
-def test_of_equal_keys_the_last_counts():
+def test_the_last_of_equal_keys_is_used():
     """Of equal keys, the last one is used."""
     sent = {"1.0": 0, **{str(n): n for n in range(100, 200)}, "1.00": 101}
 
@@ -186,7 +186,7 @@ def test_of_equal_keys_the_last_counts():
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2026-07-28"])
-def test_the_server_answers_and_goes_on(revision):
+def test_the_server_reports_collisions_and_continues(revision):
     """The server returns an error for colliding values and continues to serve."""
     from promptkit import prompt
     from promptkit.compiler.compilation import compile
@@ -201,5 +201,5 @@ def test_the_server_answers_and_goes_on(revision):
     error = client.get("add", numbers=",".join(NUMBERS))["error"]
 
     assert error["code"] == -32602
-    assert error["message"] == f"prompt 'add': 'numbers' {REFUSED}"
+    assert error["message"] == f"prompt 'add': 'numbers' {COLLISIONS}"
     assert "result" in client.get("add", numbers="1, 2")

@@ -109,19 +109,19 @@ class TestLaws:
             read(TYPES[kind], value)
 
     @given(st.integers())
-    def test_a_whole_number_comes_back(self, value):
+    def test_an_integer_survives(self, value):
         """An integer survives `str` and JSON."""
         assert read(int, str(value)) == value
         assert read(int, value) == value
 
     @given(st.floats(allow_nan=False, allow_infinity=False))
-    def test_a_number_comes_back(self, value):
+    def test_a_float_survives(self, value):
         """A float survives `str` and JSON exactly."""
         assert read(float, str(value)) == value
         assert read(float, value) == value
 
     @given(st.booleans())
-    def test_yes_or_no_comes_back(self, value):
+    def test_a_boolean_survives(self, value):
         """A boolean survives `str` and JSON."""
         assert read(bool, str(value)) is value
         assert read(bool, str(value).lower()) is value
@@ -129,12 +129,12 @@ class TestLaws:
 
     @settings(deadline=None)
     @given(st.binary(), st.sampled_from(["{}", "data:;base64,{}", "data:image/png;base64,{}"]))
-    def test_bytes_come_back(self, value, form):
+    def test_bytes_survive(self, value, form):
         """Bytes survive base64 and data: URIs."""
         assert read(bytes, form.format(b64encode(value).decode())) == value
 
     @given(st.text())
-    def test_text_is_not_touched(self, value):
+    def test_text_is_not_changed(self, value):
         """Text is not changed: nothing is stripped or interpreted."""
         assert read(str, value) == value
 
@@ -143,7 +143,7 @@ class TestLaws:
         [(kind, member) for kind in (Tone, Level, Word, Pair) for member in kind],
         ids=str,
     )
-    def test_a_member_comes_back(self, kind, member):
+    def test_a_member_survives(self, kind, member):
         """A member is accepted by name, by plain value and as shown."""
         assert read(kind, member.name) is member
         assert read(kind, member.name.lower()) is member
@@ -151,14 +151,14 @@ class TestLaws:
             assert read(kind, str(member.value)) is member
             assert read(kind, member.value) is member
 
-    def test_what_is_offered_can_be_read(self, annotation):
+    def test_completions_can_be_read(self, annotation):
         """Every completion can be read, and no two give the same value."""
         reader = reader_of(annotation)
         values = [reader.read(text) for text in reader.values]
 
         assert len({(type(value), value) for value in values}) == len(values)
 
-    def test_what_is_offered_is_said(self, annotation):
+    def test_the_error_message_lists_the_values(self, annotation):
         """If a type has several values, the error message lists them."""
         reader = reader_of(annotation)
 
@@ -172,7 +172,7 @@ class TestScalars:
         [("5", 5), (" 5\n", 5), ("+5", 5), ("-5", -5), ("007", 7), (5, 5), (5.0, 5)],
         ids=shown,
     )
-    def test_whole_numbers_are_read_as_people_write_them(self, text, value):
+    def test_integers_are_read_in_usual_notations(self, text, value):
         """Integers can have surrounding spaces, a sign and leading zeros; JSON numbers a zero fraction."""
         assert read(int, text) == value
         assert type(read(int, text)) is int
@@ -198,7 +198,7 @@ class TestScalars:
         ],
         ids=lambda text: repr(text)[:12],
     )
-    def test_what_is_no_whole_number_is_refused(self, text):
+    def test_other_notations_of_integers_are_rejected(self, text):
         """Fractions, other notations and booleans are not integers."""
         with pytest.raises(ConversionError):
             read(int, text)
@@ -208,7 +208,7 @@ class TestScalars:
         [("1.5", 1.5), (" 1e3 ", 1000.0), (".5", 0.5), ("5", 5.0), (5, 5.0), (1.5, 1.5)],
         ids=shown,
     )
-    def test_numbers_are_read_as_people_write_them(self, text, value):
+    def test_floats_are_read_in_usual_notations(self, text, value):
         """Floats can have a fraction and an exponent."""
         assert read(float, text) == value
         assert type(read(float, text)) is float
@@ -218,23 +218,23 @@ class TestScalars:
         ["", "1,5", "inf", "-Infinity", "nan", "1e999", 10**400, math.nan, True, None, [1.5]],
         ids=lambda t: repr(t)[:12],
     )
-    def test_what_is_no_number_is_refused(self, text):
+    def test_infinity_and_nan_are_rejected(self, text):
         """Infinity and NaN are rejected, because JSON cannot represent them."""
         with pytest.raises(ConversionError):
             read(float, text)
 
     @pytest.mark.parametrize("text", ["true", "True", "TRUE", "yes", "Yes", "on", "1", " true "])
-    def test_ways_to_say_yes(self, text):
+    def test_spellings_of_true(self, text):
         """All usual spellings of true are accepted, in any case."""
         assert read(bool, text) is True
 
     @pytest.mark.parametrize("text", ["false", "False", "no", "NO", "off", "0", "\tno"])
-    def test_ways_to_say_no(self, text):
+    def test_spellings_of_false(self, text):
         """All usual spellings of false are accepted, in any case."""
         assert read(bool, text) is False
 
     @pytest.mark.parametrize("text", ["", "maybe", "y", "2", "nope", 1, 0, None, []], ids=shown)
-    def test_what_is_neither_is_refused(self, text):
+    def test_other_booleans_are_rejected(self, text):
         """Other values are not converted by truthiness."""
         with pytest.raises(ConversionError):
             read(bool, text)
@@ -262,13 +262,13 @@ class TestScalars:
         ["aGk", "a", "***", "é", "data:;base64", "data:", "http://example.com/a", b"aGk=", 3, None],
         ids=shown,
     )
-    def test_what_is_no_base64_is_refused(self, text):
+    def test_invalid_base64_is_rejected(self, text):
         """Invalid base64 is neither skipped nor padded, and URLs are not fetched."""
         with pytest.raises(ConversionError):
             read(bytes, text)
 
     @pytest.mark.parametrize("value", [3, True, None, ["a"], {"a": 1}], ids=shown)
-    def test_text_is_text(self, value):
+    def test_other_values_are_not_text(self, value):
         """Other JSON values are not converted to text."""
         with pytest.raises(ConversionError):
             read(str, value)
@@ -280,7 +280,7 @@ class TestChoices:
         """Case and surrounding spaces are ignored in choices."""
         assert read(Literal["python", "rust"], text) == "python"
 
-    def test_a_choice_in_its_own_case_comes_first(self):
+    def test_choices_that_differ_in_case_are_distinct(self):
         """Choices that differ only in case stay distinct."""
         either = Literal["a", "A"]
 
@@ -291,17 +291,17 @@ class TestChoices:
     )
     def test_choices_keep_their_types(self, text, value):
         """Numbers and booleans keep their type as choices."""
-        found = read(Literal[1, True, "one"], text)
+        choice = read(Literal[1, True, "one"], text)
 
-        assert (type(found), found) == (type(value), value)
+        assert (type(choice), choice) == (type(value), value)
 
-    def test_a_choice_of_the_type_that_was_sent_comes_first(self):
+    def test_a_choice_of_the_sent_type_takes_precedence(self):
         """A choice of the type that was sent takes precedence: text for text, a number for a number."""
         for either in (Literal["1", 1], Literal[1, "1"]):
             assert isinstance(read(either, "1"), str)
             assert isinstance(read(either, 1), int)
 
-    def test_a_value_wins_over_a_name(self):
+    def test_a_value_takes_precedence_over_a_name(self):
         """A value takes precedence over a member's name, because the value is what users see."""
         assert read(Crossed, "A") is Crossed.B
         assert read(Crossed, "B") is Crossed.A
@@ -311,13 +311,13 @@ class TestChoices:
         assert read(Tone, "hot") is Tone.WARM
         assert reader_of(Tone).values == ("#f80", "#08f")
 
-    def test_members_in_a_literal_read_as_in_their_enum(self):
+    def test_members_in_a_literal_are_read_as_in_their_enum(self):
         """Members in a Literal are read like members of their enumeration."""
-        some = Literal[Tone.WARM]
+        warm = Literal[Tone.WARM]
 
-        assert read(some, "warm") is Tone.WARM
-        assert read(some, "#f80") is Tone.WARM
-        assert reader_of(some).values == reader_of(Tone).values[:1]
+        assert read(warm, "warm") is Tone.WARM
+        assert read(warm, "#f80") is Tone.WARM
+        assert reader_of(warm).values == reader_of(Tone).values[:1]
 
     @pytest.mark.parametrize(
         ("sent", "value"),
@@ -355,7 +355,7 @@ class TestChoices:
             *(True, True),
         ]
 
-    def test_none_is_no_choice(self):
+    def test_none_is_not_a_choice(self):
         """None in a Literal is not offered or accepted."""
         choice = Literal["a", None]  # noqa: PYI061 (people write it)
 
@@ -375,7 +375,7 @@ class TestChoices:
         ],
         ids=["typo", "strange", "empty", "member", "name of a member", "name of a number"],
     )
-    def test_a_slip_finds_the_choice(self, annotation, text, nearest):
+    def test_a_misspelt_choice_finds_the_nearest_one(self, annotation, text, nearest):
         """The nearest choice is suggested as users see it."""
         with pytest.raises(ConversionError) as caught:
             read(annotation, text)
@@ -383,7 +383,7 @@ class TestChoices:
         assert caught.value.nearest == nearest
 
     @pytest.mark.parametrize("value", [None, ["python"], {"python": 1}, 3], ids=shown)
-    def test_what_is_no_name_is_refused(self, value):
+    def test_values_of_another_type_are_not_choices(self, value):
         """JSON values of another type are rejected."""
         with pytest.raises(ConversionError):
             read(Literal["python", "rust"], value)
@@ -405,12 +405,12 @@ class TestLists:
         ],
         ids=shown,
     )
-    def test_items_are_read_as_people_write_them(self, sent):
+    def test_items_are_read_in_usual_notations(self, sent):
         """Items are separated by commas or newlines, or are a JSON array, as text or as JSON."""
         assert read(list[int], sent) == [1, 2, 3]
 
     @pytest.mark.parametrize("sent", ["[]", ",", " \n ", []], ids=shown)
-    def test_a_list_may_be_empty(self, sent):
+    def test_a_list_can_be_empty(self, sent):
         """A list can be empty, and blank items are dropped."""
         assert read(list[str], sent) == []
 
@@ -419,7 +419,7 @@ class TestLists:
         assert read(list[bytes], "data:;base64,aGk=") == [b"hi"]
         assert read(list[bytes], "data:;base64,aGk=\naG8=") == [b"hi", b"ho"]
 
-    def test_a_line_may_hold_commas(self):
+    def test_lines_can_contain_commas(self):
         """In a list with newlines, commas do not separate items."""
         assert read(list[str], "be brief, please\nbe kind") == ["be brief, please", "be kind"]
 
@@ -428,30 +428,30 @@ class TestLists:
         ["1,x", "[1, 2", "[1, null]", "[[1]]", '{"a": 1}', 1, None, {"a": 1}, True, ["x"], [None]],
         ids=shown,
     )
-    def test_what_is_no_list_of_them_is_refused(self, sent):
+    def test_invalid_lists_are_rejected(self, sent):
         """Invalid items and values that are not lists are rejected."""
         with pytest.raises(ConversionError):
             read(list[int], sent)
 
     @settings(deadline=None)
     @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
-    def test_any_list_of_text_comes_back_from_json(self, items):
+    def test_any_list_of_text_survives_json(self, items):
         """Any list of text survives JSON."""
         assert read(list[str], json.dumps(items)) == items
         assert read(list[str], items) == items
 
     @settings(deadline=None)
     @given(st.lists(st.integers() | st.booleans().map(int)), st.sampled_from([",", ", ", "\n"]))
-    def test_numbers_come_back_from_any_separator(self, items, separator):
+    def test_numbers_can_have_any_separator(self, items, separator):
         """Lists of numbers can use any separator."""
         assert read(list[int], separator.join(map(str, items))) == items
 
     @pytest.mark.parametrize("annotation", [list[complex], list[object], list[type]], ids=str)
-    def test_a_list_of_what_cannot_be_read_has_no_reader(self, annotation):
+    def test_a_list_of_an_unsupported_type_has_no_reader(self, annotation):
         """A list of an unsupported type has no reader."""
         assert reader_of(annotation) is None
 
-    def test_a_slip_in_an_item_finds_its_choice(self):
+    def test_a_misspelt_item_finds_the_nearest_choice(self):
         """A misspelt item gets a suggestion, with its path."""
         with pytest.raises(ConversionError) as caught:
             read(list[Literal["python", "rust"]], "rust, pyhton")
@@ -495,13 +495,13 @@ class TestExpected:
             "list of choices",
         ],
     )
-    def test_what_a_type_takes_is_said_in_a_few_words(self, annotation, expected, hint, values):
+    def test_a_type_is_described_in_a_few_words(self, annotation, expected, hint, values):
         """A type is described in a few words, not by its Python name or as JSON."""
         reader = reader_of(annotation)
 
         assert (reader.expected, reader.hint, reader.values) == (expected, hint, values)
 
-    def test_choices_in_json_are_in_their_authors_order(self):
+    def test_choices_in_json_are_in_the_authors_order(self):
         """Choices keep the author's order in the description of a type and in errors of its parts."""
         reader = reader_of(tuple[Literal[3, 1, 2], bool])
 
@@ -527,7 +527,7 @@ class TestReaderOf:
         [object, Any, type, None, "str", complex, int | complex, Enum("Empty", []), lambda: None],
         ids=shown,
     )
-    def test_what_cannot_be_read_has_no_reader(self, annotation):
+    def test_unsupported_types_have_no_reader(self, annotation):
         """Unsupported types have no reader."""
         assert reader_of(annotation) is None
 
@@ -537,7 +537,7 @@ class TestReaderOf:
 
 
 @pytest.mark.parametrize(
-    ("recognises", "yes", "no"),
+    ("predicate", "matching", "other"),
     [
         (is_enum, Tone, Annotated[Tone, 1]),
         (is_enum, Level, Literal[Tone.WARM]),
@@ -547,18 +547,18 @@ class TestReaderOf:
     ],
     ids=["enum", "int enum", "literal", "union", "optional"],
 )
-def test_kinds_of_types_are_told_apart(recognises, yes, no):
+def test_the_kind_of_a_type_is_recognised(predicate, matching, other):
     """The kind of a type does not depend on its spelling."""
-    assert recognises(yes)
-    assert not recognises(no)
+    assert predicate(matching)
+    assert not predicate(other)
 
 
-def test_a_conversion_error_travels():
+def test_a_conversion_error_can_be_pickled():
     """A ConversionError keeps its suggestion when pickled."""
     assert pickle.loads(pickle.dumps(ConversionError(nearest="rust"))).nearest == "rust"  # noqa: S301 (our own pickle)
 
 
-class TestSaidOnly:
+class TestAnnotationsOnly:
     @pytest.mark.parametrize(
         ("annotation", "expected"),
         [
@@ -578,11 +578,11 @@ class TestSaidOnly:
         ],
         ids=str,
     )
-    def test_the_words(self, annotation, expected):
+    def test_titles_do_not_change_the_description(self, annotation, expected):
         """Titles and descriptions in Meta do not change the description of a type."""
         assert reader_of(annotation).expected == expected
 
-    def test_constraints_beside_it_hold(self):
+    def test_constraints_next_to_a_title_are_checked(self):
         """Constraints next to a title are checked."""
         with pytest.raises(ConversionError):
             reader_of(Annotated[list[int], msgspec.Meta(title="x", min_length=2)]).read([1])
@@ -592,14 +592,14 @@ class TestEscapes:
     @given(
         st.lists(st.sampled_from(["%41", "%", "%4", "%%", "%zz", "a", "\u00e9"]), max_size=40).map("".join)
     )
-    def test_pieces_give_what_the_whole_gives(self, text):
+    def test_decoding_in_pieces_gives_the_same_result(self, text):
         """Decoding percent escapes in pieces gives the same result as decoding the whole."""
         from urllib.parse import unquote_to_bytes
 
-        whole = scalar_parsers._PIECE
+        pattern = scalar_parsers._PIECE
         with pytest.MonkeyPatch.context() as patch:
             for size in ("1", "2", "3"):
-                patch.setattr(scalar_parsers, "_PIECE", whole.replace("16384", size))
+                patch.setattr(scalar_parsers, "_PIECE", pattern.replace("16384", size))
                 assert scalar_parsers._unescaped(text) == unquote_to_bytes(text)
 
     def test_a_long_data_uri(self):
@@ -627,17 +627,17 @@ class Mixed:
     either: Point | Doubled
 
 
-def test_a_default_may_depend_on_the_other_members():
+def test_a_default_can_depend_on_other_members():
     """A default that a function of the object makes is left to the class."""
     assert reader_of(Doubled).read('{"number": 2}') == Doubled(2, 4)
 
 
 @pytest.mark.parametrize("annotation", [Row, list[Row], Late, dict[str, Late]], ids=str)
-def test_what_no_object_of_json_can_fill_is_not_supported(annotation):
+def test_classes_that_json_objects_cannot_fill_are_not_supported(annotation):
     """A struct that is written as a list, and a class whose constructor takes more, have no reader."""
     assert reader_of(annotation) is None
 
 
-def test_a_union_of_classes_may_be_anywhere():
+def test_a_union_of_classes_can_be_anywhere():
     """A union of classes is supported inside other types as well, although msgspec does not support it."""
     assert reader_of(Mixed).read('{"either": {"number": 2}}') == Mixed(Doubled(2, 4))

@@ -108,7 +108,7 @@ class Basket:
     corner: Point | None = None
 
 
-def taking(annotation):
+def make_prompt(annotation):
     def ask(order) -> str:
         """Ask."""
         return repr(order)
@@ -118,13 +118,13 @@ def taking(annotation):
 
 
 def read(annotation, sent):
-    return taking(annotation).compiled.arguments.read({"order": sent})["order"]
+    return make_prompt(annotation).compiled.arguments.read({"order": sent})["order"]
 
 
-def faults(annotation, sent):
-    with pytest.raises(ArgumentsError) as refused:
+def collect_errors(annotation, sent):
+    with pytest.raises(ArgumentsError) as caught:
         read(annotation, sent if isinstance(sent, str) else json.dumps(sent))
-    return [str(fault) for fault in refused.value.errors]
+    return [str(error) for error in caught.value.errors]
 
 
 VALUES = [
@@ -154,16 +154,16 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda part: str(part)[:40])
-@pytest.mark.parametrize("dump", [json.dumps, lambda value: value], ids=["text", "JSON"])
-def test_values_are_what_pydantic_makes(annotation, sent, value, dump):
+@pytest.mark.parametrize("encode", [json.dumps, lambda value: value], ids=["text", "JSON"])
+def test_values_are_converted_by_pydantic(annotation, sent, value, encode):
     """Text and JSON are converted to pydantic's values, alone and inside other types."""
-    found = read(annotation, sent if isinstance(sent, str) else dump(sent))
+    parsed = read(annotation, sent if isinstance(sent, str) else encode(sent))
 
-    assert (type(found), found) == (type(value), value)
+    assert (type(parsed), parsed) == (type(value), value)
 
 
 @pytest.mark.parametrize(
-    ("annotation", "sent", "told"),
+    ("annotation", "sent", "errors"),
     [
         (Order, {}, ["'order.customer' is missing"]),
         (
@@ -197,12 +197,12 @@ def test_values_are_what_pydantic_makes(annotation, sent, value, dump):
     ],
     ids=lambda part: str(part)[:40],
 )
-def test_faults_are_told_as_others_are(annotation, sent, told):
+def test_all_errors_are_reported(annotation, sent, errors):
     """All errors are reported, each with its path and, for a misspelt name, the nearest one."""
-    assert faults(annotation, sent) == told
+    assert collect_errors(annotation, sent) == errors
 
 
-def test_a_form_says_what_to_write():
+def test_the_hint_has_a_valid_example():
     """A form's hint lists the fields in order, with a valid example."""
     reader = reader_of(Order)
 
@@ -214,13 +214,13 @@ def test_a_form_says_what_to_write():
 
 def test_choices_are_completed():
     """A root model of a Literal is completed with its choices."""
-    assert Client(taking(Color)).complete("ask", "order", "g").values == ("green",)
+    assert Client(make_prompt(Color)).complete("ask", "order", "g").values == ("green",)
 
 
 class TestSchemas:
-    def test_it_is_pydantics_with_each_class_in_its_place(self):
+    def test_the_schema_is_pydantics_with_classes_inlined(self):
         """The schema is pydantic's, with classes inlined and without generated titles."""
-        schema = taking(Order).compiled.schema
+        schema = make_prompt(Order).compiled.schema
         order = schema["properties"]["order"]
 
         assert "$defs" not in schema
@@ -240,7 +240,7 @@ class TestSchemas:
             "type": "string",
         }
 
-    def test_a_class_that_holds_itself_is_referred_to(self):
+    def test_a_recursive_class_is_a_reference(self):
         """A recursive class has one definition, even if it is used inside other types."""
         definitions = Definitions({})
         first, _ = type_schema(Folder, definitions)
@@ -251,7 +251,7 @@ class TestSchemas:
         assert first == second["additionalProperties"] == {"$ref": f"#/$defs/{name}"}
         assert definitions.schemas[name]["properties"]["inside"]["items"] == first
 
-    def test_classes_of_one_name_are_two(self):
+    def test_classes_with_the_same_name_are_separate(self):
         """Two classes with the same name have separate definitions."""
         other = pydantic.create_model("Folder", size=int, inside=(list["Folder"], []))
         other.model_rebuild(_types_namespace={"Folder": other})
@@ -263,48 +263,48 @@ class TestSchemas:
         assert list(definitions.schemas["Folder_"]["properties"]) == ["size", "inside"]
         assert list(definitions.schemas["Folder"]["properties"]) == ["name", "inside"]
 
-    def test_a_member_may_be_called_as_a_word_of_json_schema(self):
+    def test_a_member_can_have_the_name_of_a_keyword(self):
         """A field named `$ref` is not treated as a reference."""
         schema, _ = type_schema(pydantic.create_model("Odd", ref=(int, Field(alias="$ref"))), Definitions({}))
 
         assert schema["properties"] == {"$ref": {"type": "integer"}}
 
     @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda part: str(part)[:40])
-    def test_what_is_read_is_what_it_says(self, annotation, sent, value):
+    def test_accepted_values_match_the_schema(self, annotation, sent, value):
         """The values that are accepted are valid against the schema."""
-        schema = taking(annotation).compiled.schema
+        schema = make_prompt(annotation).compiled.schema
 
         jsonschema.validate({"order": sent}, schema)
         assert json.loads(json.dumps(schema)) == schema
 
 
 @pytest.mark.parametrize("annotation", [Called, list[Called], Called | None], ids=str)
-def test_what_json_cannot_write_is_no_argument(annotation):
+def test_a_class_that_no_client_can_fill_is_reported(annotation):
     """A class with a field that no client can fill is reported when it is compiled."""
-    compiled, (told,) = taking(annotation).compile()
+    compiled, (diagnostic,) = make_prompt(annotation).compile()
 
     assert compiled is None
-    assert told.rule is Rule.UNSUPPORTED_TYPE
+    assert diagnostic.rule is Rule.UNSUPPORTED_TYPE
 
 
 @pytest.mark.parametrize(
     "kind", [Order, Folder, Basket, Point, Numbers, Color], ids=lambda kind: kind.__name__
 )
-def test_tests_make_them_up(kind):
+def test_call_arguments_generates_valid_values(kind):
     """`call_arguments` generates valid values, which survive serializing and reading."""
-    asking = taking(kind)
+    declared = make_prompt(kind)
 
     @settings(max_examples=5, deadline=None)
     @given(st.data())
-    def law(data):
-        given = data.draw(call_arguments(asking))
-        assert asking.render(**given)
-        assert reader_of(kind).read(text_of(given["order"])) == given["order"]
+    def check(data):
+        arguments = data.draw(call_arguments(declared))
+        assert declared.render(**arguments)
+        assert reader_of(kind).read(text_of(arguments["order"])) == arguments["order"]
 
-    law()
+    check()
 
 
-def test_a_default_is_written_by_pydantic():
+def test_a_default_is_serialized_by_pydantic():
     """A default is serialized by pydantic, with aliases."""
 
     @prompt
@@ -317,7 +317,7 @@ def test_a_default_is_written_by_pydantic():
     assert Client(ask).get_prompt("ask", {"order": Order(customer="Bob")})[0].text == "Bob"
 
 
-def test_a_class_that_is_defined_again_is_known_again():
+def test_forgotten_types_are_described_again():
     """After `forget_types`, the description of a class is built again."""
     assert surrogate_of(Order) is surrogate_of(Order)
     before = surrogate_of(Order)
@@ -327,7 +327,7 @@ def test_a_class_that_is_defined_again_is_known_again():
     assert reader_of(Order).expected == before.expected
 
 
-def test_pydantic_is_loaded_by_authors_alone():
+def test_pydantic_is_imported_only_if_it_is_used():
     """Without pydantic types, no module of pydantic is imported."""
     code = (
         "import sys\n"
@@ -339,6 +339,6 @@ def test_pydantic_is_loaded_by_authors_alone():
         "ask.compiled.schema\n"
         "print([name for name in sys.modules if 'pydantic' in name])\n"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 
-    assert ran.stdout.strip() == "[]"
+    assert result.stdout.strip() == "[]"

@@ -68,8 +68,8 @@ def address(monkeypatch):
     return IPv4Address
 
 
-def taking(annotation, **options):
-    """A prompt with one parameter of the given type."""
+def make_prompt(annotation, **options):
+    """Return a prompt with one parameter of the given type."""
 
     def typed(value) -> str:
         return str(value)
@@ -79,10 +79,10 @@ def taking(annotation, **options):
     return prompt(typed)
 
 
-def schema(annotation):
-    """The JSON Schema of a type, and its definitions."""
-    found = schema_of(taking(annotation).compiled.arguments.ordered)
-    return found["properties"]["value"], found.get("$defs", {})
+def get_schema(annotation):
+    """Return the JSON Schema of a type and its definitions."""
+    schema = schema_of(make_prompt(annotation).compiled.arguments.ordered)
+    return schema["properties"]["value"], schema.get("$defs", {})
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def schema(annotation):
     ],
     ids=str,
 )
-def test_a_duration_is_written_as_people_write_it(duration, text):
+def test_a_duration_is_written_in_hours_minutes_and_seconds(duration, text):
     """A duration is written in hours, minutes and seconds, and can be read back."""
     assert text_of(duration) == text
     assert reader_of(timedelta).read(text) == duration
@@ -110,14 +110,14 @@ class TestOneEntry:
         """Without an entry in the table, the type is not supported."""
         assert reader_of(IPv4Address) is None
 
-    def test_it_is_read(self, address):
+    def test_the_type_is_read(self, address):
         """The type is read alone, as optional, in a union, and in lists and sets."""
         for annotation in (address, address | None, address | int):
             assert reader_of(annotation).read("127.0.0.1") == LOCAL
         assert reader_of(list[address]).read("127.0.0.1, 127.0.0.1") == [LOCAL, LOCAL]
         assert reader_of(set[address]).read("127.0.0.1\n127.0.0.1") == {LOCAL}
 
-    def test_it_is_structured(self, address):
+    def test_the_type_is_structured(self, address):
         """The type is converted as a field, an item, a key and a value."""
 
         @dataclass
@@ -129,13 +129,13 @@ class TestOneEntry:
 
         assert structurer(Host)(sent) == Host(LOCAL, {LOCAL: [LOCAL]})
 
-    def test_it_is_written(self, address):
+    def test_the_type_is_written(self, address):
         """A value is serialized as text and in JSON, and can be read back."""
         assert (text_of(LOCAL), json_of([LOCAL])) == ("127.0.0.1", ["127.0.0.1"])
         assert reader_of(dict[str, address]).read(text_of({"a": LOCAL})) == {"a": LOCAL}
 
     @pytest.mark.parametrize(
-        ("within", "sent", "fault"),
+        ("wrap", "sent", "message"),
         [
             (lambda kind: kind, "x", "'value' is 'x', not an IPv4 address"),
             (lambda kind: kind | int, "x", "'value' is 'x', not an IPv4 address or a whole number"),
@@ -144,47 +144,47 @@ class TestOneEntry:
         ],
         ids=["alone", "union", "list", "dict"],
     )
-    def test_faults_say_what_it_takes(self, address, within, sent, fault):
+    def test_errors_describe_the_type(self, address, wrap, sent, message):
         """Errors describe the type in the words of its entry, at every depth."""
-        with pytest.raises(ArgumentsError) as refused:
-            taking(within(address)).compiled.arguments.read({"value": sent})
+        with pytest.raises(ArgumentsError) as caught:
+            make_prompt(wrap(address)).compiled.arguments.read({"value": sent})
 
-        assert str(refused.value) == f"prompt 'typed': {fault}"
+        assert str(caught.value) == f"prompt 'typed': {message}"
 
-    def test_it_is_in_the_schema(self, address):
+    def test_the_schema_of_the_type_is_used(self, address):
         """The type's schema is used for values, items and keys."""
         text = {"type": "string", "format": "ipv4"}
 
-        assert schema(address) == ({**text, "description": "an IPv4 address"}, {})
-        assert schema(list[address])[0]["items"] == text
-        assert schema(dict[address, address])[0]["propertyNames"] == text
-        assert schema(dict[address, address])[0]["additionalProperties"] == text
+        assert get_schema(address) == ({**text, "description": "an IPv4 address"}, {})
+        assert get_schema(list[address])[0]["items"] == text
+        assert get_schema(dict[address, address])[0]["propertyNames"] == text
+        assert get_schema(dict[address, address])[0]["additionalProperties"] == text
 
-    def test_it_is_in_the_listing(self, address):
+    def test_the_type_is_described_in_the_listing(self, address):
         """The listing has the type's description, its default as text, and an example for JSON."""
-        annotations = {"one": address, "several": list[address], "named": dict[str, address]}
-        prompts = [taking(annotation) for annotation in annotations.values()]
-        shown = [found.compiled.arguments.ordered[0].description for found in prompts]
-        client = Client(compile(Recipes(prompts=(taking(address, value=LOCAL),))), MODERN)
+        annotations = {"single": address, "several": list[address], "named": dict[str, address]}
+        prompts = [make_prompt(annotation) for annotation in annotations.values()]
+        descriptions = [declared.compiled.arguments.ordered[0].description for declared in prompts]
+        client = Client(compile(Recipes(prompts=(make_prompt(address, value=LOCAL),))), MODERN)
 
         (listed,) = client.ask("prompts/list")["result"]["prompts"]
 
         assert listed["arguments"][0]["description"] == "an IPv4 address; default 127.0.0.1"
-        assert shown == [
+        assert descriptions == [
             "an IPv4 address",
             "several, separated by commas; each an IPv4 address",
             'JSON, for example {"text":"10.0.0.1"}',
         ]
 
-    def test_several_are_shown_as_its_record_says(self, address):
+    def test_a_default_list_is_shown_with_commas(self, address):
         """A default list is shown separated by commas, as it would be entered."""
-        several = taking(list[address], value=[LOCAL, LOCAL]).compiled.arguments.ordered[0]
+        argument = make_prompt(list[address], value=[LOCAL, LOCAL]).compiled.arguments.ordered[0]
 
-        assert several.description.endswith("; default 127.0.0.1, 127.0.0.1")
+        assert argument.description.endswith("; default 127.0.0.1, 127.0.0.1")
 
-    def test_its_values_are_offered(self, address):
+    def test_the_values_of_the_type_are_completed(self, address):
         """The type's values are offered as completions."""
-        client = Client(compile(Recipes(prompts=(taking(address),))), MODERN)
+        client = Client(compile(Recipes(prompts=(make_prompt(address),))), MODERN)
         params = {
             "ref": {"type": "ref/prompt", "name": "typed"},
             "argument": {"name": "value", "value": "127"},
@@ -194,16 +194,16 @@ class TestOneEntry:
 
 
 class TestEveryRecord:
-    def test_each_has_a_value_here(self):
+    def test_every_built_in_type_has_a_value_here(self):
         """Every built-in type has a value in these tests."""
         code = "from promptkit.types.scalars import SCALARS; print(*(kind.__qualname__ for kind in SCALARS))"
-        # A process of its own, because other tests register types.
+        # A separate process, because other tests register types.
         built_in = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
         assert sorted(built_in.stdout.split()) == sorted(kind.__qualname__ for kind in VALUES)
 
     @EVERY
-    def test_it_has_every_field(self, kind):
+    def test_an_entry_has_every_field(self, kind):
         """Every entry has every field, with the right type."""
         record = SCALARS[kind]
 
@@ -212,17 +212,20 @@ class TestEveryRecord:
             assert callable(getattr(record, name))
         assert record.expected
         assert record.hint.startswith(record.expected) or kind is str
-        assert all(isinstance(one["type"], str) for one in record.schema.get("anyOf", [record.schema]))
+        assert all(
+            isinstance(alternative["type"], str)
+            for alternative in record.schema.get("anyOf", [record.schema])
+        )
         assert record.show is None or record.show(VALUES[kind])
         assert record.describe(NO_LIMITS)
 
     @EVERY
-    def test_its_reader_is_the_record(self, kind):
+    def test_the_reader_is_the_entry(self, kind):
         """The reader of a scalar type is its entry."""
         assert reader_of(kind) is SCALARS[kind]
 
     @EVERY
-    def test_what_is_written_is_read(self, kind):
+    def test_a_serialized_value_is_read_back(self, kind):
         """A serialized value can be read back from text and JSON."""
         record, value = SCALARS[kind], VALUES[kind]
 
@@ -230,7 +233,7 @@ class TestEveryRecord:
         assert record.convert(json_of(value), kind) == value
 
     @EVERY
-    def test_its_example_is_one(self, kind):
+    def test_the_example_is_valid(self, kind):
         """The example is valid against the schema and can be converted."""
         record = SCALARS[kind]
         example = record.example_of(NO_LIMITS)
@@ -254,7 +257,7 @@ class TestEveryRecord:
         ids=str,
     )
     @pytest.mark.parametrize("kind", [int, float])
-    def test_its_example_meets_constraints(self, kind, bounds):
+    def test_the_example_satisfies_constraints(self, kind, bounds):
         """The example of a number satisfies its constraints."""
         annotation = Annotated[kind, Meta(**bounds)]
 
@@ -265,12 +268,12 @@ class TestEveryRecord:
     @pytest.mark.parametrize(
         "bounds", [{"gt": 0, "lt": 1}, {"gt": 0, "le": 0.5}, {"ge": 0.5, "lt": 1}], ids=str
     )
-    def test_its_example_is_between_near_bounds(self, bounds):
+    def test_the_example_is_between_open_bounds(self, bounds):
         """Between open bounds, the example is in the middle."""
         assert SCALARS[float].example_of(Constraints(**bounds)) == 0.5
 
     @EVERY
-    def test_no_pattern_looks_around(self, kind):
+    def test_no_pattern_has_lookaround(self, kind):
         """No pattern has lookaround, because some clients cannot read tools with such schemas."""
         record = SCALARS[kind]
         facets, key = record.facets_of(NO_LIMITS), record.key_schema_of(NO_LIMITS)
@@ -280,7 +283,7 @@ class TestEveryRecord:
         assert not re.search(r"\(\?[^:]", msgspec.json.encode(schemas).decode())
 
     @EVERY
-    def test_its_keys_are_as_the_schema_says(self, kind):
+    def test_keys_match_the_schema(self, kind):
         """A key matches its schema's pattern; a type that cannot be a key is not supported as one."""
         record = SCALARS[kind]
 
@@ -291,7 +294,7 @@ class TestEveryRecord:
         assert record.convert_key(key, kind) == VALUES[kind]
         assert re.match(record.key_schema_of(NO_LIMITS).get("pattern", ""), key)
 
-    def test_registering_a_type_again_does_not_change_what_msgspec_reads(self):
+    def test_registering_a_built_in_type_does_not_replace_its_entry(self):
         """Registering a built-in type does not replace its entry."""
         before = SCALARS[date]
         register_type(date, date.fromisoformat, expected="a day")

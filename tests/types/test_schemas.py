@@ -63,29 +63,29 @@ class Open(TypedDict):
     items: list
 
 
-def schema(annotation):
+def get_schema(annotation):
     """Return the schema of a type."""
     return type_schema(annotation, Definitions({}))[0]
 
 
-def words(annotation, default=msgspec.NODEFAULT, arg=None):
+def describe(annotation, default=msgspec.NODEFAULT, arg=None):
     """Return the description of an argument."""
 
-    def taking(value):
+    def ask(value):
         return "x"
 
-    taking.__annotations__["value"] = Annotated[annotation, arg or Arg()]
+    ask.__annotations__["value"] = Annotated[annotation, arg or Arg()]
     if default is not msgspec.NODEFAULT:
-        taking.__defaults__ = (default,)
-    return prompt(taking).compiled.schema["properties"]["value"].get("description")
+        ask.__defaults__ = (default,)
+    return prompt(ask).compiled.schema["properties"]["value"].get("description")
 
 
-def parts(schema):
+def walk(schema):
     """Yield a schema and all its subschemas."""
     if isinstance(schema, dict):
         yield schema
     for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-        yield from parts(part)
+        yield from walk(part)
 
 
 EVERY = pytest.mark.parametrize(
@@ -95,22 +95,22 @@ EVERY = pytest.mark.parametrize(
 
 class TestEveryType:
     @EVERY
-    def test_it_has_none_of_the_words_that_clients_trip_over(self, annotation):
+    def test_no_keyword_that_clients_reject_is_used(self, annotation):
         """Types are single strings, arrays have `items`, and objects are not closed."""
-        whole = compiled(annotation).schema
+        schema = compiled(annotation).schema
 
-        for part in parts(whole):
+        for part in walk(schema):
             assert "prefixItems" not in part
             assert part.get("additionalProperties") is not False
             assert part.get("type") != "array" or "items" in part
             assert part.get("format") not in ("decimal", "duration", "uuid")
             assert "enum" not in part or "type" in part
             if "$ref" in part:
-                assert part["$ref"].rpartition("/")[2] in whole["$defs"]
-        assert not any(isinstance(part.get("type"), list) for part in parts(whole))
+                assert part["$ref"].rpartition("/")[2] in schema["$defs"]
+        assert not any(isinstance(part.get("type"), list) for part in walk(schema))
 
     @EVERY
-    def test_it_is_written_the_same_again(self, annotation):
+    def test_the_schema_is_deterministic(self, annotation):
         """The same type always has the same schema."""
         assert json.dumps(compiled(annotation).schema) == json.dumps(compiled(annotation).schema)
 
@@ -152,22 +152,22 @@ class TestChoices:
         ],
         ids=str,
     )
-    def test_they_have_their_type_and_the_authors_order(self, annotation, expected):
+    def test_choices_have_a_type_and_the_authors_order(self, annotation, expected):
         """Choices have a type and the author's order; choices of several types are alternatives."""
-        assert schema(annotation) == expected
+        assert get_schema(annotation) == expected
 
-    def test_within_a_class(self):
+    def test_choices_in_a_class_keep_their_order(self):
         """Choices in a class keep their order, even through a type parameter."""
-        (days,) = [part for part in parts(schema(Week)) if "enum" in part]
+        (days,) = [part for part in walk(get_schema(Week)) if "enum" in part]
 
         assert days["enum"] == ["tue", "mon"]
-        assert schema(Box[Literal["z", "y"]])["items"]["enum"] == ["z", "y"]
+        assert get_schema(Box[Literal["z", "y"]])["items"]["enum"] == ["z", "y"]
 
 
 class TestClasses:
-    def test_they_stand_in_their_place(self):
+    def test_classes_are_inlined(self):
         """Classes are inlined, with their docstrings and the descriptions of their fields."""
-        assert schema(list[Week]) == {
+        assert get_schema(list[Week]) == {
             "type": "array",
             "items": {
                 "description": "When to meet.",
@@ -178,7 +178,7 @@ class TestClasses:
                         "format": "date",
                         "description": "The first day (a date, as in 2026-01-31)",
                     },
-                    "length": {**schema(timedelta), "description": words(timedelta), "default": "P7D"},
+                    "length": {**get_schema(timedelta), "description": describe(timedelta), "default": "P7D"},
                     "days": {
                         "type": "array",
                         "items": {"type": "string", "enum": ["tue", "mon"]},
@@ -189,39 +189,41 @@ class TestClasses:
             },
         }
 
-    def test_only_what_holds_itself_is_referred_to(self):
+    def test_only_recursive_classes_are_references(self):
         """Only recursive classes are references, with one definition each."""
-        whole = Definitions({})
+        definitions = Definitions({})
 
-        assert type_schema(Node, whole)[0] == type_schema(Node, whole)[0] == {"$ref": "#/$defs/Node"}
-        assert type_schema(list[Place], whole)[0]["items"]["type"] == "object"
-        assert whole.schemas.keys() == {"Node"}
-        assert whole.schemas["Node"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Node"}
+        assert (
+            type_schema(Node, definitions)[0] == type_schema(Node, definitions)[0] == {"$ref": "#/$defs/Node"}
+        )
+        assert type_schema(list[Place], definitions)[0]["items"]["type"] == "object"
+        assert definitions.schemas.keys() == {"Node"}
+        assert definitions.schemas["Node"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Node"}
 
-    def test_classes_that_hold_one_another(self):
+    def test_the_outer_of_mutually_recursive_classes_is_a_reference(self):
         """Of classes that refer to each other, only the outer one is a reference."""
-        whole = Definitions({})
+        definitions = Definitions({})
 
-        assert type_schema(Left, whole)[0] == {"$ref": "#/$defs/Left"}
-        (right, _) = whole.schemas["Left"]["properties"]["right"]["anyOf"]
+        assert type_schema(Left, definitions)[0] == {"$ref": "#/$defs/Left"}
+        (right, _) = definitions.schemas["Left"]["properties"]["right"]["anyOf"]
         assert right["properties"]["type"]["enum"] == ["right"]
-        assert {"$ref": "#/$defs/Left"} in list(parts(right))
+        assert {"$ref": "#/$defs/Left"} in list(walk(right))
 
-    def test_two_of_one_name(self):
+    def test_classes_with_the_same_name_have_separate_definitions(self):
         """Two classes with the same name have different names in the definitions."""
-        whole = Definitions({})
+        definitions = Definitions({})
 
-        def made():
+        def make_tree():
             class Tree(msgspec.Struct):
                 below: "list[Tree]"
 
             Tree.__annotations__["below"] = list[Tree]
             return Tree
 
-        names = [type_schema(made(), whole)[0]["$ref"] for _ in range(2)]
+        names = [type_schema(make_tree(), definitions)[0]["$ref"] for _ in range(2)]
 
         assert len(set(names)) == 2
-        assert {f"#/$defs/{name}" for name in whole.schemas} == set(names)
+        assert {f"#/$defs/{name}" for name in definitions.schemas} == set(names)
 
 
 class TestArrays:
@@ -256,12 +258,12 @@ class TestArrays:
         ],
         ids=str,
     )
-    def test_they_say_what_is_in_them_and_how_long_they_are(self, annotation, expected):
+    def test_arrays_have_their_items_and_length(self, annotation, expected):
         """Arrays have the schema of their items and their length."""
-        assert schema(plain(annotation)) == expected
+        assert get_schema(plain(annotation)) == expected
 
 
-class TestWords:
+class TestDescriptions:
     @pytest.mark.parametrize(
         ("annotation", "default", "expected"),
         [
@@ -299,9 +301,9 @@ class TestWords:
         ],
         ids=str,
     )
-    def test_they_say_what_the_json_types_do_not(self, annotation, default, expected):
+    def test_descriptions_complement_the_json_types(self, annotation, default, expected):
         """A description states the format, the bounds and the default, where JSON types do not."""
-        assert words(annotation, default) == expected
+        assert describe(annotation, default) == expected
 
     @pytest.mark.parametrize(
         ("annotation", "expected"),
@@ -326,9 +328,9 @@ class TestWords:
         ],
         ids=str,
     )
-    def test_they_say_all_alternatives(self, annotation, expected):
+    def test_all_alternatives_are_described(self, annotation, expected):
         """If one alternative of a union needs a description, all are described."""
-        assert words(annotation) == expected
+        assert describe(annotation) == expected
 
     @pytest.mark.parametrize(
         ("annotation", "expected"),
@@ -349,7 +351,7 @@ class TestWords:
     )
     def test_choices_are_in_the_authors_order(self, annotation, expected):
         """The description lists choices in the author's order, at every depth."""
-        assert words(annotation) == expected
+        assert describe(annotation) == expected
 
     def test_choices_of_members_are_in_the_authors_order(self):
         """Fields of a class list choices in the author's order."""
@@ -359,49 +361,49 @@ class TestWords:
             size: Literal[3, 1, 2] | None
             extras: list[Literal["b", 2, "a"]]
 
-        members = schema(Order)["properties"]
+        members = get_schema(Order)["properties"]
 
         assert members["size"]["description"] == "one of 3, 1, 2"
         assert members["extras"]["description"] == "a list, each one of b, 2, a"
 
-    def test_they_follow_the_authors(self):
+    def test_generated_descriptions_follow_the_authors(self):
         """The generated description follows the author's in brackets."""
         arg = Arg("The day", examples=[date(2026, 2, 3)])
 
-        assert words(date, date(2026, 3, 4), arg) == (
+        assert describe(date, date(2026, 3, 4), arg) == (
             "The day (a date, as in 2026-01-31; for example 2026-02-03; default 2026-03-04)"
         )
 
-    def test_the_only_alternative_to_null_has_them_too(self):
+    def test_the_alternative_to_null_is_described(self):
         """The alternative to null has a description, because some clients only show that one."""
 
-        def taking(value: Annotated[date | None, Arg("The day")] = None):
+        def ask(value: Annotated[date | None, Arg("The day")] = None):
             return "x"
 
-        found = prompt(taking).compiled.schema["properties"]["value"]
+        schema = prompt(ask).compiled.schema["properties"]["value"]
 
-        assert found["description"] == "The day (a date, as in 2026-01-31)"
-        assert found["anyOf"] == [
-            {"type": "string", "format": "date", "description": found["description"]},
+        assert schema["description"] == "The day (a date, as in 2026-01-31)"
+        assert schema["anyOf"] == [
+            {"type": "string", "format": "date", "description": schema["description"]},
             {"type": "null"},
         ]
 
 
 class TestPatterns:
     @pytest.mark.parametrize("pattern", ["^[a-z]+$", "(?:a|b)", r"\d{4}"])
-    def test_an_authors_pattern_is_there(self, pattern):
+    def test_an_authors_pattern_is_in_the_schema(self, pattern):
         """A pattern is in the schema if every client can read it."""
-        assert schema(Annotated[str, Meta(pattern=pattern)])["pattern"] == pattern
+        assert get_schema(Annotated[str, Meta(pattern=pattern)])["pattern"] == pattern
 
     @pytest.mark.parametrize("pattern", ["(?!a)b", "(?<=a)b", "(?P<n>a)", r"(a)\1", r"\Aa\Z"])
-    def test_one_that_only_python_reads_is_in_words(self, pattern):
+    def test_a_pattern_that_only_python_reads_is_in_the_description(self, pattern):
         """A pattern that only Python reads is in the description: some clients reject all tools for it."""
         annotation = Annotated[str, Meta(pattern=pattern)]
 
-        assert schema(annotation) == {"type": "string"}
-        assert pattern in words(annotation)
+        assert get_schema(annotation) == {"type": "string"}
+        assert pattern in describe(annotation)
 
-    def test_numbers_are_text_or_numbers(self):
+    def test_decimals_are_strings_or_numbers(self):
         """A Decimal is a string or a number, as separate alternatives."""
-        assert [one["type"] for one in schema(Decimal)["anyOf"]] == ["string", "number"]
-        assert schema(UUID).keys() == {"type", "pattern"}
+        assert [alternative["type"] for alternative in get_schema(Decimal)["anyOf"]] == ["string", "number"]
+        assert get_schema(UUID).keys() == {"type", "pattern"}

@@ -397,7 +397,7 @@ FAULTS = [
 ]
 
 
-def taking(annotation):
+def compile_arguments(annotation):
     """Return the arguments of a prompt with one parameter of the given type."""
 
     def typed(value) -> str:
@@ -408,32 +408,32 @@ def taking(annotation):
 
 
 @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda value: shown(value)[:40])
-def test_what_a_client_sends_becomes_a_value(annotation, sent, value, monkeypatch):
+def test_sent_values_are_converted(annotation, sent, value, monkeypatch):
     """Every type accepts the notations of people and of JSON."""
     monkeypatch.setenv("DEPTH", "3")
 
-    found = taking(annotation).read({"value": sent})["value"]
+    parsed = compile_arguments(annotation).read({"value": sent})["value"]
 
-    assert (type(found), found) == (type(value), value)
+    assert (type(parsed), parsed) == (type(value), value)
 
 
-@pytest.mark.parametrize(("annotation", "sent", "fault"), FAULTS, ids=lambda value: shown(value)[:40])
-def test_what_does_not_fit_is_told(annotation, sent, fault):
+@pytest.mark.parametrize(("annotation", "sent", "message"), FAULTS, ids=lambda value: shown(value)[:40])
+def test_invalid_values_are_reported(annotation, sent, message):
     """One error lists all problems, each with its path, the value and the expected type."""
-    with pytest.raises(ArgumentsError) as refused:
-        taking(annotation).read({"value": sent})
+    with pytest.raises(ArgumentsError) as caught:
+        compile_arguments(annotation).read({"value": sent})
 
-    assert str(refused.value) == f"prompt 'typed': {fault}"
+    assert str(caught.value) == f"prompt 'typed': {message}"
 
 
-def test_there_are_enough_of_them():
+def test_the_tables_are_long_enough():
     """The tables have at least 150 entries."""
     assert len(VALUES) + len(FAULTS) >= 150
 
 
 @pytest.mark.parametrize("annotation", [int, Optional[int], list[int], Tone, Point, Depth, bool], ids=str)
 @pytest.mark.parametrize("blank", ["", None], ids=["empty", "null"])
-def test_what_is_not_given_is_the_default(annotation, blank):
+def test_blank_values_mean_the_default(annotation, blank):
     """An empty field or null means the default, for every type except text."""
 
     def typed(value=None) -> str:
