@@ -21,7 +21,7 @@ class Severity(Enum):
 
 @dataclass
 class Finding:
-    """What is wrong in one place."""
+    """A problem at one location."""
 
     file: str
     line: int | None
@@ -48,7 +48,7 @@ class Span:
     notes: dict[str, str]
 
 
-def test_a_class():
+def test_the_outline_of_a_class():
     """Fields are in order, with descriptions as comments and all choices."""
     assert answer_format(Review) == Text(
         HEAD
@@ -67,7 +67,7 @@ def test_a_class():
     )
 
 
-def test_it_is_shorter_than_a_schema():
+def test_an_outline_is_shorter_than_a_schema():
     """An outline is less than a third as long as the JSON schema."""
     assert len(answer_format(Review).text) * 3 < len(
         msgspec.json.format(msgspec.json.encode(answer_schema(Review)))
@@ -104,13 +104,13 @@ def test_it_is_shorter_than_a_schema():
         ),
     ],
 )
-def test_other_types(answer, outline):
+def test_outlines_of_other_types(answer, outline):
     """Scalars, collections, recursive classes and dates have an outline."""
     assert answer_format(answer).text == HEAD + outline
 
 
 @pytest.mark.parametrize(
-    ("bounds", "words"),
+    ("bounds", "comment"),
     [
         (msgspec.Meta(min_length=5, max_length=10, description="Findings."), "Findings. (5 to 10 items)"),
         (msgspec.Meta(min_length=1), "(at least 1 item)"),
@@ -118,14 +118,14 @@ def test_other_types(answer, outline):
         (msgspec.Meta(min_length=2, max_length=2), "(2 items)"),
     ],
 )
-def test_the_bounds_of_a_list(bounds, words):
+def test_the_bounds_of_a_list_are_in_its_comment(bounds, comment):
     """The length limits of a list are in its comment."""
-    made = dataclass(type("Report", (), {"__annotations__": {"found": Annotated[list[str], bounds]}}))
+    report = dataclass(type("Report", (), {"__annotations__": {"findings": Annotated[list[str], bounds]}}))
 
-    assert answer_format(made).text == f"{HEAD}{{\n  // {words}\n  found: [string, ...],\n}}"
+    assert answer_format(report).text == f"{HEAD}{{\n  // {comment}\n  findings: [string, ...],\n}}"
 
 
-def test_an_example():
+def test_an_example_is_appended_as_json():
     """An example is appended as JSON; one that cannot be encoded raises a TypeError."""
     assert answer_format(list[Severity], [Severity.LOW]).text == (
         f'{HEAD}["low" or "high", ...]\nFor example:\n[\n  "low"\n]'
@@ -134,7 +134,7 @@ def test_an_example():
         answer_format(int, object())
 
 
-def test_what_promptkit_does_not_read():
+def test_an_unsupported_type_is_rejected():
     """The error about an unsupported type suggests a supported one."""
     with pytest.raises(TypeError, match="object cannot be the type of an answer: use a dataclass"):
         answer_format(object)

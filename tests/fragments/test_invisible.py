@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from promptkit.fragments.invisible import escape_invisible, strip_invisible
 
 #: Visible signs of some scripts that are format characters in Unicode.
-SEEN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+VISIBLE_FORMATS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 JOINERS = "\u200c\u200d"
 LINE_ENDS = "\r\x0b\x0c\x85\u2028\u2029"
 
 
-class TestVisible:
+class TestStrip:
     @pytest.mark.parametrize(
         "text",
         [
@@ -27,7 +27,7 @@ class TestVisible:
             "👩🏽‍💻 ❤️‍🔥 🏳️‍🌈",
             "葛\U000e0100城",
             "אבג العربية",
-            f"{SEEN}١٢",
+            f"{VISIBLE_FORMATS}١٢",
             "e\u0301\u0323",
             "",
         ],
@@ -36,12 +36,12 @@ class TestVisible:
             *("right to left", "number signs", "combining", "empty"),
         ],
     )
-    def test_honest_text_is_kept(self, text):
+    def test_visible_text_is_kept(self, text):
         """Visible characters, and invisible ones that a script needs, are kept."""
         assert strip_invisible(text) == text
 
     @pytest.mark.parametrize(
-        ("text", "shown"),
+        ("text", "visible"),
         [
             ("a\x00\x07\x08\x1b[31mb\x7f\x9b", "a[31mb"),
             ("abc\u202edcba\u202c\u2066x\u2069\u200e\u200f\u061c", "abcdcbax"),
@@ -60,45 +60,45 @@ class TestVisible:
             *("a message in joiners", "half pairs", "private use", "blank letters", "hidden between hidden"),
         ],
     )
-    def test_what_hides_is_taken_out(self, text, shown):
+    def test_invisible_characters_are_removed(self, text, visible):
         """Characters that a model would read but people do not see are removed."""
-        assert strip_invisible(text) == shown
+        assert strip_invisible(text) == visible
 
-    @pytest.mark.parametrize("end", ["\r\n", *LINE_ENDS], ids=ascii)
-    def test_a_line_ends_in_one_way(self, end):
+    @pytest.mark.parametrize("line_end", ["\r\n", *LINE_ENDS], ids=ascii)
+    def test_line_ends_become_newlines(self, line_end):
         """Every kind of line end becomes a newline."""
-        assert strip_invisible(f"a{end}b") == "a\nb"
+        assert strip_invisible(f"a{line_end}b") == "a\nb"
 
-    def test_the_categories_are_those_of_unicode(self):
+    def test_all_invisible_categories_of_unicode_are_removed(self):
         """All control, format, private-use and surrogate characters are removed, except for those listed."""
         hidden = {"Cc", "Cf", "Co", "Cs"}
         everything = map(chr, range(sys.maxunicode + 1))
         text = "".join(character for character in everything if unicodedata.category(character) in hidden)
 
-        kept = strip_invisible("x".join(text)).replace("x", "")
+        remaining = strip_invisible("x".join(text)).replace("x", "")
 
-        assert set(kept) - set("\n\t") == set(SEEN)
+        assert set(remaining) - set("\n\t") == set(VISIBLE_FORMATS)
         assert set(JOINERS) <= set(text)
 
     @given(st.text())
-    def test_what_is_visible_stays_so(self, text):
+    def test_stripping_twice_changes_nothing(self, text):
         """Stripping twice changes nothing, so stripping never creates new invisible sequences."""
-        shown = strip_invisible(text)
+        stripped = strip_invisible(text)
 
-        assert strip_invisible(shown) == shown
+        assert strip_invisible(stripped) == stripped
 
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize(
         "piece", ["\u200d", "é\u200d", "\ufe0f", "\U000e0041", "\r", "a\u202e"], ids=ascii
     )
-    def test_hostile_text_costs_no_more_than_its_length(self, piece):
+    def test_stripping_hostile_text_takes_linear_time(self, piece):
         """No text takes quadratic time, which would take minutes here."""
         assert len(strip_invisible(piece * 200_000)) <= 400_000
 
 
-class TestEscaped:
+class TestEscape:
     @pytest.mark.parametrize(
-        ("text", "shown"),
+        ("text", "escaped"),
         [
             ("a\x1b[31mb\x9b2J", r"a\x1b[31mb\x9b2J"),
             ("\x1b]52;c;aGk=\x07\x1b]8;;x\x1b\\", r"\x1b]52;c;aGk=\x07\x1b]8;;x\x1b" + "\\"),
@@ -114,24 +114,24 @@ class TestEscaped:
         ],
         ids=ascii,
     )
-    def test_what_is_shown(self, text, shown):
+    def test_invisible_characters_are_escaped(self, text, escaped):
         """Invisible characters are shown as Python escapes; ordinary text and keycaps are unchanged."""
-        assert escape_invisible(text) == shown
+        assert escape_invisible(text) == escaped
 
-    def test_on_one_line(self):
+    def test_line_feeds_are_escaped_on_one_line(self):
         """With *one_line*, line feeds and tabs are escaped, too."""
         assert escape_invisible("a\n\tb\x1b", one_line=True) == r"a\n\tb\x1b"
 
     @given(st.text())
-    def test_nothing_is_left_that_hides(self, text):
+    def test_escaped_text_has_no_invisible_characters(self, text):
         """Escaped text has no invisible characters except in keycaps, and escaping twice changes nothing."""
-        shown = escape_invisible(text).replace("\ufe0f\u20e3", "\u20e3")
+        escaped = escape_invisible(text).replace("\ufe0f\u20e3", "\u20e3")
 
-        assert strip_invisible(shown) == shown
+        assert strip_invisible(escaped) == escaped
         assert escape_invisible(escape_invisible(text)) == escape_invisible(text)
 
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize("piece", ["\u200d", "é\u200d", "1\ufe0f", "\x1b", "\U000e0041"], ids=ascii)
-    def test_hostile_text_costs_no_more_than_its_length(self, piece):
+    def test_escaping_hostile_text_takes_linear_time(self, piece):
         """No text takes quadratic time."""
         assert len(escape_invisible(piece * 200_000)) <= 2_200_000

@@ -29,32 +29,32 @@ WORDS = [
 ]
 
 
-def read_by_bash(command):
-    ran = subprocess.run(
+def parse_with_bash(command):
+    result = subprocess.run(
         ["bash", "-c", f"printf '%s\\0' {command}"],  # noqa: S607 (found on the PATH)
         capture_output=True,
         check=True,
         env={**os.environ, "LC_ALL": "C.UTF-8"},
     )
-    return [os.fsdecode(word) for word in ran.stdout.split(b"\0")[:-1]]
+    return [os.fsdecode(word) for word in result.stdout.split(b"\0")[:-1]]
 
 
-def test_a_shell_reads_what_was_written():
+def test_bash_reads_the_words_unchanged():
     """Bash reads each word unchanged, and the command has no invisible characters, tabs or line feeds."""
     command = command_line(WORDS)
 
-    assert read_by_bash(command) == WORDS
+    assert parse_with_bash(command) == WORDS
     assert escape_invisible(command, one_line=True) == command
 
 
 @given(st.text(st.characters(codec="ascii")))
-def test_every_plain_word_is_one(word):
+def test_a_visible_word_is_read_as_one_word(word):
     """A word of visible characters is read as one word."""
     if escape_invisible(word, one_line=True) == word:
         assert shlex.split(quoted(word)) == [word]
 
 
 @pytest.mark.parametrize("path", ["-x", "--help", "-", "+1"])
-def test_a_path_is_no_option(path):
+def test_a_path_is_not_an_option(path):
     """A path that looks like an option is prefixed with `./`."""
     assert quoted_path(path) == f"./{path}"
