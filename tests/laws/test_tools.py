@@ -22,10 +22,10 @@ class ToolServer:
     """A server with one tool, whose only argument has the given type."""
 
     def __init__(self, annotation):
-        self.got, self.sent = [], []
+        self.received, self.sent = [], []
 
         def typed(value) -> str:
-            self.got.append(value)
+            self.received.append(value)
             return "Called."
 
         typed.__annotations__["value"] = annotation
@@ -39,11 +39,11 @@ class ToolServer:
 
     def call(self, value):
         """Return the result of a call, and the values that the function received."""
-        self.got.clear()
+        self.received.clear()
         self.sent.clear()
         params = {"name": "typed", "arguments": {"value": value}}
         self.server.receive_data(line(request(1, "tools/call", params)))
-        return json.loads(self.sent[0])["result"], list(self.got)
+        return json.loads(self.sent[0])["result"], list(self.received)
 
 
 tool_of = cache(ToolServer)
@@ -61,9 +61,9 @@ def test_valid_value_reaches_the_function(annotation, data):
     """For every type, the function receives exactly the value that is valid for `inputSchema`."""
     value = data.draw(TYPES[annotation])
 
-    result, got = tool_of(annotation).call(as_sent(value))
+    result, received = tool_of(annotation).call(as_sent(value))
 
-    assert (got, "isError" in result) == ([value], False)
+    assert (received, "isError" in result) == ([value], False)
 
 
 @ALL
@@ -77,14 +77,16 @@ def test_invalid_value_is_an_error(annotation, data):
     valid = as_sent(data.draw(TYPES[annotation]))
     value = data.draw(near(valid) | JSON)
     server = tool_of(annotation)
-    result, got = server.call(value)
+    result, received = server.call(value)
 
     if server.validator.is_valid({"value": value}):
-        assert (result["content"][0]["text"], len(got)) == ("Called.", 1) or beyond_schemas(annotation, value)
+        assert (result["content"][0]["text"], len(received)) == ("Called.", 1) or beyond_schemas(
+            annotation, value
+        )
     elif not lenient(annotation, value) or value is None:
         assert result["isError"] is True
         assert result["content"][0]["text"].startswith("prompt 'typed': ")
-        assert got == []
+        assert received == []
 
 
 @pytest.mark.parametrize(
@@ -107,6 +109,6 @@ def test_ambiguous_values_have_their_json_type(annotation, value):
     """
     In tool calls, ambiguous values have their JSON type: "5" is text, and an empty string is not omitted.
     """
-    _, got = tool_of(annotation).call(value)
+    _, received = tool_of(annotation).call(value)
 
-    assert got == [b"" if annotation is bytes else value]
+    assert received == [b"" if annotation is bytes else value]

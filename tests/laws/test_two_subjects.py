@@ -162,14 +162,14 @@ a_subject = st.sets(st.sampled_from((*SCOPES, "other")), max_size=4).map(frozens
     rounds=st.lists(st.lists(a_step, max_size=12), min_size=1, max_size=3),
     tools=st.sampled_from([True, "search"]),
 )
-def test_two_subjects_never_mix(worlds, scopes, rounds, tools):
+def test_replies_do_not_depend_on_the_other_caller(worlds, scopes, rounds, tools):
     """
     For any sequence of requests by two callers, with reloads in between, each caller gets byte for byte the
     replies of a server whose catalog holds only what this caller can see, without any scopes.
     """
     subjects = [caller(f"subject {number}", *subject_scopes) for number, subject_scopes in enumerate(scopes)]
-    shared = Site(catalog_of(worlds[0]), tools=tools, page_size=2)
-    alone = {
+    shared_site = Site(catalog_of(worlds[0]), tools=tools, page_size=2)
+    sites = {
         subject_scopes: Site(catalog_of(worlds[0], subject_scopes), tools=tools, page_size=2)
         for subject_scopes in set(scopes)
     }
@@ -177,16 +177,16 @@ def test_two_subjects_never_mix(worlds, scopes, rounds, tools):
     for number, steps in enumerate(rounds):
         if number:
             world = worlds[number % len(worlds)]
-            shared.replace(catalog_of(world))
-            for subject_scopes, site in alone.items():
+            shared_site.replace(catalog_of(world))
+            for subject_scopes, site in sites.items():
                 site.replace(catalog_of(world, subject_scopes))
         for is_second, step in steps:
             make_request, *numbers = step
             message = make_request(*numbers, cursors)
             is_old = "_meta" not in message.get("params", {}) and message["method"] != "initialize"
             fields = {"mcp_protocol_version": OLD} if is_old else {}
-            channel = shared.post(message, subjects[is_second], **fields)
-            expected_channel = alone[scopes[is_second]].post(message, subjects[is_second], **fields)
+            channel = shared_site.post(message, subjects[is_second], **fields)
+            expected_channel = sites[scopes[is_second]].post(message, subjects[is_second], **fields)
             exchanges.append((message, channel, expected_channel))
             cursors += filter(None, map(cursor_in, expected_channel.said))
         for message, channel, expected_channel in exchanges:

@@ -59,16 +59,16 @@ class TestExamples:
 
     def test_all_examples_are_rendered(self):
         """All examples are rendered, for asynchronous prompts as well."""
-        seen = []
+        texts = []
 
         @prompt
         async def ask(text: Annotated[str, Arg(examples=["a", "b"])]):
-            seen.append(text)
+            texts.append(text)
             return text
 
         check_examples(ask.compiled)
 
-        assert seen == ["a", "b"]
+        assert texts == ["a", "b"]
 
 
 class TestGenerated:

@@ -299,19 +299,19 @@ class TestProjectRoot:
         return project
 
     @pytest.mark.parametrize(
-        ("place", "arguments"),
+        ("location", "arguments"),
         [
             ("project with pyproject.toml", []),
             ("project/recipes with .git", ["test_plan.py"]),
             ("", ["project/recipes/test_plan.py::test_plan"]),
         ],
     )
-    def test_project_root_is_importable(self, place, arguments, project, run_alone, monkeypatch):
+    def test_project_root_is_importable(self, location, arguments, project, run_alone, monkeypatch):
         """
         Pytest can import what the commands can, wherever it is started. The root is last on the path, so it
         shadows nothing.
         """
-        start, _, marker = place.partition(" with ")
+        start, _, marker = location.partition(" with ")
         if marker:
             (project / marker).write_text("")
         monkeypatch.chdir(project.parent / start)
@@ -447,8 +447,8 @@ class TestProjectsWithoutPrompts:
         assert (str(tmp_path) in sys.path) == (path is not None)
 
     @pytest.mark.parametrize("marker", ["pyproject.toml", ".git", None])
-    @pytest.mark.parametrize("place", ["above", "above/project", "above/project/recipes"])
-    def test_root_is_the_same_as_for_commands(self, marker, place, tmp_path):
+    @pytest.mark.parametrize("location", ["above", "above/project", "above/project/recipes"])
+    def test_root_is_the_same_as_for_commands(self, marker, location, tmp_path):
         """
         Tests next to recipes have the same project root as the commands, wherever the project's marker is.
         """
@@ -456,8 +456,8 @@ class TestProjectsWithoutPrompts:
         recipes.mkdir(parents=True)
         (tmp_path / ".git").mkdir()
         if marker is not None:
-            (tmp_path / place / marker).touch()
-        own = marker is not None and place.endswith("recipes")
+            (tmp_path / location / marker).touch()
+        own = marker is not None and location.endswith("recipes")
 
         assert str(root_of(recipes)) == (str(recipes) if own else project_root(recipes))
 
