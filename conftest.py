@@ -1,4 +1,4 @@
-"""What pytest is told on the command line, for the tests and for the recipes'."""
+"""Command-line options and hypothesis profiles, for these tests and those of the recipes."""
 
 import gc
 import os
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-# On a busy machine an example takes what it takes.
+# Examples have no deadline, because they can be slow on a busy machine.
 settings.register_profile("short", deadline=None, max_examples=25)
 settings.register_profile("ci", deadline=None, max_examples=100)
 settings.register_profile("whole", deadline=None, max_examples=1000)
@@ -15,28 +15,28 @@ settings.register_profile("whole", deadline=None, max_examples=1000)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """
-    Add the option that has the fault tests do everything.
+    Add the option that runs the longest tests in full.
     """
     parser.addoption(
         "--whole",
         action="store_true",
-        help="run fault tests, laws of types and load on replicas whole, which takes minutes, not shortened",
+        help="run fault tests, laws of types and load on replicas in full, which takes minutes",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """
-    Say how much hypothesis tries.
+    Load the hypothesis profile of this run.
     """
     in_ci = os.environ.get("CI") or os.environ.get("PROMPTKIT_TEST_INSTALLS")
-    ordinary = "ci" if in_ci else "short"
-    settings.load_profile("whole" if config.getoption("--whole") else ordinary)
+    default = "ci" if in_ci else "short"
+    settings.load_profile("whole" if config.getoption("--whole") else default)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """
-    Look for no garbage among the tests while they are collected, nor later: they stay.
+    Disable garbage collection while tests are collected, and exclude the tests from it afterwards.
     """
     gc.disable()
     try:
@@ -48,9 +48,9 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """
-    Print the figures that tests have noted.
+    Print the figures that tests have recorded.
     """
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
-        for name, shown in report.user_properties:
+        for name, figures in report.user_properties:
             if name == "figures":
-                terminalreporter.write_line(f"{report.nodeid}: {shown}")
+                terminalreporter.write_line(f"{report.nodeid}: {figures}")

@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def what_was_there():
+def earlier_objects():
     """Exclude earlier tests' objects from garbage collection, which each reload runs."""
     gc.collect()
     gc.freeze()

@@ -29,11 +29,11 @@ ALGORITHMS = {
 
 def key_for(algorithm, number=0):
     """Return a private key; each *number* has a different one."""
-    return _made(ALGORITHMS[algorithm], number)
+    return _generate_key(ALGORITHMS[algorithm], number)
 
 
 @cache
-def _made(kind, _number):
+def _generate_key(kind, _number):
     if kind == "RSA":
         return RSAKey.generate_key(2048)
     return OKPKey.generate_key(kind) if kind == "Ed25519" else ECKey.generate_key(kind)
@@ -83,7 +83,7 @@ class Issuer:
     def claims(self, audience, **changed):
         """Return the claims of a valid token; a claim changed to None is omitted."""
         now = int(time.time())
-        right = {
+        valid_claims = {
             "iss": self.url,
             "aud": audience,
             "sub": "ada",
@@ -91,7 +91,7 @@ class Issuer:
             "exp": now + 600,
             "scope": "read",
         }
-        return {name: value for name, value in {**right, **changed}.items() if value is not None}
+        return {name: value for name, value in {**valid_claims, **changed}.items() if value is not None}
 
     def token(self, audience, algorithm="ES256", kid="first", key=None, header=None, **changed):
         """Return a token that is valid for *audience*, apart from the changes."""
@@ -119,20 +119,20 @@ class Issuer:
             "authorization_response_iss_parameter_supported": True,
         }
 
-    def authorize(self, asked):
+    def authorize(self, request):
         """Return the redirect URL after the user's consent."""
-        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
+        assert (request["response_type"], request["code_challenge_method"]) == ("code", "S256")
         code = secrets.token_urlsafe()
-        self.codes[code] = asked
-        answer = {"code": code, "state": asked["state"], "iss": self.url}
-        return f"{asked['redirect_uri']}?{urlencode(answer)}"
+        self.codes[code] = request
+        parameters = {"code": code, "state": request["state"], "iss": self.url}
+        return f"{request['redirect_uri']}?{urlencode(parameters)}"
 
     def exchange(self, form):
         """Return the token for a code, if the client has the code's proof key."""
-        asked = self.codes.pop(form["code"])
+        request = self.codes.pop(form["code"])
         proof = urlsafe_b64encode(sha256(form["code_verifier"].encode()).digest()).rstrip(b"=").decode()
-        assert (proof, form["resource"]) == (asked["code_challenge"], asked["resource"])
-        scopes = asked.get("scope", "").split()
+        assert (proof, form["resource"]) == (request["code_challenge"], request["resource"])
+        scopes = request.get("scope", "").split()
         if self.grants:
             scopes = scopes[: self.grants.pop(0)]
         token = self.token(form["resource"], scope=" ".join(scopes))
@@ -161,8 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.answered(self.path):
             return
         if self.path == "/register":
-            wanted = json.loads(body)
-            self.reply(201, {**wanted, "client_id": "c1", "token_endpoint_auth_method": "none"})
+            registration = json.loads(body)
+            self.reply(201, {**registration, "client_id": "c1", "token_endpoint_auth_method": "none"})
         elif self.path == "/token":
             form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
             self.reply(200, self.issuer.exchange(form))
@@ -181,8 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
     def reply(self, status, body, **fields):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
-        given = {"content-type": "application/json", "content-length": str(len(data)), **fields}
-        for name, value in given.items():
+        headers = {"content-type": "application/json", "content-length": str(len(data)), **fields}
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)

@@ -29,12 +29,12 @@ def encoded(value) -> str:
 def agreeing(message) -> dict:
     """Return the headers that repeat parts of a modern message."""
     method = message["method"]
-    found = {"mcp-protocol-version": MODERN, "mcp-method": method}
+    headers = {"mcp-protocol-version": MODERN, "mcp-method": method}
     name = message.get("params", {}).get(NAMED.get(method))
     if isinstance(name, str):
         is_plain = name.isascii() and name.isprintable() and name.strip() == name
-        found["mcp-name"] = name if is_plain and not name.startswith("=?base64?") else encoded(name)
-    return found
+        headers["mcp-name"] = name if is_plain and not name.startswith("=?base64?") else encoded(name)
+    return headers
 
 
 def raw_fields(fields) -> list:
@@ -51,8 +51,8 @@ def raw_fields(fields) -> list:
 
 def head(method="POST", path="/mcp", **fields):
     """Return a head with the headers that every client sends, and *fields*, whose `_` becomes a hyphen."""
-    given = {name.replace("_", "-"): value for name, value in fields.items()}
-    return read_head(method, path, raw_fields({**PLAIN, **given}))
+    given_fields = {name.replace("_", "-"): value for name, value in fields.items()}
+    return read_head(method, path, raw_fields({**PLAIN, **given_fields}))
 
 
 def body_of(message) -> bytes:
@@ -92,8 +92,8 @@ class Answer:
         assert self.header("content-type") == "text/event-stream"
         blocks = [block for block in self.body.decode().split("\n\n") if block.strip(": ")]
         lines = [block.split("\n") for block in blocks]
-        assert all(found[0] == "event: message" and len(found) == 2 for found in lines)
-        return [json.loads(found[1].removeprefix("data: ")) for found in lines]
+        assert all(block_lines[0] == "event: message" and len(block_lines) == 2 for block_lines in lines)
+        return [json.loads(block_lines[1].removeprefix("data: ")) for block_lines in lines]
 
 
 class Caller:
@@ -104,14 +104,14 @@ class Caller:
     """
 
     def __init__(self, app, pieces=(b"",), method="POST", path="/mcp", root="", **fields):
-        given = {name.replace("_", "-"): value for name, value in fields.items()}
+        given_fields = {name.replace("_", "-"): value for name, value in fields.items()}
         self.scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
             "method": method,
             "path": path,
             "root_path": root,
-            "headers": raw_fields({**PLAIN, **given}),
+            "headers": raw_fields({**PLAIN, **given_fields}),
         }
         self.app = app
         self.answer = Answer()
@@ -198,7 +198,7 @@ def application(
     settings = Settings(
         name=name, hosts=hosts, origins=origins, keys=keys, changes=changes, body_limit=body, limits=limits
     )
-    made = Application(catalog, settings)
+    app = Application(catalog, settings)
     for attribute, value in options.items():
-        setattr(made, attribute, value)
-    return made
+        setattr(app, attribute, value)
+    return app

@@ -67,11 +67,11 @@ class Site:
         """Post a message, and return the channel that records its replies, including later ones."""
         channel = Channel(principal)
         repeated = {name.replace("-", "_"): value for name, value in repeat(message).items()}
-        found = self.endpoint.receive(head(**{**repeated, **fields}), body_of(message), channel)
-        if isinstance(found, HttpResponse):
-            channel.said.append(found.body)
+        outcome = self.endpoint.receive(head(**{**repeated, **fields}), body_of(message), channel)
+        if isinstance(outcome, HttpResponse):
+            channel.said.append(outcome.body)
         else:
-            self.server._dispatcher.handle_events(found)
+            self.server._dispatcher.handle_events(outcome)
         return channel
 
     def ask(self, message, principal=None, **fields):

@@ -25,16 +25,16 @@ def command(*argv, cwd, **options):
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     if "input" in options:
         del streams["stdin"]
-    ran = subprocess.run(
+    result = subprocess.run(
         [*COMMAND, *argv], cwd=cwd, env=env, timeout=50, check=False, **{**streams, **options}
     )
-    return ran.returncode, ran.stdout, ran.stderr
+    return result.returncode, result.stdout, result.stderr
 
 
 def in_shell(line, *, cwd, **env):
     """Run a bash command line in which `promptkit` is the command, and return the same as `command`."""
     define = f'promptkit() {{ "{sys.executable}" -m promptkit "$@"; }}; set -o pipefail; {line}'
-    ran = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", define],  # noqa: S607 (bash can be anywhere on the path)
         cwd=cwd,
         env=environment(**env),
@@ -43,7 +43,7 @@ def in_shell(line, *, cwd, **env):
         timeout=50,
         check=False,
     )
-    return ran.returncode, ran.stdout, ran.stderr
+    return result.returncode, result.stdout, result.stderr
 
 
 def on_terminal(*argv, **how):
@@ -68,15 +68,15 @@ def ended_on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
         **{**streams, stream: theirs},
     )
     os.close(theirs)
-    shown = b""
+    output = b""
     try:
         while data := os.read(ours, 65536):
-            shown += data
+            output += data
     except OSError:  # on Linux: the other end is closed
         pass
     process.communicate(timeout=20)
     os.close(ours)
-    return process.returncode, shown.decode().replace("\r\n", "\n")
+    return process.returncode, output.decode().replace("\r\n", "\n")
 
 
 #: Control sequences of a terminal.

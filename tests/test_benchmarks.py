@@ -34,8 +34,10 @@ NOTES = {("mcp", "the modern era"): "it answered with an error"}
 @pytest.fixture
 def content():
     """The content of a report with the figures above."""
-    found = {row: {name: Figure.of([value]) for name, value in each.items()} for row, each in FIGURES.items()}
-    results = {era.name: found for era in ERAS}
+    figures = {
+        row: {name: Figure.of([value]) for name, value in values.items()} for row, values in FIGURES.items()
+    }
+    results = {era.name: figures for era in ERAS}
     return report.as_json(PEERS, results, judge(results), NOTES, {"compile": 0.08})
 
 
@@ -46,39 +48,39 @@ def cells(text, title):
     )
 
 
-def test_a_figure_stands_with_its_ratio(content):
+def test_cells_have_medians_and_ratios(content):
     """Each cell shows a median, and its ratio to promptkit's."""
-    found = report.block(content)
+    block = report.block(content)
 
-    assert cells(found, "start to prompts/list of 10") == ["50.0 ms", "100 ms (2.0x)", "600 ms (12.0x)"]
-    assert cells(found, "prompts/get, typed arguments: pipelined") == ["10.0 µs", "1.50 ms (150x)"]
-    assert cells(found, "prompts/list of 10: size") == ["1.5 KiB", "-"]
+    assert cells(block, "start to prompts/list of 10") == ["50.0 ms", "100 ms (2.0x)", "600 ms (12.0x)"]
+    assert cells(block, "prompts/get, typed arguments: pipelined") == ["10.0 µs", "1.50 ms (150x)"]
+    assert cells(block, "prompts/list of 10: size") == ["1.5 KiB", "-"]
 
 
-def test_sizes_stand_beside_each_other(content):
+def test_rows_of_different_sizes_are_adjacent(content):
     """Rows that differ only in the number of prompts are adjacent."""
-    rows = content["eras"]["handshake"]
-    rows["start to prompts/list of 1,000"] = rows["start to prompts/list of 10"]
-    found = [line.split(" | ")[0] for line in report.block(content).splitlines()]
-    at = found.index("| start to prompts/list of 10")
+    handshake_rows = content["eras"]["handshake"]
+    handshake_rows["start to prompts/list of 1,000"] = handshake_rows["start to prompts/list of 10"]
+    titles = [line.split(" | ")[0] for line in report.block(content).splitlines()]
+    index = titles.index("| start to prompts/list of 10")
 
-    assert found[at + 1] == "| start to prompts/list of 1,000"
+    assert titles[index + 1] == "| start to prompts/list of 1,000"
 
 
-def test_what_was_missed_is_told(content):
+def test_budgets_and_skipped_servers_are_listed(content):
     """Every measured budget is listed as kept or missed, and skipped servers are listed with the reason."""
-    found = report.block(content)
-    kept, missed = "| 60.0x | 150x | kept |", "| 2.5x | 2.0x | **missed** |"
+    block = report.block(content)
+    kept_row, missed_row = "| 60.0x | 150x | kept |", "| 2.5x | 2.0x | **missed** |"
 
-    assert (found.count(kept), found.count(missed)) == (2, 2)
-    assert "**Budgets** (4 of 6 kept)" in found
-    assert "- left out: mcp: the modern era: it answered with an error" in found
+    assert (block.count(kept_row), block.count(missed_row)) == (2, 2)
+    assert "**Budgets** (4 of 6 kept)" in block
+    assert "- left out: mcp: the modern era: it answered with an error" in block
 
 
-def test_where_the_figures_come_from(content):
+def test_origin_of_the_figures(content):
     """The report names the date, the versions, the machine and the command."""
-    found = report.block(content)
-    told = [
+    block = report.block(content)
+    expected = [
         content["date"],
         *(f"{name} {version}" for name, version in content["versions"].items()),
         f"{content['machine']['processors']} processors",
@@ -86,28 +88,28 @@ def test_where_the_figures_come_from(content):
         report.COMMAND,
     ]
 
-    assert [words for words in told if words not in found] == []
+    assert [text for text in expected if text not in block] == []
 
 
-def test_both_eras_are_told(content):
+def test_both_eras_are_shown(content):
     """The first era is expanded, and the other one is folded."""
-    shown, _, folded = report.block(content).partition("<details>")
+    expanded, _, folded = report.block(content).partition("<details>")
 
-    assert "handshake era" in shown
-    assert "modern era" not in shown
+    assert "handshake era" in expanded
+    assert "modern era" not in expanded
     assert "**Requests, modern era**" in folded.partition("</details>")[0]
 
 
-def test_the_readme_shows_a_few(content):
+def test_summary_for_the_readme(content):
     """The README has one row for each measured figure of the selection, and one plot."""
-    found = report.summary(content)
+    summary = report.summary(content)
 
-    assert cells(found, "start to the first list of prompts") == ["50.0 ms", "600 ms (12.0x)"]
-    assert cells(found, "a prompt with typed arguments") == ["10.0 µs", "1.50 ms (150x)"]
-    assert found.count("![") == 1
+    assert cells(summary, "start to the first list of prompts") == ["50.0 ms", "600 ms (12.0x)"]
+    assert cells(summary, "a prompt with typed arguments") == ["10.0 µs", "1.50 ms (150x)"]
+    assert summary.count("![") == 1
 
 
-def test_only_the_block_is_written(content, tmp_path):
+def test_only_the_block_is_replaced(content, tmp_path):
     """The text around the marks is unchanged, and a second run replaces the first block."""
     file = tmp_path / "README.md"
     file.write_text(f"before\n\n{report.BEGIN}\nold\n{report.END}\n\nafter\n", encoding="utf-8")
@@ -120,7 +122,7 @@ def test_only_the_block_is_written(content, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", report.BEGIN, report.END, report.END + report.BEGIN])
-def test_without_marks_nothing_is_written(content, text, tmp_path):
+def test_file_without_marks_is_unchanged(content, text, tmp_path):
     """A file without marks is an error, and stays unchanged."""
     file = tmp_path / "README.md"
     file.write_text(text, encoding="utf-8")
@@ -130,7 +132,7 @@ def test_without_marks_nothing_is_written(content, text, tmp_path):
     assert file.read_text(encoding="utf-8") == text
 
 
-def test_the_block_is_the_same_from_a_file(content, tmp_path):
+def test_block_survives_a_json_file(content, tmp_path):
     """The report is the same after a round trip through a JSON file."""
     file = tmp_path / "results.json"
     report.write_json(content, file)
@@ -138,21 +140,21 @@ def test_the_block_is_the_same_from_a_file(content, tmp_path):
     assert report.block(json.loads(file.read_text(encoding="utf-8"))) == report.block(content)
 
 
-def test_a_folder_holds_as_many_prompts_as_its_name_says(tmp_path, monkeypatch):
+def test_number_of_prompts_in_a_folder(tmp_path, monkeypatch):
     """
-    A folder of recipes has the number of prompts in its name, equal to those that the peers create in a loop.
+    A folder of recipes has the number of prompts in its name; the peers create equal prompts in a loop.
     """
     monkeypatch.setenv("BENCHMARK_PICTURES", str(tmp_path))
     (tmp_path / "picture.png").write_bytes(b"")
     recipes.write(tmp_path, (12,))
     folder = recipes.folder(tmp_path, 12)
-    found = [prompt.name for prompt in compile(load(folder)).prompts]
+    names = [prompt.name for prompt in compile(load(folder)).prompts]
 
-    assert sorted(found) == sorted(listing(12).expected)
+    assert sorted(names) == sorted(listing(12).expected)
     assert Peer("x", "x", ("serve", RECIPES)).command_for(folder) == ("serve", str(folder))
 
 
-def test_a_folder_holds_as_many_files_as_its_name_says(tmp_path):
+def test_number_of_files_in_a_folder(tmp_path):
     """A folder of files has the number of files in its name, with five prompts each."""
     recipes.write_files(tmp_path, (3,))
 
@@ -179,28 +181,28 @@ def ours():
     return peers.PEERS[OURS]()
 
 
-def test_what_many_files_take_is_measured(runner, ours):
+def test_many_files_are_measured(runner, ours):
     """For many files, the start, a save, the slowest request around it, and a check are measured."""
-    found = dict(many_files.measure_saves(runner, ours, ERAS[0], 2))
-    found |= dict(many_files.measure_check(runner, 2))
+    figures = dict(many_files.measure_saves(runner, ours, ERAS[0], 2))
+    figures |= dict(many_files.measure_check(runner, 2))
 
     measured = [rows.list_of_files, rows.saved_file, rows.slowest_request, rows.check_of_files]
-    assert list(found) == [row(2) for row in measured]
-    assert 0 < min(found.values()) <= max(found.values()) < 60
+    assert list(figures) == [row(2) for row in measured]
+    assert 0 < min(figures.values()) <= max(figures.values()) < 60
 
 
-def test_a_busy_server_is_measured(runner, ours):
+def test_busy_server_is_measured(runner, ours):
     """
     The first reply does not wait for a recipe whose import takes 10 s, and prompts do not wait for loops.
     """
-    found = dict(busy.measure_slow_start(runner, ours, ERAS[0]))
-    found |= dict(busy.measure_loops(runner, ours, ERAS[0], 1))
+    figures = dict(busy.measure_slow_start(runner, ours, ERAS[0]))
+    figures |= dict(busy.measure_loops(runner, ours, ERAS[0], 1))
 
-    assert list(found) == [rows.SLOW_OPENING, rows.next_to_loops(1)]
-    assert max(found.values()) < 5
+    assert list(figures) == [rows.SLOW_OPENING, rows.next_to_loops(1)]
+    assert max(figures.values()) < 5
 
 
-def test_each_save_says_another_thing(tmp_path):
+def test_each_save_changes_the_file(tmp_path):
     """Each save changes the file, so no earlier version can pass for the saved one."""
     recipes.write_files(tmp_path, (2,))
     file = recipes.folder_of_files(tmp_path, 2) / recipes.SAVED
@@ -213,7 +215,7 @@ def test_each_save_says_another_thing(tmp_path):
 
 @pytest.mark.parametrize("size", [1, 100_000, 1_000_000])
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
-def test_an_echo_answers_with_as_many_bytes_as_it_is_asked_for(era, size):
+def test_echo_has_the_requested_size(era, size):
     """An echo server replies with the requested number of bytes, then returns small requests unchanged."""
     with Session(ECHO.command, os.environ, era) as session:
         case = echo_of(PICTURE, size)
@@ -223,7 +225,7 @@ def test_an_echo_answers_with_as_many_bytes_as_it_is_asked_for(era, size):
         assert bytes(session.ask(PLAIN)) == b"null"  # a request has no result
 
 
-def test_a_server_that_ends_is_refused():
+def test_server_that_exits_is_rejected():
     """A server that exits during a measurement is rejected with its exit code."""
     reply = '{"jsonrpc":"2.0","id":0,"result":{}}'
     ends = f"input(); print({reply!r}, flush=True); input(); raise SystemExit(3)"
@@ -235,7 +237,7 @@ def test_a_server_that_ends_is_refused():
         session.one_at_a_time(PLAIN, 0.0, 1, 1)
 
 
-def test_a_server_that_does_not_answer_is_given_up(monkeypatch):
+def test_server_that_does_not_reply_times_out(monkeypatch):
     """A server that does not reply is killed after a timeout, which only applies to pending requests."""
     reply = '{"jsonrpc":"2.0","id":0,"result":{}}'
     hangs = f"import time; input(); print({reply!r}, flush=True); input(); time.sleep(60)"
@@ -248,19 +250,21 @@ def test_a_server_that_does_not_answer_is_given_up(monkeypatch):
             session.ask(PLAIN)
 
 
-def test_a_large_reply_is_held_against_an_echo_of_its_bytes(tmp_path):
+def test_large_reply_is_compared_with_an_echo(tmp_path):
     """A large reply is compared with an echo of the same size, in the same row."""
-    found = dict(Runner(PLAN, tmp_path).measure_echo(ECHO, ERAS[0], PICTURE, 64.0))
+    figures = dict(Runner(PLAN, tmp_path).measure_echo(ECHO, ERAS[0], PICTURE, 64.0))
 
-    assert list(found) == [rows.alone(PICTURE)]
+    assert list(figures) == [rows.alone(PICTURE)]
     assert {budget.peer for budget in BUDGETS if budget.ours == rows.alone(PICTURE)} == {"echo"}
 
 
-def test_the_budgets_over_stdio():
+def test_stdio_budgets():
     """The stdio budgets are those of the design."""
-    asked = [(budget.peer, budget.ours, budget.least) for budget in BUDGETS if budget.ours.table != rows.HTTP]
+    budgets = [
+        (budget.peer, budget.ours, budget.least) for budget in BUDGETS if budget.ours.table != rows.HTTP
+    ]
 
-    assert asked == [
+    assert budgets == [
         ("mcp", rows.pipelined(TYPED), 60),
         ("typescript", rows.pipelined(TYPED), 3),
         ("bare", rows.pipelined(TYPED), 0.3),
@@ -289,7 +293,7 @@ def test_the_budgets_over_stdio():
     ]
 
 
-def test_a_full_run_measures_what_budgets_name():
+def test_full_run_measures_all_budgets():
     """A full run measures all sizes, files and loops that budgets refer to."""
     measured = {
         *(rows.next_to_loops(count) for count in LOOPS),
@@ -302,7 +306,7 @@ def test_a_full_run_measures_what_budgets_name():
     assert [row.title for row in named if re.search("loops|saved|check|start to prompts", row.title)] == []
 
 
-def test_a_budget_is_of_what_was_measured_side_by_side():
+def test_budget_compares_figures_of_the_same_round():
     """
     A budget compares figures of the same round, so a machine that slows down between rounds changes no ratio.
     """
@@ -313,7 +317,7 @@ def test_a_budget_is_of_what_was_measured_side_by_side():
     assert budget.ratio(figures) == pytest.approx(0.5)
 
 
-def test_an_allowance_is_of_the_median():
+def test_fixed_limit_is_compared_with_the_median():
     """A fixed limit is compared with the median, without any peer."""
     row = rows.next_to_loops(8)
     (budget,) = [budget for budget in BUDGETS if budget.ours == row]
@@ -323,14 +327,14 @@ def test_an_allowance_is_of_the_median():
 
 
 @pytest.mark.parametrize("count", PLAN.counts)
-def test_lists_and_prompts_among_many_are_measured(count, runner, ours):
+def test_many_prompts_are_measured(count, runner, ours):
     """The start, the memory, the list, and a prompt are measured for a server with *count* prompts."""
     with runner.start(ours, ERAS[0], count) as session:
         started = [row for row, _ in runner.measure_size(session, count)]
-        asked = [row for row, _ in runner.measure_list(session, ours, count)]
+        listed = [row for row, _ in runner.measure_list(session, ours, count)]
         among = [row for row, _ in runner.measure_among(session, count)]
         memory = [rows.memory(count)] if session.memory() else []  # not available on every system
 
     assert started == [rows.first_list(count), rows.first_get(count), *memory]
-    assert asked == [rows.size(listing(count)), rows.alone(listing(count))]
+    assert listed == [rows.size(listing(count)), rows.alone(listing(count))]
     assert among == [rows.among(TYPED, count)]

@@ -24,11 +24,11 @@ def rounds(tmp_path):
     """Rounds of promptkit and the floor, with the shortest possible durations."""
     pictures.write(tmp_path)
     recipes.write(tmp_path, (COUNT,))
-    found = [HTTP_PEERS[name]() for name in (OURS, "asgi")]
-    return HttpRounds(HttpPlan(warm_up=1, seconds=1), tmp_path, found, bool)
+    servers = [HTTP_PEERS[name]() for name in (OURS, "asgi")]
+    return HttpRounds(HttpPlan(warm_up=1, seconds=1), tmp_path, servers, bool)
 
 
-def test_what_is_posted_is_answered(rounds):
+def test_posted_request_is_answered(rounds):
     """The posted request gets a reply with the text that every server must render."""
     with rounds._start(rounds.peers[0], 1, free_port()) as server:
         server.check(POST)
@@ -39,7 +39,7 @@ def test_what_is_posted_is_answered(rounds):
         assert server.opened > 0
 
 
-def test_a_server_that_says_something_else_is_refused(rounds):
+def test_server_with_another_text_is_rejected(rounds):
     """A server is rejected if its reply has the right size but renders another text, as the floor's does."""
     rounds._answers(rounds.peers[0])
     with rounds._start(rounds.peers[1], 1, free_port()) as server:
@@ -48,7 +48,7 @@ def test_a_server_that_says_something_else_is_refused(rounds):
             server.check(POST)
 
 
-def test_a_server_that_ends_is_left_out(rounds):
+def test_server_that_exits_is_skipped(rounds):
     """A server that exits is skipped and reported with its exit code."""
     broken = attrs.evolve(rounds.peers[0], name="broken", command=("false",))
 
@@ -56,8 +56,8 @@ def test_a_server_that_ends_is_left_out(rounds):
     assert rounds.notes == {("broken", "HTTP"): "it ended with 1, or does not listen"}
 
 
-def test_without_wrk_nothing_is_measured(rounds, monkeypatch):
-    """Without wrk nothing is measured, and a note says so."""
+def test_missing_wrk(rounds, monkeypatch):
+    """Without wrk nothing is measured, and a note gives the reason."""
     monkeypatch.setenv("PATH", "")
 
     assert rounds.run(1) == {}
@@ -67,34 +67,34 @@ def test_without_wrk_nothing_is_measured(rounds, monkeypatch):
 
 
 @needs_wrk
-def test_a_load_is_of_answered_requests(rounds):
+def test_load_counts_answered_requests(rounds):
     """A load returns the number of answered requests and their times; any other status is an error."""
     port = free_port()
     with rounds._start(rounds.peers[0], 1, port) as server:
-        found = load(port, POST, seconds=1, connections=2)
+        measured = load(port, POST, seconds=1, connections=2)
 
-        assert found.requests > 100
-        assert 0.9 < found.seconds < 5
-        assert 0 < found.median <= found.slowest
+        assert measured.requests > 100
+        assert 0.9 < measured.seconds < 5
+        assert 0 < measured.median <= measured.slowest
         assert server.processor_time() > 0
         with pytest.raises(RefusedError, match="requests failed"):
             load(port, Post(attrs.evolve(TYPED, method="unknown")), seconds=1, connections=2)
 
 
-def test_the_budgets_over_http():
+def test_http_budgets():
     """The HTTP budgets are those of the design, for rows that every run has."""
-    found = {
+    budgets = {
         (budget.peer, budget.ours.title): budget.least for budget in BUDGETS if budget.ours.table == rows.HTTP
     }
 
-    assert found == {
+    assert budgets == {
         ("mcp", "1 worker, 32 connections: time for each"): 8,
         ("asgi", "1 worker, 32 connections: time for each"): 0.6,
         ("mcp", "1 worker, 32 connections: 99th percentile"): 10,
     }
 
 
-def test_nothing_is_drawn_of_http_alone(tmp_path):
+def test_http_results_give_no_plots(tmp_path):
     """HTTP results alone give no plots, because all plots show results over stdio."""
     row = {"unit": "s", "servers": {OURS: {"median": 1.0}}}
 

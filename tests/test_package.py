@@ -14,7 +14,7 @@ from tests.package import MODULES, tree_of
 ROOT = Path(__file__).parents[1]
 
 #: Modules that users import from, whose exports must have complete docstrings.
-EXPORTING = (
+PUBLIC_MODULES = (
     *("promptkit", "promptkit.fragments", "promptkit.errors", "promptkit.exports", "promptkit.workspace"),
     *("promptkit.batch", "promptkit.bridges.inspect_ai", "promptkit.bridges.langchain"),
     *("promptkit.bridges.langfuse", "promptkit.bridges.mlflow", "promptkit.exports.templates"),
@@ -24,12 +24,12 @@ EXPORTING = (
 MADE_BY_DECORATORS = {"promptkit.Prompt", "promptkit.Resource", "promptkit.Skill"}
 
 
-def test_what_is_exported_is_documented():
+def test_public_names_are_documented():
     """Each public name has a docstring with a sentence, and `Args` names each of its parameters."""
     assert incomplete_docstrings() == []
 
 
-def test_a_revision_is_dated_in_one_module():
+def test_dates_of_revisions_are_in_one_module():
     """Only `revisions` contains the dates of revisions, so no other module can check for one."""
     constants = {
         module: {node.value for node in ast.walk(tree_of(module)) if isinstance(node, ast.Constant)}
@@ -40,7 +40,7 @@ def test_a_revision_is_dated_in_one_module():
     assert [name for name, values in constants.items() if values & REVISIONS.keys()] == []
 
 
-def test_recipes_import_what_authors_may():
+def test_recipes_import_only_public_names():
     """Our own recipes only use public names, so any author can do the same."""
     public = {module.__name__: {*module.__all__} for module in (promptkit, fragments, workspace)}
     recipes = [file for file in (ROOT / "recipes").glob("*.py") if not file.name.startswith("test_")]
@@ -64,7 +64,7 @@ def incomplete_docstrings():
     """
     return [
         f"{module}.{name}: {missing}"
-        for module in EXPORTING
+        for module in PUBLIC_MODULES
         for name in import_module(module).__all__
         for missing in _missing(f"{module}.{name}", getattr(import_module(module), name))
     ]
@@ -72,9 +72,9 @@ def incomplete_docstrings():
 
 def _missing(name, exported):
     if not (inspect.isclass(exported) or inspect.isfunction(exported)):
-        return  # versions and type aliases have no docstring of their own
+        return  # versions and type aliases have no separate docstring
     if not re.match(r"[A-Z`].*[.:]$", _text(exported).partition("\n\n")[0], re.DOTALL):
-        yield "no sentence says what it is"
+        yield "no summary sentence"
     if name in MADE_BY_DECORATORS:
         return
     bases = inspect.getmro(exported) if inspect.isclass(exported) else [exported]

@@ -18,8 +18,8 @@ from promptkit import standard_error
 from promptkit.standard_error import BackgroundWriter
 from tests.wire import initialize, line, notification, request
 
-#: More bytes than a pipe holds.
-MUCH = 300_000
+#: More bytes than the capacity of a pipe.
+LARGE_SIZE = 300_000
 
 OPENING = line(initialize("2025-06-18")) + line(notification("notifications/initialized"))
 
@@ -158,10 +158,12 @@ def read_all(descriptor):
 
 
 def run_redirected(program):
-    """Run a program with its output redirected by `redirect`, and return what it prints."""
+    """Run a program with its output redirected by `redirect`, and return its output."""
     head = "import sys\nfrom promptkit import standard_error\nstandard_error.redirect()\n"
-    ran = subprocess.run([sys.executable, "-c", head + program], capture_output=True, timeout=60, check=False)
-    return (ran.stdout + ran.stderr).decode()  # without a server, standard output is a separate pipe
+    result = subprocess.run(
+        [sys.executable, "-c", head + program], capture_output=True, timeout=60, check=False
+    )
+    return (result.stdout + result.stderr).decode()  # without a server, standard output is a separate pipe
 
 
 @pytest.fixture
@@ -195,8 +197,8 @@ class TestNoReader:
         with serving(recipes(recipe=NOISY), pipe[1], "--max-renders=200") as process:
             ask(process, initialize("2025-06-18"))
             failing = ask(process, *(get(number, "failing") for number in range(1, 100)))
-            asked = [get(number, name) for number, name in enumerate(names)]
-            printing = ask(process, *asked, request(99, "ping"))
+            requests = [get(number, name) for number, name in enumerate(names)]
+            printing = ask(process, *requests, request(99, "ping"))
             if signal_ is None:
                 process.stdin.close()
             else:
@@ -206,24 +208,24 @@ class TestNoReader:
         assert all("failed (error" in reply["error"]["message"] for reply in failing.values())
         assert [text(printing[number]) for number in range(len(names))] == [replies[name] for name in names]
 
-    def test_output_of_the_start_does_not_block_it(self, recipes, pipe):
+    def test_output_at_the_start_does_not_block(self, recipes, pipe):
         """
         The server starts even if thousands of diagnostics, and the output of recipes at import, are not read.
         """
-        noise = f"import sys\nprint('x' * {MUCH})\nsys.stderr.write('y' * {MUCH})\n"
+        noise = f"import sys\nprint('x' * {LARGE_SIZE})\nsys.stderr.write('y' * {LARGE_SIZE})\n"
         with serving(recipes(recipe=f"{noise}{NOISY}", broken=BROKEN), pipe[1]) as process:
             replies = ask(process, initialize("2025-06-18"), get(1, "unfinished"))
 
         assert text(replies[1]) == "unfinished"
 
-    def test_a_strict_start_ends(self, recipes, pipe):
+    def test_strict_start_exits(self, recipes, pipe):
         """A strict start exits with 1 even if its diagnostics are not read."""
         with serving(recipes(broken=BROKEN), pipe[1], "--strict") as process:
             assert process.wait(timeout=30) == 1
 
 
-class TestEveryKindOfStandardError:
-    def test_a_reader_gets_everything(self, recipes, tmp_path):
+class TestKindsOfStandardError:
+    def test_reader_gets_all_output(self, recipes, tmp_path):
         """Nothing is dropped if the reader keeps up, as a file does."""
         file = tmp_path / "log"
         with file.open("wb") as log, serving(recipes(recipe=NOISY), log) as process:
@@ -247,25 +249,25 @@ class TestEveryKindOfStandardError:
 
         assert writer.redact is None
 
-    def test_every_request_is_answered_without_one(self, recipes):
+    def test_closed_standard_error(self, recipes):
         """Prompts that print and fail are answered if descriptor 2 is closed."""
         names = ["failing", "printing", "logging_", "in_bytes", "warned", "wrapped", "unfinished"]
-        asked = b"".join(line(get(number, name)) for number, name in enumerate(names, 1))
+        requests = b"".join(line(get(number, name)) for number, name in enumerate(names, 1))
         folder = recipes(recipe=NOISY)
 
-        ran = subprocess.run(
+        result = subprocess.run(
             ["/bin/sh", "-c", f'exec "{sys.executable}" -m promptkit serve --grace 20 "{folder}" 2>&-'],
-            input=OPENING + asked,
+            input=OPENING + requests,
             capture_output=True,
             timeout=30,
             check=False,
         )
 
-        assert sorted(json.loads(reply)["id"] for reply in ran.stdout.splitlines()) == [
+        assert sorted(json.loads(reply)["id"] for reply in result.stdout.splitlines()) == [
             *range(len(names) + 1)
         ]
 
-    def test_authors_can_close_and_replace_it(self, recipes, tmp_path):
+    def test_recipes_can_close_and_replace_streams(self, recipes, tmp_path):
         """Recipes can close, wrap and replace the streams, query their properties, and dump tracebacks."""
         file = tmp_path / "log"
         names = ["wrapped", "dumping", "unfinished", "replaced", "failing"]
@@ -283,7 +285,7 @@ class TestEveryKindOfStandardError:
         assert [logged.count(part) for part in expected] == [1] * len(expected)
         assert "\nValueError: xxx" in logged
 
-    def test_a_failing_start_prints_everything(self, recipes):
+    def test_failing_start_prints_all_diagnostics(self, recipes):
         """A strict start prints all diagnostics to a slow reader before it exits."""
         with serving(recipes(broken=BROKEN), subprocess.PIPE, "--strict") as process:
             first = process.stderr.readline()
@@ -298,7 +300,7 @@ class TestFlush:
     """A flush waits until the text is written, but only briefly for a reader."""
 
     @pytest.mark.parametrize("kind", ["pipe", "terminal"])
-    def test_last_words(self, recipes, kind):
+    def test_flush_before_a_hard_exit(self, recipes, kind):
         """Text flushed before a hard exit is written."""
         reading, writing = ends_of(kind)
         with serving(recipes(recipe=FLUSHING), writing) as process:
@@ -310,7 +312,7 @@ class TestFlush:
         assert b"last words" in os.read(reading, 99)
         os.close(reading)
 
-    def test_order(self, recipes, pipe):
+    def test_flushed_text_keeps_its_order(self, recipes, pipe):
         """Flushed text precedes the later output of child processes and C code."""
         reading, writing = pipe
         with serving(recipes(recipe=FLUSHING), writing) as process:
@@ -322,19 +324,19 @@ class TestFlush:
         expected = [f"{number} {writer}" for number in range(5) for writer in ("python", "c", "child")]
         assert os.read(reading, 999).decode().splitlines() == expected
 
-    def test_a_thread_waits_once(self, pipe):
+    def test_thread_waits_once(self, pipe):
         """
         A thread that flushes a thousand times, or fills the queue, waits for the reader only once. The
         number of dropped bytes is reported to a reader that starts late.
         """
-        writer, begun, results = BackgroundWriter(pipe[1]), time.monotonic(), []
-        writer.write(b"x" * MUCH + b"\n")
+        writer, start, results = BackgroundWriter(pipe[1]), time.monotonic(), []
+        writer.write(b"x" * LARGE_SIZE + b"\n")
         for _ in range(1000):
             writer.write(b"x\n")
             writer.flush()
         for _ in range(3):
             writer.write(b"x" * 499_999 + b"\n")  # more than the queue holds
-        took = time.monotonic() - begun
+        took = time.monotonic() - start
         reader = threading.Thread(target=lambda: results.append(read_all(pipe[0])))
         reader.start()
         writer.finish(20)
@@ -346,7 +348,7 @@ class TestFlush:
         dropped = [int(count.replace(",", "")) for count in NOTE.findall(results[0])]
         assert dropped
         # A note begins with a line end.
-        total = MUCH + 1 + 2000 + 3 * 500_000
+        total = LARGE_SIZE + 1 + 2000 + 3 * 500_000
         assert sum(dropped) + len(NOTE.sub("", results[0])) - len(dropped) == total
 
 
@@ -360,21 +362,21 @@ def ends_of(kind):
 @contextmanager
 def error_stream(kind):
     """Open a descriptor for standard error."""
-    others = []
+    descriptors = []
     if kind == "full":
-        opened = os.open("/dev/full", os.O_WRONLY)
+        stream = os.open("/dev/full", os.O_WRONLY)
     elif kind == "read only":
-        opened = os.open(os.devnull, os.O_RDONLY)
+        stream = os.open(os.devnull, os.O_RDONLY)
     elif kind == "no reader":
-        reading, opened = os.pipe()
-        os.close(reading)
+        read_end, stream = os.pipe()
+        os.close(read_end)
     else:
-        other, opened = ends_of(kind)
-        others.append(other)
+        read_end, stream = ends_of(kind)
+        descriptors.append(read_end)
     try:
-        yield opened
+        yield stream
     finally:
-        for descriptor in (opened, *others):
+        for descriptor in (stream, *descriptors):
             os.close(descriptor)
 
 
@@ -390,7 +392,7 @@ class TestBackgroundWriter:
         os.close(pipe[1])
         return read_all(pipe[0])
 
-    def test_lines_of_threads(self, pipe, writer):
+    def test_lines_of_threads_stay_whole(self, pipe, writer):
         """Lines that threads write in pieces stay whole and in order, and secrets in them are redacted."""
         writer.redact = lambda text: text.replace("swordfish", "<secret>")
 
@@ -408,10 +410,10 @@ class TestBackgroundWriter:
         lines = self.read(pipe, writer).splitlines()
         for name in "abcd":
             expected = [f"{name} {number} <secret>" for number in range(200)]
-            assert [each for each in lines if each.startswith(name)] == expected
+            assert [text for text in lines if text.startswith(name)] == expected
         assert len(lines) == 800
 
-    def test_a_line_without_an_end(self, pipe, writer):
+    def test_unfinished_line(self, pipe, writer):
         """An unfinished line is written after a short delay."""
         writer.write(b"sure? ")
 
@@ -425,7 +427,7 @@ class TestBackgroundWriter:
 
         assert self.read(pipe, writer) == "1%\r2%"
 
-    def test_progress_is_shown_while_secrets_are_removed(self, pipe, writer):
+    def test_progress_with_redaction(self, pipe, writer):
         """
         With redaction, an unfinished line such as a progress bar is written after a delay, but not by a
         flush.
@@ -450,7 +452,7 @@ class TestBackgroundWriter:
         assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp) for stamp in stamps)
         assert all(abs(datetime.fromisoformat(stamp) - before) < timedelta(seconds=20) for stamp in stamps)
 
-    def test_a_finalizer_that_prints(self, pipe, writer):
+    def test_finalizer_that_prints(self, pipe, writer):
         """A finalizer that interrupts a write can write itself."""
 
         class Last:
@@ -466,7 +468,7 @@ class TestBackgroundWriter:
 
         assert sorted(self.read(pipe, writer).split()) == sorted(["last", "x"] * 2000)
 
-    def test_a_thread_without_memory(self, pipe, writer, monkeypatch):
+    def test_memory_error_on_the_writing_thread(self, pipe, writer, monkeypatch):
         """After a MemoryError on the writing thread, later text is still written."""
 
         def redact(text):
@@ -483,7 +485,7 @@ class TestBackgroundWriter:
 
         assert self.read(pipe, writer) == "later\n"
 
-    def test_no_more_threads(self, pipe, writer, monkeypatch):
+    def test_thread_cannot_be_started(self, pipe, writer, monkeypatch):
         """If no thread can be started, the next write tries again."""
 
         def refuse(*_):
@@ -497,7 +499,7 @@ class TestBackgroundWriter:
         assert self.read(pipe, writer) == "one\ntwo\n"
 
     @pytest.mark.parametrize("blocks", [True, False])
-    def test_a_line_longer_than_the_queue(self, pipe, writer, blocks):
+    def test_line_longer_than_the_queue(self, pipe, writer, blocks):
         """A line longer than the queue reaches a reader that keeps up, also through a non-blocking pipe."""
         os.set_blocking(pipe[1], blocks)
         results = []
@@ -512,7 +514,7 @@ class TestBackgroundWriter:
 
 
 class TestRedirectedStreams:
-    def test_a_signal_handler_that_prints(self):
+    def test_signal_handler_that_prints(self):
         """A signal handler that interrupts a write can print."""
         printed = run_redirected(
             "import signal\n"
@@ -563,7 +565,7 @@ class TestRedirectedStreams:
 
         assert printed == "\\ud800 ü\nab\n"
 
-    def test_the_end_of_the_interpreter(self):
+    def test_output_at_exit(self):
         """Unfinished lines, the traceback of an exception, and the output of exit handlers are written."""
         printed = run_redirected(
             "import atexit\n"
@@ -576,7 +578,7 @@ class TestRedirectedStreams:
         assert printed.endswith("\nValueError: reason\nat exit\n")
 
 
-def test_say_needs_no_stream(monkeypatch):
+def test_say_without_a_stream(monkeypatch):
     """`say` drops its message if the stream is missing, closed, or invalid."""
     closed = TextIOWrapper(open(os.devnull, "wb"))  # noqa: SIM115
     closed.close()

@@ -31,7 +31,7 @@ def run(folder, *command):
     Return a checker's output for a copy of the cases in a separate folder, without this project's settings.
     """
     shutil.copy(CASES, folder)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=folder,
         capture_output=True,
@@ -39,16 +39,20 @@ def run(folder, *command):
         timeout=55,
         check=False,
     )
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    return done.stdout
+    assert result.returncode in (0, 1), result.stdout + result.stderr
+    return result.stdout
 
 
 @pytest.fixture(scope="session")
 def mypy(tmp_path_factory):
     """File, line and message of each error that mypy reports."""
     printed = run(tmp_path_factory.mktemp("mypy"), "mypy", "--strict", "--output=json", CASES.name)
-    found = [json.loads(line) for line in printed.splitlines() if line]
-    return [(Path(c["file"]).name, c["line"], c["message"]) for c in found if c["severity"] == "error"]
+    records = [json.loads(line) for line in printed.splitlines() if line]
+    return [
+        (Path(record["file"]).name, record["line"], record["message"])
+        for record in records
+        if record["severity"] == "error"
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -61,28 +65,30 @@ def pyright(tmp_path_factory):
     printed = json.loads(run(folder, "pyright", "--outputjson", "--pythonpath", sys.executable))
     assert printed["summary"]["filesAnalyzed"] == 1
     return [
-        (Path(c["file"]).name, c["range"]["start"]["line"] + 1, c["message"])
-        for c in printed["generalDiagnostics"]
-        if c["severity"] != "information"
+        (Path(record["file"]).name, record["range"]["start"]["line"] + 1, record["message"])
+        for record in printed["generalDiagnostics"]
+        if record["severity"] != "information"
     ]
 
 
 @pytest.fixture(params=["mypy", "pyright"])
-def complaints(request):
+def diagnostics(request):
     """The problems that each checker reports."""
     return request.getfixturevalue(request.param)
 
 
 @pytest.mark.parametrize("case", FUNCTIONS)
-def test_the_checkers_agree_with_the_design(complaints, case):
+def test_checkers_report_exactly_the_marked_lines(diagnostics, case):
     """Valid code of authors is accepted, and every line marked as wrong is an error."""
-    found = [f"{line}: {message}" for _, line, message in complaints if line in FUNCTIONS[case]]
+    errors = [f"{line}: {message}" for _, line, message in diagnostics if line in FUNCTIONS[case]]
 
-    assert found == []
+    assert errors == []
 
 
-def test_nothing_else_is_complained_of(complaints):
+def test_public_names_have_types(diagnostics):
     """The public names have types, and the checkers report no problem outside the cases."""
     lines = {line for span in FUNCTIONS.values() for line in span}
 
-    assert [c for c in complaints if c[0] != CASES.name or c[1] not in lines] == []
+    assert [
+        diagnostic for diagnostic in diagnostics if diagnostic[0] != CASES.name or diagnostic[1] not in lines
+    ] == []

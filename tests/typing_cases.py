@@ -37,7 +37,7 @@ from promptkit.testing import Client, ProtocolError, call_arguments, wire_argume
 from promptkit.workspace import files, run, run_async, workspace
 
 
-def a_bare_prompt_keeps_its_types() -> None:
+def bare_prompt_keeps_its_types() -> None:
     @prompt
     def review(diff: str, language: Literal["python", "rust"] = "python", *, depth: int = 1) -> Workflow:
         return user(diff, language, str(depth))
@@ -54,7 +54,7 @@ def a_bare_prompt_keeps_its_types() -> None:
     review("+a", dept=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
-def a_case_is_called_as_its_prompt_is() -> None:
+def case_has_the_parameters_of_its_prompt() -> None:
     @prompt
     def review(diff: str, language: Literal["python", "rust"] = "python", *, depth: int = 1) -> Workflow:
         return user(diff, language, str(depth))
@@ -73,7 +73,7 @@ def a_case_is_called_as_its_prompt_is() -> None:
     docs.case("first", "1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def text_with_holes_takes_text_and_numbers() -> None:
+def placeholders_accept_text_and_numbers() -> None:
     assert_type(fill("{{a}} {{b}}", a="x", b=None), Text)
     assert_type(Text.from_path("x.md", a=1, b=Text("y"), c=False), Text)
     assert_type(Text.below(Path("texts"), "x.md", a=1.5), Text)
@@ -120,7 +120,7 @@ def a_prompt_with_options_keeps_its_types() -> None:
     review()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
-def what_a_prompt_says_of_itself_has_types() -> None:
+def options_of_a_prompt_have_types() -> None:
     @prompt(deprecated="use review", sample=False)
     def old_review(diff: str) -> str:
         return diff
@@ -129,7 +129,7 @@ def what_a_prompt_says_of_itself_has_types() -> None:
     prompt(deprecated=None, sample=True)
 
 
-def an_empty_pair_of_brackets_is_no_difference() -> None:
+def empty_brackets_make_no_difference() -> None:
     @prompt()
     def review(diff: str) -> str:
         return diff
@@ -199,7 +199,7 @@ def a_prompt_has_the_functions_names(some: Prompt[..., str]) -> None:
     assert_type(some.__doc__, str | None)
 
 
-def parameters_may_be_annotated() -> None:
+def parameters_can_be_annotated() -> None:
     @prompt
     def review(
         diff: Annotated[str, Arg("What changed", examples=["+a"], complete=["+a", "-a"])],
@@ -259,7 +259,7 @@ def media_take_bytes() -> None:
     Image(b"a", root="pictures")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
-def an_audience_is_made_of_roles() -> None:
+def audience_consists_of_roles() -> None:
     Text("a", audience="user")
     Text("a", audience=["user", "assistant"])
     Image(b"a", audience=("assistant",))
@@ -321,7 +321,7 @@ def plus_joins_turns(workflow: Workflow, message: Message) -> None:
     assert_type(sum([workflow], Workflow()), Workflow)
 
 
-def plus_refuses_what_it_would_refuse(workflow: Workflow, message: Message) -> None:
+def plus_rejects_other_types(workflow: Workflow, message: Message) -> None:
     assert workflow + 3  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert message + 3  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert workflow + None  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
@@ -382,7 +382,7 @@ def a_client_returns_values() -> None:
     Client(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def strategies_are_of_the_wire_or_of_a_call() -> None:
+def strategies_for_requests_and_calls() -> None:
     @prompt
     def review(diff: str) -> str:
         return diff
@@ -391,7 +391,7 @@ def strategies_are_of_the_wire_or_of_a_call() -> None:
     assert_type(call_arguments(review), SearchStrategy[dict[str, Any]])
 
 
-async def a_command_is_made_of_text_and_paths() -> None:
+async def command_consists_of_text_and_paths() -> None:
     @prompt
     async def staged(path: Annotated[str | None, Arg(complete=files("**"))] = None) -> str:
         return await run_async("git", "diff", "--staged", "--", path, limit=40_000)

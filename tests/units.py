@@ -17,10 +17,10 @@ def service_of(file: Path) -> SectionProxy:
 
 def read_unit(file: Path) -> ConfigParser:
     """Return the content of a unit, by section and key."""
-    found = ConfigParser(strict=False, interpolation=None, comment_prefixes=("#",))
-    found.optionxform = str  # type: ignore[assignment, method-assign]  # as its documentation says
-    found.read(file, encoding="utf-8")
-    return found
+    parser = ConfigParser(strict=False, interpolation=None, comment_prefixes=("#",))
+    parser.optionxform = str  # type: ignore[assignment, method-assign]  # as its documentation says
+    parser.read(file, encoding="utf-8")
+    return parser
 
 
 def command_of(service: SectionProxy) -> list[str]:

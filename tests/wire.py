@@ -99,9 +99,9 @@ class Client:
         self.server = Server(catalog, self.sent.append, **options)
         self.receive = self.server.receive_data
         if threads:
-            reading = Input(self.server)
-            self.receive = reading.write
-            finalize(self, reading.end)
+            server_input = Input(self.server)
+            self.receive = server_input.write
+            finalize(self, server_input.end)
         self.revision = revision
         self.capabilities = {"roots": {}} if capabilities is None else capabilities
         self.methods = {}
@@ -118,10 +118,10 @@ class Client:
 
     def replies(self) -> list:
         """Return all messages from the server since the last call of `send`."""
-        found = [json.loads(reply) for reply in b"".join(self.sent).splitlines()]
-        for reply in found:
-            check(reply, self.revision, self.methods)
-        return found
+        messages = [json.loads(message) for message in b"".join(self.sent).splitlines()]
+        for message in messages:
+            check(message, self.revision, self.methods)
+        return messages
 
     def post(self, method, params=None, number=1, **members) -> list:
         """Send one request, and return the messages that the server sends back."""
@@ -153,8 +153,8 @@ def asked(data: bytes):
     """Yield the id and the method of every request in *data*, which can be any bytes."""
     for text in data.splitlines():
         with suppress(ValueError):
-            found = json.loads(text)
-            for message in found if isinstance(found, list) else [found]:
+            content = json.loads(text)
+            for message in content if isinstance(content, list) else [content]:
                 if isinstance(message, dict) and isinstance(message.get("id"), str | int):
                     yield message["id"], message.get("method")
 

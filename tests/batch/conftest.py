@@ -70,11 +70,11 @@ def folder(recipes, tmp_path, monkeypatch):
 def batch(folder, capsys):
     """A function that runs ``promptkit batch`` and returns its exit code and output."""
 
-    def run(*words, vendor="openai-chat", model="m", out="out"):
-        options = [] if "--join" in words else ["--for", vendor, "--model", model, "-o", out]
-        code = main(["batch", *map(str, words), *options])
-        printed = capsys.readouterr()
-        return SimpleNamespace(code=code, out=printed.out, err=printed.err)
+    def run(*arguments, vendor="openai-chat", model="m", out="out"):
+        options = [] if "--join" in arguments else ["--for", vendor, "--model", model, "-o", out]
+        code = main(["batch", *map(str, arguments), *options])
+        captured = capsys.readouterr()
+        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
 
     return run
 

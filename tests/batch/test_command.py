@@ -19,12 +19,12 @@ def tickets(folder):
 
 
 class TestLines:
-    def test_of_openais_chat(self, batch, tickets, folder):
+    def test_line_for_openai_chat(self, batch, tickets, folder):
         """An OpenAI line contains a unique identifier, the method, the URL and the request body."""
-        ran = batch("triage", tickets)
+        result = batch("triage", tickets)
 
         first, second = requests_in(folder / "out")
-        assert ran.code == 0
+        assert result.code == 0
         assert first["custom_id"].startswith("1-")
         assert {key: first[key] for key in ("method", "url")} == {
             "method": "POST",
@@ -44,13 +44,13 @@ class TestLines:
             ("gemini", {"key", "request"}),
         ],
     )
-    def test_of_other_vendors(self, batch, tickets, folder, vendor, members):
+    def test_lines_for_other_vendors(self, batch, tickets, folder, vendor, members):
         """Each vendor's lines have the members that its API expects."""
         batch("judge", tickets, vendor=vendor)
 
         assert all(line.keys() == members for line in requests_in(folder / "out"))
 
-    def test_anthropic_gets_a_bound_on_the_answer(self, batch, tickets, folder):
+    def test_anthropic_requests_limit_the_answer(self, batch, tickets, folder):
         """Anthropic requests get a limit of 4,096 tokens, unless --field sets another."""
         batch("triage", tickets, vendor="anthropic", out="usual")
         batch("triage", tickets, "--field", "max_tokens=10", vendor="anthropic", out="chosen")
@@ -58,7 +58,7 @@ class TestLines:
         assert requests_in(folder / "usual")[0]["params"]["max_tokens"] == 4096
         assert requests_in(folder / "chosen")[0]["params"]["max_tokens"] == 10
 
-    def test_bedrock_takes_anthropics_models_alone(self, batch, tickets, folder, capsys):
+    def test_bedrock_accepts_only_models_of_anthropic(self, batch, tickets, folder, capsys):
         """Bedrock accepts only models of Anthropic; its body has the version and no model."""
         with pytest.raises(SystemExit):
             batch("triage", tickets, vendor="bedrock")
@@ -70,7 +70,7 @@ class TestLines:
         assert line["modelInput"]["anthropic_version"] == "bedrock-2023-05-31"
         assert "model" not in line["modelInput"]
 
-    def test_gemini_has_system_part_and_form_where_rest_has_them(self, batch, tickets, folder):
+    def test_gemini_requests_follow_the_rest_layout(self, batch, tickets, folder):
         """Gemini requests follow the REST layout, and --field merges into the generation config."""
         batch("judge", tickets, "--field", 'generation_config={"temperature":0}', vendor="gemini")
 
@@ -81,7 +81,7 @@ class TestLines:
 
 
 class TestColumns:
-    def test_renamed_and_fixed(self, batch, folder):
+    def test_mapped_columns_and_fixed_values(self, batch, folder):
         """--map assigns a column to another parameter, and --set fixes a value for all rows."""
         (folder / "t.csv").write_text("text,votes\nSlow,7\n", encoding="utf-8")
 
@@ -91,7 +91,7 @@ class TestColumns:
         assert content == "Ticket: Slow\nSeverity: high, votes: 7"
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("arguments", "message"),
         [
             (["--map", "text=tickte"], "prompt 'triage' has no argument 'tickte'; did you mean 'ticket'?"),
             (["--set", "severity=hihg"], "'severity' is 'hihg', not one of low, high"),
@@ -121,21 +121,21 @@ class TestColumns:
             (["--map", "nosuch=severity", "--map", "text=ticket"], "there is no column 'nosuch', which"),
         ],
     )
-    def test_what_does_not_fit_is_said_before_anything_is_written(self, batch, folder, capsys, words, said):
+    def test_invalid_options(self, batch, folder, capsys, arguments, message):
         """Invalid options are reported before anything is written."""
         (folder / "t.csv").write_text("text,votes\nSlow,7\n", encoding="utf-8")
 
         try:
-            ran = batch("triage", "t.csv", *words)
-            code, err = ran.code, ran.err
-        except SystemExit as end:
-            code, err = end.code, capsys.readouterr().err
+            result = batch("triage", "t.csv", *arguments)
+            code, err = result.code, result.err
+        except SystemExit as exit_error:
+            code, err = exit_error.code, capsys.readouterr().err
 
         assert code in (1, 2)
-        assert said in err
+        assert message in err
         assert not (folder / "out").exists()
 
-    def test_types_of_json(self, batch, folder):
+    def test_json_values(self, batch, folder):
         """JSON numbers, lists and objects are used directly, and null means not given."""
         row = {"day": "2026-01-31", "price": 1.5, "tags": ["a", "b"], "at": {"x": 1}}
         rows = [row, {**row, "price": "2.50", "tags": "a, b", "at": None}]
@@ -143,16 +143,16 @@ class TestColumns:
 
         batch("typed", "t.jsonl")
 
-        said = [line["body"]["messages"][0]["content"] for line in requests_in(folder / "out")]
+        texts = [line["body"]["messages"][0]["content"] for line in requests_in(folder / "out")]
         day = "datetime.date(2026, 1, 31)"
-        assert said == [
+        assert texts == [
             f"({day}, Decimal('1.5'), ['a', 'b'], {{'x': 1}})",
             f"({day}, Decimal('2.50'), ['a', 'b'], None)",
         ]
 
 
 class TestBadRows:
-    def test_of_json_lines(self, batch, folder):
+    def test_invalid_json_lines(self, batch, folder):
         """Invalid JSON lines are rejected with line and reason, and all other rows are processed."""
         lines = [
             b'{"ticket": "fine"}',
@@ -167,11 +167,11 @@ class TestBadRows:
         ]
         (folder / "t.jsonl").write_bytes(b"\n".join(lines))
 
-        ran = batch("triage", "t.jsonl")
+        result = batch("triage", "t.jsonl")
 
-        assert ran.code == 1
-        assert "wrote 2 requests" in ran.out
-        assert "rejected 6 rows: 'out/rejected.jsonl' says why" in ran.out
+        assert result.code == 1
+        assert "wrote 2 requests" in result.out
+        assert "rejected 6 rows: 'out/rejected.jsonl' says why" in result.out
         assert rejected_in(folder / "out") == [
             (3, "votes", "'votes' is 'many', not a whole number"),
             (4, "ticket", "'ticket' is missing"),
@@ -181,7 +181,7 @@ class TestBadRows:
             (8, "severity", "'severity' is 'hihg', not one of low, high (did you mean 'high'?)"),
         ]
 
-    def test_of_csv(self, batch, folder):
+    def test_invalid_csv_rows(self, batch, folder):
         """CSV rows with extra cells, bad quotes or invalid UTF-8 are rejected, and the others processed."""
         lines = [
             b"ticket,votes",
@@ -195,11 +195,11 @@ class TestBadRows:
         ]
         (folder / "t.csv").write_bytes(b"\n".join(lines))
 
-        ran = batch("triage", "t.csv")
+        result = batch("triage", "t.csv")
 
-        said = [line["body"]["messages"][0]["content"] for line in requests_in(folder / "out")]
-        assert ran.code == 1
-        assert [text.splitlines()[0] for text in said] == ["Ticket: fine", "Ticket: two", "Ticket: last"]
+        texts = [line["body"]["messages"][0]["content"] for line in requests_in(folder / "out")]
+        assert result.code == 1
+        assert [text.splitlines()[0] for text in texts] == ["Ticket: fine", "Ticket: two", "Ticket: last"]
         assert rejected_in(folder / "out") == [
             (3, None, "the line has 3 cells, but the header has 2: quote cells that contain a comma"),
             (6, None, "the line is not UTF-8: save the table as UTF-8"),
@@ -208,7 +208,7 @@ class TestBadRows:
         ]
 
     @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
-    def test_a_line_of_100_mb(self, batch, folder, name):
+    def test_line_of_100_mb(self, batch, folder, name):
         """A line of 100 MB is rejected."""
         head, first, last = {
             "t.jsonl": (b"", b'{"ticket": "a"}\n', b'{"ticket": "b"}\n'),
@@ -225,7 +225,7 @@ class TestBadRows:
         ((_, argument, reason),) = rejected_in(folder / "out")
         assert (argument, reason) == (None, "the line is longer than 16,777,216 bytes")
 
-    def test_what_the_prompt_refuses_and_raises(self, batch, folder):
+    def test_rows_that_the_prompt_rejects(self, batch, folder):
         """A rejection quotes a `PromptError` without secrets, and names other exceptions."""
         tickets = ("refuse", "raise", "leave", "half", "fine")
         rows = [{"ticket": ticket, "token": "s3cr3t-t0k3n"} for ticket in tickets]
@@ -240,7 +240,7 @@ class TestBadRows:
         ]
         assert len(requests_in(folder / "out")) == 1
 
-    def test_keys_come_once_and_as_the_vendor_takes_them(self, batch, folder):
+    def test_duplicate_and_invalid_keys(self, batch, folder):
         """The first valid row of each key is used; duplicate and invalid keys are rejected."""
         rows = [
             {"id": "a", "ticket": "x", "votes": "bad"},
@@ -264,51 +264,51 @@ class TestBadRows:
 
 
 class TestFiles:
-    def test_are_cut_at_the_vendors_limits(self, batch, folder, monkeypatch):
+    def test_files_stay_within_the_limits(self, batch, folder, monkeypatch):
         """Request files stay within the vendor's limits on lines and bytes, and keep the rows' order."""
         (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(25)), encoding="utf-8")
         monkeypatch.setattr(
             "promptkit.cli.batch.LINE_FORMATS",
-            {"openai-chat": _smaller(LINE_FORMATS["openai-chat"], most_lines=10)},
+            {"openai-chat": _with_limits(LINE_FORMATS["openai-chat"], most_lines=10)},
         )
         batch("triage", "t.csv", out="lines")
         monkeypatch.setattr(
             "promptkit.cli.batch.LINE_FORMATS",
-            {"openai-chat": _smaller(LINE_FORMATS["openai-chat"], most_bytes=1000)},
+            {"openai-chat": _with_limits(LINE_FORMATS["openai-chat"], most_bytes=1000)},
         )
         batch("triage", "t.csv", out="bytes")
 
         by_lines, by_bytes = (sorted((folder / name).iterdir()) for name in ("lines", "bytes"))
         assert [file.read_bytes().count(b"\n") for file in by_lines] == [10, 10, 5]
         assert all(750 < file.stat().st_size <= 1000 for file in by_bytes[:-1])
-        assert b"".join(map(_bytes, by_lines)) == b"".join(map(_bytes, by_bytes))
+        assert b"".join(map(_read_bytes, by_lines)) == b"".join(map(_read_bytes, by_bytes))
 
-    def test_two_runs_give_equal_bytes(self, batch, tickets, folder):
+    def test_runs_are_reproducible(self, batch, tickets, folder):
         """Every run writes the same bytes, with one process or two."""
         (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(2500)), encoding="utf-8")
 
         for out, workers in (("one", 1), ("again", 1), ("two", 2)):
             assert batch("triage", "t.csv", "--workers", workers, out=out).code == 0
 
-        one, again, two = (
+        single, repeated, parallel = (
             {file.name: file.read_bytes() for file in (folder / name).iterdir()}
             for name in ("one", "again", "two")
         )
-        assert one == again == two
+        assert single == repeated == parallel
 
-    def test_a_dry_run_writes_nothing(self, batch, tickets, folder):
+    def test_dry_run(self, batch, tickets, folder):
         """A dry run prints the number of requests, bytes and tokens, and writes nothing."""
-        ran = batch("triage", tickets, "--dry-run")
-        whole = batch("triage", tickets)
+        result = batch("triage", tickets, "--dry-run")
+        full_run = batch("triage", tickets)
 
         size = (folder / "out" / "requests-00001.jsonl").stat().st_size
-        assert ran.out.splitlines() == [
+        assert result.out.splitlines() == [
             f"would write 2 requests of {size:,} bytes to 1 file in 'out'",
             "their text has about 21 tokens",
         ]
-        assert whole.out == f"wrote 2 requests of {size:,} bytes to 1 file in 'out'\n"
+        assert full_run.out == f"wrote 2 requests of {size:,} bytes to 1 file in 'out'\n"
 
-    def test_others_files_are_left_alone(self, batch, tickets, folder):
+    def test_foreign_files_are_kept(self, batch, tickets, folder):
         """A foreign file with a reserved name is not overwritten."""
         (folder / "out").mkdir()
         (folder / "out" / "rejected.jsonl").write_text("mine", encoding="utf-8")
@@ -316,31 +316,31 @@ class TestFiles:
         assert batch("triage", tickets).code == 2
         assert (folder / "out" / "rejected.jsonl").read_text(encoding="utf-8") == "mine"
 
-    def test_a_whole_batch_is_not_written_over(self, batch, tickets, folder):
+    def test_finished_batch_is_kept(self, batch, tickets, folder):
         """A finished batch is not overwritten, and --resume reports that nothing is left to do."""
         batch("triage", tickets)
         before = requests_in(folder / "out")
 
-        other, again = batch("triage", tickets), batch("triage", tickets, "--resume")
+        second_run, resumed = batch("triage", tickets), batch("triage", tickets, "--resume")
 
-        said = "promptkit: 'out' has a whole batch: name another folder with -o\n"
-        assert (other.code, other.err) == (2, said)
-        assert (again.code, again.out) == (0, "'out' has a whole batch: nothing is left to do\n")
+        message = "promptkit: 'out' has a whole batch: name another folder with -o\n"
+        assert (second_run.code, second_run.err) == (2, message)
+        assert (resumed.code, resumed.out) == (0, "'out' has a whole batch: nothing is left to do\n")
         assert requests_in(folder / "out") == before
 
-    def test_an_empty_table(self, batch, folder):
+    def test_empty_table(self, batch, folder):
         """An empty table yields no requests and no files."""
         (folder / "t.jsonl").write_bytes(b"")
 
-        ran = batch("triage", "t.jsonl")
+        result = batch("triage", "t.jsonl")
 
-        assert (ran.code, ran.out) == (0, "wrote 0 requests of 0 bytes to 0 files in 'out'\n")
+        assert (result.code, result.out) == (0, "wrote 0 requests of 0 bytes to 0 files in 'out'\n")
         assert list((folder / "out").iterdir()) == []
 
 
 class TestUsage:
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("arguments", "message"),
         [
             (["triage"], "write PROMPT ROWS, or --join RESULTS ROWS"),
             (["triage", "t.jsonl"], "name a vendor with --for: each has files of its own"),
@@ -350,20 +350,20 @@ class TestUsage:
             ),
         ],
     )
-    def test_what_is_missing_is_said(self, tickets, folder, capsys, words, said):
+    def test_missing_arguments(self, tickets, folder, capsys, arguments, message):
         """A missing argument or option is reported with what to write."""
         from promptkit.cli import main
 
         tickets.rename(folder / "t.jsonl")
 
-        with pytest.raises(SystemExit) as end:
-            main(["batch", *words])
+        with pytest.raises(SystemExit) as caught:
+            main(["batch", *arguments])
 
-        assert end.value.code == 2
-        assert said in capsys.readouterr().err
+        assert caught.value.code == 2
+        assert message in capsys.readouterr().err
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("arguments", "message"),
         [
             (("triaeg", "t.jsonl"), "unknown prompt 'triaeg'; did you mean 'triage'?"),
             (
@@ -379,24 +379,24 @@ class TestUsage:
             (("triage", "twice.csv"), "the header names 'a' twice: name each column once"),
         ],
     )
-    def test_what_is_not_there(self, batch, folder, words, said):
+    def test_unknown_prompt_and_invalid_tables(self, batch, folder, arguments, message):
         """An unknown prompt, a missing file or an invalid header is reported, and nothing is written."""
         (folder / "t.jsonl").write_bytes(b"{}")
         (folder / "empty.csv").write_bytes(b"")
         (folder / "twice.csv").write_bytes(b"a,a\n1,2\n")
 
-        ran = batch(*words)
+        result = batch(*arguments)
 
-        assert said in ran.err
-        assert ran.code in (1, 2)
+        assert message in result.err
+        assert result.code in (1, 2)
         assert not (folder / "out").exists()
 
 
-def _smaller(form, **limits):
+def _with_limits(form, **limits):
     from msgspec.structs import replace
 
     return replace(form, **limits)
 
 
-def _bytes(file):
+def _read_bytes(file):
     return file.read_bytes()

@@ -24,8 +24,8 @@ FRAMEWORKS = ROOT / "tests" / "clients" / "frameworks"
 
 ROWS = 100_000
 
-#: One row in this many is invalid.
-BAD = 1_000
+#: One of this many rows is invalid.
+INVALID_INTERVAL = 1_000
 
 #: Timeout of one engine, in seconds.
 RUNNING = 300
@@ -33,7 +33,7 @@ RUNNING = 300
 pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
 
 #: Code that kills the rendering process once.
-MORTAL = """
+ENDING_ONCE = """
 import os
 import signal
 
@@ -70,7 +70,7 @@ ON_SPARK = "--master local[2,4] --conf spark.ui.enabled=false pyspark-shell"
 
 def row(number):
     """Return one row; some rows are invalid."""
-    severity = "hihg" if number % BAD == 7 else ("low", "high")[number % 2]
+    severity = "hihg" if number % INVALID_INTERVAL == 7 else ("low", "high")[number % 2]
     return {"id": number, "ticket": f"ticket {number}", "severity": severity, "votes": number % 11}
 
 
@@ -97,7 +97,7 @@ def run(examples, table, installations, tmp_path):
     def run(example, packages, *options, **variables):
         python = install_packages(ENGINES / f"{packages}.txt", installations, ROOT)
         out = tmp_path / "out"
-        ran = subprocess.run(
+        result = subprocess.run(
             [str(python), *options, str(examples / example), str(table), str(out)],
             env={**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", **variables},
             cwd=tmp_path,
@@ -106,57 +106,62 @@ def run(examples, table, installations, tmp_path):
             timeout=RUNNING,
             check=False,
         )
-        assert ran.returncode == 0, ran.stderr[-5_000:]
+        assert result.returncode == 0, result.stderr[-5_000:]
         files = [out] if out.is_file() else sorted(out.glob("[!._]*"))
         return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
 
     return run
 
 
-def mortal(examples):
+def kill_one_worker(examples):
     """Make one rendering process kill itself halfway; return the file that records that it did."""
-    file, ended = examples / "tickets.py", examples / "ended"
+    file, marker = examples / "tickets.py", examples / "ended"
     text = file.read_text(encoding="utf-8")
-    at = '    return f"Triage'
-    assert text.count(at) == 1
-    killed = f'    if ticket == "ticket {ROWS // 2}":\n        end_once()\n'
-    file.write_text(f"{text.replace(at, killed + at)}{MORTAL}\n\nENDED = {str(ended)!r}\n", encoding="utf-8")
-    return ended
+    last_line = '    return f"Triage'
+    assert text.count(last_line) == 1
+    killing_lines = f'    if ticket == "ticket {ROWS // 2}":\n        end_once()\n'
+    file.write_text(
+        f"{text.replace(last_line, killing_lines + last_line)}{ENDING_ONCE}\n\nENDED = {str(marker)!r}\n",
+        encoding="utf-8",
+    )
+    return marker
 
 
 def check(rows):
     """Check that each row appears once, with its request or its error."""
-    found = {int(one["id"]): one for one in rows}
-    assert (len(rows), sorted(found)) == (ROWS, list(range(ROWS)))
-    for number, one in found.items():
-        if number % BAD == 7:
-            assert one.get("request") is None
-            assert one["error"] == "'severity' is 'hihg', not one of low, high (did you mean 'high'?)"
+    rows_by_id = {int(result_row["id"]): result_row for result_row in rows}
+    assert (len(rows), sorted(rows_by_id)) == (ROWS, list(range(ROWS)))
+    for number, result_row in rows_by_id.items():
+        if number % INVALID_INTERVAL == 7:
+            assert result_row.get("request") is None
+            assert result_row["error"] == "'severity' is 'hihg', not one of low, high (did you mean 'high'?)"
         else:
-            asked = row(number)
-            said = f"Its severity is {asked['severity']}, and {asked['votes']} people voted for it."
-            text = f"Triage this ticket. {said}\n\n{asked['ticket']}"
+            arguments = row(number)
+            description = (
+                f"Its severity is {arguments['severity']}, and {arguments['votes']} people voted for it."
+            )
+            text = f"Triage this ticket. {description}\n\n{arguments['ticket']}"
             body = {"messages": [{"role": "user", "content": text}], "model": "gpt-5"}
-            assert (json.loads(one["request"]), one.get("error")) == (body, None)
+            assert (json.loads(result_row["request"]), result_row.get("error")) == (body, None)
 
 
-def test_ray_data_of_which_a_worker_is_killed(run, examples):
+def test_ray_data_with_a_killed_worker(run, examples):
     """When one of Ray's workers is killed, another one renders its rows."""
-    killed = mortal(examples)
+    marker = kill_one_worker(examples)
     variables = {"PYTHONPATH": str(examples), "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
 
-    with TemporaryDirectory() as short:  # socket paths must be short
-        check(run("ray_data.py", "ray", "-c", ON_RAY, short, **variables))
-    assert killed.exists()
+    with TemporaryDirectory() as short_folder:  # socket paths must be short
+        check(run("ray_data.py", "ray", "-c", ON_RAY, short_folder, **variables))
+    assert marker.exists()
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
-def test_spark_of_which_a_worker_is_killed(run, examples):
+def test_spark_with_a_killed_worker(run, examples):
     """When one of Spark's local workers is killed, its task is retried."""
-    killed = mortal(examples)
+    marker = kill_one_worker(examples)
 
     check(run("spark.py", "spark", SPARK_LOCAL_IP="127.0.0.1", PYSPARK_SUBMIT_ARGS=ON_SPARK))
-    assert killed.exists()
+    assert marker.exists()
 
 
 @pytest.mark.parametrize(
@@ -181,7 +186,7 @@ def test_litellm_reads_the_file(folder, installations, text):
     (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
     main(["batch", "triage", "t.jsonl", "--for", "openai-chat", "--model", CLAUDE, "-o", "out"])
     python = install_packages(FRAMEWORKS / "mcp_1.txt", installations)
-    ran = subprocess.run(
+    result = subprocess.run(
         [str(python), "-c", LITELLM, str(folder / "out" / "requests-00001.jsonl")],
         env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
         capture_output=True,
@@ -189,11 +194,11 @@ def test_litellm_reads_the_file(folder, installations, text):
         timeout=RUNNING,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr[-2_000:]
+    assert result.returncode == 0, result.stderr[-2_000:]
 
-    records = [json.loads(line) for line in ran.stdout.splitlines()]
-    asked = requests_in(folder / "out")
-    assert [one["recordId"] for one in records] == [one["custom_id"] for one in asked]
-    assert [one["modelInput"]["messages"][0]["content"][0]["text"] for one in records] == [
-        one["body"]["messages"][0]["content"] for one in asked
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    requests = requests_in(folder / "out")
+    assert [record["recordId"] for record in records] == [request["custom_id"] for request in requests]
+    assert [record["modelInput"]["messages"][0]["content"][0]["text"] for record in records] == [
+        request["body"]["messages"][0]["content"] for request in requests
     ]

@@ -1,4 +1,4 @@
-"""`promptkit batch` with an output folder and a checkpoint from someone else's repository."""
+"""`promptkit batch` with an output folder and a checkpoint from another author's repository."""
 
 import json
 import os
@@ -25,7 +25,7 @@ CHECKPOINT, REJECTED, FIRST, SECOND = (
 )
 
 #: Kinds of directory entries that are not regular files, and the names that they have.
-ODD = {
+ODD_ENTRIES = {
     "link": FIRST,
     "dangling link": SECOND,
     "link to a device": REJECTED,
@@ -67,8 +67,8 @@ def unfinished(table, batch, folder):
         count += 1
         write(writer, chunk)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(BatchWriter, "write", end_after_two)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(BatchWriter, "write", end_after_two)
         assert batch("triage", "t.csv", "--key", "id").code == 1
     assert {file.name for file in (folder / "out").iterdir()} == {
         *(CHECKPOINT, REJECTED, FIRST, SECOND, "requests-00003.jsonl")
@@ -76,7 +76,7 @@ def unfinished(table, batch, folder):
     return folder / "out"
 
 
-def put(kind, path, victim):
+def create_entry(kind, path, victim):
     """Create an entry of a kind at *path*."""
     path.unlink(missing_ok=True)
     match kind:
@@ -97,7 +97,7 @@ def put(kind, path, victim):
             path.hardlink_to(victim)
 
 
-def state(folder):
+def snapshot(folder):
     """Return the entries below a folder, with the content of regular files."""
     return {
         str(path.relative_to(folder)): (path.lstat().st_mode, path.is_file() and path.read_bytes())
@@ -106,89 +106,91 @@ def state(folder):
     }
 
 
-def is_one_line(ran):
-    return ran.err.startswith("promptkit: ") and ran.err.count("\n") == 1 and "Traceback" not in ran.err
+def is_one_line(result):
+    return (
+        result.err.startswith("promptkit: ") and result.err.count("\n") == 1 and "Traceback" not in result.err
+    )
 
 
 class TestEntriesThatAreNotFiles:
-    @pytest.mark.parametrize(("kind", "name"), ODD.items())
-    def test_a_new_batch_refuses_them(self, kind, name, batch, folder, victim):
+    @pytest.mark.parametrize(("kind", "name"), ODD_ENTRIES.items())
+    def test_new_batch_rejects_odd_entries(self, kind, name, batch, folder, victim):
         """A new batch refuses such an entry without reading, writing or removing anything."""
         (folder / "out").mkdir()
-        put(kind, folder / "out" / name, victim)
-        before = state(folder)
+        create_entry(kind, folder / "out" / name, victim)
+        before = snapshot(folder)
 
         for options in ((), ("--resume",)):
-            ran = batch("triage", "t.csv", *options)
+            result = batch("triage", "t.csv", *options)
 
-            assert ran.code == 2
-            assert is_one_line(ran)
-            assert f"'out/{name}' cannot be used: " in ran.err
-            assert "name another folder with -o" in ran.err
-            assert state(folder) == before
+            assert result.code == 2
+            assert is_one_line(result)
+            assert f"'out/{name}' cannot be used: " in result.err
+            assert "name another folder with -o" in result.err
+            assert snapshot(folder) == before
 
-    @pytest.mark.parametrize(("kind", "name"), [*ODD.items(), ("pipe", "requests-00003.jsonl")])
-    def test_a_resumed_batch_refuses_them(self, kind, name, batch, unfinished, victim):
+    @pytest.mark.parametrize(("kind", "name"), [*ODD_ENTRIES.items(), ("pipe", "requests-00003.jsonl")])
+    def test_resumed_batch_rejects_odd_entries(self, kind, name, batch, unfinished, victim):
         """A resumed batch refuses such an entry, even with a valid checkpoint, and changes nothing."""
-        put(kind, unfinished / name, victim)
-        before = state(unfinished.parent)
+        create_entry(kind, unfinished / name, victim)
+        before = snapshot(unfinished.parent)
 
-        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+        result = batch("triage", "t.csv", "--key", "id", "--resume")
 
-        assert ran.code == 2
-        assert is_one_line(ran)
-        assert f"'out/{name}' cannot be used: " in ran.err
-        assert state(unfinished.parent) == before
+        assert result.code == 2
+        assert is_one_line(result)
+        assert f"'out/{name}' cannot be used: " in result.err
+        assert snapshot(unfinished.parent) == before
 
-    def test_a_hard_link_is_not_written_to(self, batch, unfinished, victim):
+    def test_hard_link_is_not_written_to(self, batch, unfinished, victim):
         """A file that has other names is not changed."""
         file = unfinished / REJECTED
         victim.write_bytes(file.read_bytes() + b"more")
-        put("hard link", file, victim)
+        create_entry("hard link", file, victim)
 
-        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+        result = batch("triage", "t.csv", "--key", "id", "--resume")
 
-        assert ran.code == 1
-        assert is_one_line(ran)
-        assert "it has other names (hard links)" in ran.err
+        assert result.code == 1
+        assert is_one_line(result)
+        assert "it has other names (hard links)" in result.err
         assert victim.read_bytes().endswith(b"more")
 
     @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-    def test_an_entry_that_appears_during_the_batch_is_not_written_to(self, kind, batch, folder, victim):
+    def test_entry_that_appears_during_the_batch(self, kind, batch, folder, victim):
         """A batch ends with a one-line error if its next request file turns out to be such an entry."""
         write = BatchWriter.write
 
-        def appear(writer, chunk):
+        def create_and_write(writer, chunk):
             if not (folder / "out" / SECOND).exists():
-                put(kind, folder / "out" / SECOND, victim)
+                create_entry(kind, folder / "out" / SECOND, victim)
             write(writer, chunk)
 
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(BatchWriter, "write", appear)
-            ran = batch("triage", "t.csv")
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(BatchWriter, "write", create_and_write)
+            result = batch("triage", "t.csv")
 
-        assert ran.code == 1
-        assert is_one_line(ran)
-        assert "cannot write to 'out'" in ran.err
+        assert result.code == 1
+        assert is_one_line(result)
+        assert "cannot write to 'out'" in result.err
         assert victim.read_bytes() == b"precious\n"
 
 
-class TestTheFolder:
+class TestOutputFolder:
     @pytest.mark.parametrize("out", ["out", "out/inner"])
-    def test_a_link_is_not_followed(self, out, batch, folder, tmp_path_factory):
+    def test_link_is_not_followed(self, out, batch, folder, tmp_path_factory):
         """A relative output folder that is a link is refused, because it can come with the repository."""
         elsewhere = tmp_path_factory.mktemp("elsewhere")
         (folder / "out").symlink_to(elsewhere)
 
         for options in ((), ("--resume",)):
-            ran = batch("triage", "t.csv", *options, out=out)
+            result = batch("triage", "t.csv", *options, out=out)
 
-            assert ran.code == 2
-            assert is_one_line(ran)
-            assert "it is a link" in ran.err
+            assert result.code == 2
+            assert is_one_line(result)
+            assert "it is a link" in result.err
             assert list(elsewhere.iterdir()) == []
 
-    def test_a_link_in_an_absolute_path_is_followed(self, batch, folder, tmp_path_factory):
+    def test_link_in_an_absolute_path_is_followed(self, batch, folder, tmp_path_factory):
         """A link in an absolute path is followed, because the user typed it."""
         elsewhere = tmp_path_factory.mktemp("elsewhere")
         (folder / "out").symlink_to(elsewhere)
@@ -197,21 +199,21 @@ class TestTheFolder:
         assert (elsewhere / FIRST).exists()
 
     @pytest.mark.parametrize("kind", ["file", "dangling link", "pipe"])
-    def test_it_must_be_a_folder(self, kind, batch, folder, victim):
+    def test_other_entry_in_place_of_the_folder(self, kind, batch, folder, victim):
         """A file, a pipe or a dangling link as output folder is refused with a one-line error."""
         if kind == "file":
             (folder / "out").write_bytes(b"")
         else:
-            put(kind, folder / "out", victim)
-        before = state(folder)
+            create_entry(kind, folder / "out", victim)
+        before = snapshot(folder)
 
-        ran = batch("triage", "t.csv")
+        result = batch("triage", "t.csv")
 
-        assert ran.code == 2
-        assert is_one_line(ran)
-        assert state(folder) == before
+        assert result.code == 2
+        assert is_one_line(result)
+        assert snapshot(folder) == before
 
-    def test_a_folder_that_a_recipe_leaves_is_the_one_that_was_named(self, batch, folder, recipes):
+    def test_recipe_that_changes_the_current_folder(self, batch, folder, recipes):
         """A relative output path is resolved before a recipe changes the current folder."""
         (folder / "other").mkdir()
         recipe = next((folder / "recipes").glob("*.py"))
@@ -223,29 +225,29 @@ class TestTheFolder:
         assert (folder / "out" / FIRST).exists()
         assert list((folder / "other").iterdir()) == []
 
-    def test_a_current_folder_that_was_deleted(self, folder, monkeypatch, capsys):
+    def test_deleted_current_folder(self, folder, monkeypatch, capsys):
         """A deleted current folder yields a one-line error."""
-        gone = folder / "gone"
-        gone.mkdir()
-        monkeypatch.chdir(gone)
-        gone.rmdir()
-        words = ["batch", "triage", str(table), "--for", "openai-chat", "--model", "m"]
+        deleted = folder / "gone"
+        deleted.mkdir()
+        monkeypatch.chdir(deleted)
+        deleted.rmdir()
+        arguments = ["batch", "triage", str(table), "--for", "openai-chat", "--model", "m"]
 
-        code = main([*words, "--target", str(folder / "recipes")])
+        code = main([*arguments, "--target", str(folder / "recipes")])
 
         assert code in (1, 2)
         assert capsys.readouterr().err.count("\n") == 1
 
 
 class TestCheckpoints:
-    def test_an_unfinished_batch_is_resumed(self, batch, unfinished, folder):
+    def test_unfinished_batch_is_resumed(self, batch, unfinished, folder):
         """A resumed batch ends with the same files as one uninterrupted run."""
         resumed = batch("triage", "t.csv", "--key", "id", "--resume")
-        whole = batch("triage", "t.csv", "--key", "id", out="whole")
+        uninterrupted = batch("triage", "t.csv", "--key", "id", out="whole")
 
-        assert (resumed.code, whole.code) == (1, 1)
+        assert (resumed.code, uninterrupted.code) == (1, 1)
         assert requests_in(unfinished) == requests_in(folder / "whole")
-        assert state(unfinished) == state(folder / "whole")
+        assert snapshot(unfinished) == snapshot(folder / "whole")
 
     @pytest.mark.parametrize(
         "changes",
@@ -265,18 +267,18 @@ class TestCheckpoints:
         ],
         ids=str,
     )
-    def test_a_checkpoint_that_contradicts_the_files(self, changes, batch, unfinished, folder):
+    def test_checkpoint_that_contradicts_the_files(self, changes, batch, unfinished, folder):
         """A checkpoint that contradicts the files is refused, and the folder stays unchanged."""
         file = unfinished / CHECKPOINT
         file.write_bytes(json.dumps({**json.loads(file.read_bytes()), **changes}).encode().ljust(512))
-        before = state(folder)
+        before = snapshot(folder)
 
-        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+        result = batch("triage", "t.csv", "--key", "id", "--resume")
 
-        assert ran.code == 2
-        assert is_one_line(ran)
-        assert "name another folder with -o" in ran.err
-        assert state(folder) == before
+        assert result.code == 2
+        assert is_one_line(result)
+        assert "name another folder with -o" in result.err
+        assert snapshot(folder) == before
 
     @pytest.mark.parametrize(
         "data",
@@ -290,45 +292,45 @@ class TestCheckpoints:
         ],
         ids=range(6),
     )
-    def test_a_file_that_is_not_a_checkpoint(self, data, batch, unfinished, folder):
+    def test_invalid_checkpoint(self, data, batch, unfinished, folder):
         """An invalid checkpoint file of any size is refused, and the folder stays unchanged."""
         (unfinished / CHECKPOINT).write_bytes(data)
-        before = state(folder)
+        before = snapshot(folder)
 
-        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+        result = batch("triage", "t.csv", "--key", "id", "--resume")
 
-        assert ran.code == 2
-        assert is_one_line(ran)
-        assert "'out/.promptkit-batch.json' is not a checkpoint: name another folder with -o" in ran.err
-        assert state(folder) == before
+        assert result.code == 2
+        assert is_one_line(result)
+        assert "'out/.promptkit-batch.json' is not a checkpoint: name another folder with -o" in result.err
+        assert snapshot(folder) == before
 
-    def test_a_checkpoint_alone(self, batch, unfinished, folder):
+    def test_checkpoint_without_files(self, batch, unfinished, folder):
         """A checkpoint without its request files is refused."""
         for file in unfinished.iterdir():
             if file.name != CHECKPOINT:
                 file.unlink()
 
-        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+        result = batch("triage", "t.csv", "--key", "id", "--resume")
 
-        assert ran.code == 2
-        assert "does not agree with the files next to it: name another folder with -o" in ran.err
+        assert result.code == 2
+        assert "does not agree with the files next to it: name another folder with -o" in result.err
         assert [file.name for file in unfinished.iterdir()] == [CHECKPOINT]
 
     @pytest.mark.parametrize(
         "name", ["requests-00009.jsonl", "requests-000001.jsonl", "requests-x.jsonl", "requests-\u0661.jsonl"]
     )
-    def test_a_file_of_requests_that_the_batch_cannot_have_written(self, name, batch, unfinished, folder):
+    def test_foreign_request_file(self, name, batch, unfinished, folder):
         """A request file that the batch cannot have written is refused and stays."""
         (unfinished / name).write_bytes(b"mine")
-        before = state(folder)
+        before = snapshot(folder)
 
-        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+        result = batch("triage", "t.csv", "--key", "id", "--resume")
 
-        assert ran.code == 2
-        assert "does not agree with the files next to it: name another folder with -o" in ran.err
-        assert state(folder) == before
+        assert result.code == 2
+        assert "does not agree with the files next to it: name another folder with -o" in result.err
+        assert snapshot(folder) == before
 
-    def test_later_files_are_written_again(self, batch, unfinished, folder):
+    def test_later_files_are_rewritten(self, batch, unfinished, folder):
         """Request files later than the checkpoint, as left by a kill, are rewritten."""
         for number in (4, 5, 6):
             (unfinished / f"requests-0000{number}.jsonl").write_bytes(b"{}\n")
@@ -336,31 +338,31 @@ class TestCheckpoints:
         batch("triage", "t.csv", "--key", "id", "--resume")
         batch("triage", "t.csv", "--key", "id", out="whole")
 
-        assert state(unfinished) == state(folder / "whole")
+        assert snapshot(unfinished) == snapshot(folder / "whole")
 
     @pytest.mark.parametrize("line", [b"{", b"[]", b"\xff", b'{"custom_id":7}'])
     @pytest.mark.parametrize("name", [FIRST, "requests-00003.jsonl"])
-    def test_a_line_that_is_not_a_request(self, name, line, batch, unfinished, folder):
+    def test_line_that_is_not_a_request(self, name, line, batch, unfinished, folder):
         """With keys, an invalid line in an earlier request file is reported with a one-line error."""
         file = unfinished / name
-        first, rest = file.read_bytes().split(b"\n", 1)
-        file.write_bytes(line.ljust(len(first)) + b"\n" + rest)
-        before = state(folder)
+        first, following_lines = file.read_bytes().split(b"\n", 1)
+        file.write_bytes(line.ljust(len(first)) + b"\n" + following_lines)
+        before = snapshot(folder)
 
-        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+        result = batch("triage", "t.csv", "--key", "id", "--resume")
 
-        assert ran.code == 2
-        assert is_one_line(ran)
-        assert f"'out/{name}' has a line that is not a request: name another folder with -o" in ran.err
-        assert {**state(folder), f"out/{CHECKPOINT}": before[f"out/{CHECKPOINT}"]} == before
+        assert result.code == 2
+        assert is_one_line(result)
+        assert f"'out/{name}' has a line that is not a request: name another folder with -o" in result.err
+        assert {**snapshot(folder), f"out/{CHECKPOINT}": before[f"out/{CHECKPOINT}"]} == before
 
-    def test_a_checkpoint_of_another_command_changes_nothing(self, batch, unfinished, folder):
+    def test_checkpoint_of_another_command(self, batch, unfinished, folder):
         """Only the command that started a batch removes its later files."""
         (unfinished / "requests-00004.jsonl").write_bytes(b"{}\n")
-        before = state(folder)
+        before = snapshot(folder)
 
-        ran = batch("triage", "t.csv", "--resume")
+        result = batch("triage", "t.csv", "--resume")
 
-        assert ran.code == 2
-        assert "holds the batch of another command" in ran.err
-        assert state(folder) == before
+        assert result.code == 2
+        assert "holds the batch of another command" in result.err
+        assert snapshot(folder) == before

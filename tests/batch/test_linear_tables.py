@@ -38,7 +38,7 @@ def is_linear(function, make, size):
     return count_calls(function, *large) <= 24 * count_calls(function, *small)
 
 
-def read(path):
+def read_rows(path):
     """Read all rows of a table."""
     with open_table(str(path)) as table:
         for chunk in table.chunks:
@@ -49,25 +49,25 @@ def read(path):
                     continue
 
 
-def names(size):
+def column_names(size):
     return [f"column {number}" for number in range(size)]
 
 
 #: By kind: a file suffix, and a function from size to text.
 TEXTS = {
-    "columns of CSV": (".csv", lambda size: f"{','.join(names(size))}\n{',' * (size - 1)}\n"),
+    "columns of CSV": (".csv", lambda size: f"{','.join(column_names(size))}\n{',' * (size - 1)}\n"),
     "rows of CSV": (".csv", lambda size: "a,b\n" + "1,2\n" * size),
     "blank lines of CSV": (".csv", lambda size: "a\n" + "\n" * size),
     "lines in quotes without end": (".csv", lambda size: 'a\n"' + "x\n" * size),
     "rows with invalid quotes": (".csv", lambda size: "a\n" + '"x"y\n' * size),
-    "keys of a row of JSON lines": (".jsonl", lambda size: json.dumps(dict.fromkeys(names(size)))),
+    "keys of a row of JSON lines": (".jsonl", lambda size: json.dumps(dict.fromkeys(column_names(size)))),
     "rows of JSON lines": (".jsonl", lambda size: '{"a":1}\n' * size),
     "blank lines of JSON lines": (".jsonl", lambda size: "\n" * size),
 }
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_tables_of_text(kind, tmp_path):
+def test_text_tables(kind, tmp_path):
     """Reading a text table takes linear time."""
     suffix, text = TEXTS[kind]
 
@@ -76,18 +76,18 @@ def test_tables_of_text(kind, tmp_path):
         path.write_text(text(size), encoding="utf-8")
         return (path,)
 
-    assert is_linear(read, make, 200)
+    assert is_linear(read_rows, make, 200)
 
 
 @pytest.mark.parametrize("kind", ["columns", "rows", "rows of which one is odd"])
-def test_tables_of_types(kind, tmp_path):
+def test_parquet_tables(kind, tmp_path):
     """Reading a Parquet table takes linear time."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
     def make(name, size):
         if kind == "columns":
-            table = pa.table({column: [1] for column in names(size)})
+            table = pa.table({column: [1] for column in column_names(size)})
         else:
             odd = 2**60 if "odd" in kind else 0
             days = pa.array([odd, *range(size)], pa.int64()).view(pa.timestamp("ms"))
@@ -95,11 +95,11 @@ def test_tables_of_types(kind, tmp_path):
         parquet.write_table(table, tmp_path / f"{name}.parquet")
         return (tmp_path / f"{name}.parquet",)
 
-    assert is_linear(read, make, 100)
+    assert is_linear(read_rows, make, 100)
 
 
 @pytest.mark.parametrize("kind", ["lines", "lines of one row", "parts"])
-def test_results(kind, tmp_path):
+def test_joining_results(kind, tmp_path):
     """Joining results takes linear time."""
 
     def make(name, size):
@@ -125,7 +125,7 @@ def test_results(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["requests", "files"])
-def test_batches_that_are_resumed(kind, tmp_path):
+def test_resumed_batches(kind, tmp_path):
     """Checking an unfinished batch and reading its identifiers takes linear time."""
     form, line = LINE_FORMATS["gemini"], b'{"key":"1"}\n'
 
@@ -136,9 +136,9 @@ def test_batches_that_are_resumed(kind, tmp_path):
         lines = size // files
         for number in range(1, files + 1):
             (folder / f"requests-{number:05}.jsonl").write_bytes(line * lines)
-        done = Checkpoint("it", rows=size, shard=files, lines=lines, requests=size, last="x")
-        done.size, done.bytes = lines * len(line), size * len(line)
-        (folder / ".promptkit-batch.json").write_bytes(msgspec.json.encode(done).ljust(512))
+        checkpoint = Checkpoint("it", rows=size, shard=files, lines=lines, requests=size, last="x")
+        checkpoint.size, checkpoint.bytes = lines * len(line), size * len(line)
+        (folder / ".promptkit-batch.json").write_bytes(msgspec.json.encode(checkpoint).ljust(512))
         return (Folder(folder),)
 
     def resume(folder):
@@ -148,7 +148,7 @@ def test_batches_that_are_resumed(kind, tmp_path):
     assert is_linear(resume, make, 100)
 
 
-def test_quadratic_time_is_seen():
+def test_quadratic_time_is_detected():
     """The measurement recognizes quadratic time."""
 
     def pairs(size):

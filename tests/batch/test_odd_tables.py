@@ -15,7 +15,7 @@ from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import Columns
 from promptkit.cli.loading import load_recipes
 from tests.batch.conftest import rejected_in, requests_in
-from tests.batch.test_joining import result
+from tests.batch.test_joining import result_line
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -24,7 +24,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files
 KINDS = ["pipe", "link to a pipe", "link to a device", "socket", "folder"]
 
 
-def put(kind, path):
+def create_entry(kind, path):
     """Create an entry that is not a regular file at *path*."""
     match kind:
         case "pipe":
@@ -41,27 +41,29 @@ def put(kind, path):
             path.mkdir()
 
 
-def is_one_line(ran):
-    return ran.err.startswith("promptkit: ") and ran.err.count("\n") == 1 and "Traceback" not in ran.err
+def is_one_line(result):
+    return (
+        result.err.startswith("promptkit: ") and result.err.count("\n") == 1 and "Traceback" not in result.err
+    )
 
 
 @posix
 class TestTablesThatAreNotFiles:
     @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t", "t.parquet", "t.arrow"])
     @pytest.mark.parametrize("kind", KINDS)
-    def test_they_are_refused(self, kind, name, batch, folder):
+    def test_odd_entries_are_rejected(self, kind, name, batch, folder):
         """A table that is not a regular file is refused with a one-line error, without waiting for data."""
-        put(kind, folder / name)
+        create_entry(kind, folder / name)
 
-        for words in (("triage", name), ("--join", "r.jsonl", name)):
-            ran = batch(*words)
+        for arguments in (("triage", name), ("--join", "r.jsonl", name)):
+            result = batch(*arguments)
 
-            assert ran.code == 2
-            assert is_one_line(ran)
-            assert f"{name!r} cannot be read: " in ran.err
+            assert result.code == 2
+            assert is_one_line(result)
+            assert f"{name!r} cannot be read: " in result.err
         assert not (folder / "out").exists()
 
-    def test_a_link_to_a_file_is_followed(self, batch, folder):
+    def test_link_to_a_table_is_followed(self, batch, folder):
         """A link to a table is followed, because the user named it."""
         (folder / "other.csv").write_text("ticket\na\n", encoding="utf-8")
         (folder / "t.csv").symlink_to("other.csv")
@@ -74,9 +76,9 @@ class TestTablesThatAreNotFiles:
             f"'{sys.executable}' -m promptkit batch triage <(printf 'ticket\\na\\n') --for gemini -o out"
         )
 
-        ran = subprocess.run(["/bin/bash", "-c", command], capture_output=True, text=True, check=False)
+        result = subprocess.run(["/bin/bash", "-c", command], capture_output=True, text=True, check=False)
 
-        assert (ran.returncode, ran.stderr) == (0, "")
+        assert (result.returncode, result.stderr) == (0, "")
         assert len(requests_in(folder / "out")) == 1
 
 
@@ -89,47 +91,47 @@ class TestResults:
 
     @posix
     @pytest.mark.parametrize("kind", KINDS[:-1])
-    def test_a_file_of_results_is_a_regular_file(self, kind, batch, folder):
+    def test_odd_result_file_is_rejected(self, kind, batch, folder):
         """A result file that is a pipe or a device is refused with a one-line error."""
-        put(kind, folder / "r.jsonl")
+        create_entry(kind, folder / "r.jsonl")
 
-        ran = batch("--join", "r.jsonl", "t.csv")
+        result = batch("--join", "r.jsonl", "t.csv")
 
-        assert ran.code == 2
-        assert is_one_line(ran)
-        assert "'r.jsonl' cannot be read: " in ran.err
+        assert result.code == 2
+        assert is_one_line(result)
+        assert "'r.jsonl' cannot be read: " in result.err
 
     @posix
     @pytest.mark.parametrize("kind", [*KINDS, "link", "dangling link"])
-    def test_a_folder_of_results_has_regular_files(self, kind, batch, folder):
+    def test_odd_file_in_the_result_folder_is_rejected(self, kind, batch, folder):
         """A folder of results must contain regular files only; links can come with the folder."""
         (folder / "results").mkdir()
-        (folder / "elsewhere.jsonl").write_text(result("1-0123456789abcdef", "A"), encoding="utf-8")
-        (folder / "results" / "a.jsonl").write_text(result("2-0123456789abcdef", "B"), encoding="utf-8")
+        (folder / "elsewhere.jsonl").write_text(result_line("1-0123456789abcdef", "A"), encoding="utf-8")
+        (folder / "results" / "a.jsonl").write_text(result_line("2-0123456789abcdef", "B"), encoding="utf-8")
         if "link" in kind and "to" not in kind:
             name = "elsewhere.jsonl" if kind == "link" else "nosuch"
             (folder / "results" / "b.jsonl").symlink_to(folder / name)
         else:
-            put(kind, folder / "results" / "b.jsonl")
+            create_entry(kind, folder / "results" / "b.jsonl")
 
-        ran = batch("--join", "results", "t.csv")
+        result = batch("--join", "results", "t.csv")
 
-        assert (ran.code, ran.out) == (2, "")
-        assert is_one_line(ran)
-        assert "'results/b.jsonl' cannot be read: " in ran.err
+        assert (result.code, result.out) == (2, "")
+        assert is_one_line(result)
+        assert "'results/b.jsonl' cannot be read: " in result.err
 
     @posix
-    def test_a_folder_of_results_is_not_a_link(self, batch, folder, tmp_path_factory):
+    def test_linked_result_folder_is_rejected(self, batch, folder, tmp_path_factory):
         """A relative link as the result folder is refused, because it can come with the repository."""
         elsewhere = tmp_path_factory.mktemp("elsewhere")
-        (elsewhere / "a.jsonl").write_text(result("1-0123456789abcdef", "A"), encoding="utf-8")
+        (elsewhere / "a.jsonl").write_text(result_line("1-0123456789abcdef", "A"), encoding="utf-8")
         (folder / "results").symlink_to(elsewhere)
 
-        ran = batch("--join", "results", "t.csv")
+        result = batch("--join", "results", "t.csv")
 
-        assert (ran.code, ran.out) == (2, "")
-        assert is_one_line(ran)
-        assert "'results' cannot be read: it is a link" in ran.err
+        assert (result.code, result.out) == (2, "")
+        assert is_one_line(result)
+        assert "'results' cannot be read: it is a link" in result.err
 
     @pytest.mark.parametrize(
         "line",
@@ -149,26 +151,26 @@ class TestResults:
         ],
         ids=range(12),
     )
-    def test_a_line_of_another_shape(self, line, batch, folder):
+    def test_line_that_is_not_a_result(self, line, batch, folder):
         """A line that is not a result is reported with its file and byte offset."""
         (folder / "r.jsonl").write_bytes(line)
 
-        ran = batch("--join", "r.jsonl", "t.csv")
+        result = batch("--join", "r.jsonl", "t.csv")
 
-        assert (ran.code, ran.out) == (2, "")
-        assert is_one_line(ran)
-        assert "'r.jsonl' has no result at byte 0: " in ran.err
+        assert (result.code, result.out) == (2, "")
+        assert is_one_line(result)
+        assert "'r.jsonl' has no result at byte 0: " in result.err
 
-    def test_a_line_without_end(self, batch, folder):
+    def test_endless_line(self, batch, folder):
         """A huge file without line ends is refused once the maximum line length is exceeded."""
         with (folder / "r.jsonl").open("wb") as file:
             file.truncate(2**36)
 
-        ran = batch("--join", "r.jsonl", "t.csv")
+        result = batch("--join", "r.jsonl", "t.csv")
 
-        assert ran.code == 2
-        assert is_one_line(ran)
-        assert "'r.jsonl' has a line of more than 67,108,864 bytes at byte 0" in ran.err
+        assert result.code == 2
+        assert is_one_line(result)
+        assert "'r.jsonl' has a line of more than 67,108,864 bytes at byte 0" in result.err
 
     @pytest.mark.parametrize(
         "members",
@@ -187,20 +189,20 @@ class TestResults:
         ],
         ids=range(8),
     )
-    def test_a_result_without_an_answer(self, members, batch, folder):
+    def test_result_without_an_answer(self, members, batch, folder):
         """A row without an answer gets an error, and the other rows get their answers."""
         first = f'{{"custom_id": "1-0123456789abcdef", {members}}}\n'
-        (folder / "r.jsonl").write_text(first + result("2-0123456789abcdef", "B"), encoding="utf-8")
+        (folder / "r.jsonl").write_text(first + result_line("2-0123456789abcdef", "B"), encoding="utf-8")
 
-        ran = batch("--join", "r.jsonl", "t.csv")
+        result = batch("--join", "r.jsonl", "t.csv")
 
-        first, second = map(json.loads, ran.out.splitlines())
-        assert ran.code == 1
+        first, second = map(json.loads, result.out.splitlines())
+        assert result.code == 1
         assert first["answer"] is None
         assert first["error"]
         assert second["answer"] == "B"
 
-    def test_a_row_that_json_cannot_have(self, batch, folder, monkeypatch):
+    def test_row_that_cannot_be_written_as_json(self, batch, folder, monkeypatch):
         """A row that cannot be written as JSON gets an error, and the other rows get their answers."""
 
         class Odd:
@@ -210,13 +212,13 @@ class TestResults:
         rows = {b"1\n": {"a": Odd()}, b"2\n": {"a": "b"}}
         monkeypatch.setattr("promptkit.batch.tables._from_json", rows.__getitem__)
         (folder / "t.jsonl").write_text("1\n2\n", encoding="utf-8")
-        results = result("1-0123456789abcdef", "A") + result("2-0123456789abcdef", "B")
+        results = result_line("1-0123456789abcdef", "A") + result_line("2-0123456789abcdef", "B")
         (folder / "r.jsonl").write_text(results, encoding="utf-8")
 
-        ran = batch("--join", "r.jsonl", "t.jsonl")
+        result = batch("--join", "r.jsonl", "t.jsonl")
 
-        first, second = map(json.loads, ran.out.splitlines())
-        assert ran.code == 1
+        first, second = map(json.loads, result.out.splitlines())
+        assert result.code == 1
         assert first["error"] == "the row cannot be written as JSON: LookupError: Odd"
         assert second == {"line": 2, "row": {"a": "b"}, "answer": "B", "error": None}
 
@@ -239,7 +241,7 @@ ODD_VALUES = [
 class TestOddRows:
     @pytest.mark.parametrize("column", ["ticket", "severity", "votes"])
     @pytest.mark.parametrize("value", ODD_VALUES, ids=range(len(ODD_VALUES)))
-    def test_a_row_of_json_lines(self, value, column, batch, folder):
+    def test_row_with_an_odd_value(self, value, column, batch, folder):
         """A row with an unusual value becomes a request or is rejected, and the other rows are rendered."""
         odd = ", ".join(
             f'"{name}": {value if name == column else 1}' for name in ("ticket", "votes", "severity")
@@ -248,17 +250,17 @@ class TestOddRows:
             f'{{"ticket": "a"}}\n{{{odd}}}\n{{"ticket": "b"}}\n', encoding="utf-8"
         )
 
-        ran = batch("triage", "t.jsonl")
+        result = batch("triage", "t.jsonl")
 
-        assert ran.code in (0, 1)
-        assert ran.err == ""
+        assert result.code in (0, 1)
+        assert result.err == ""
         done = {line["custom_id"].partition("-")[0] for line in requests_in(folder / "out")}
-        rejected = {str(line) for line, _, _ in rejected_in(folder / "out")} if ran.code else set()
+        rejected = {str(line) for line, _, _ in rejected_in(folder / "out")} if result.code else set()
         assert done | rejected == {"1", "2", "3"}
         assert {"1", "3"} <= done
 
     @pytest.mark.parametrize("value", [DEEP, "-" + "1" * 4200, "[null]", "{}", "1.5", "true"], ids=range(6))
-    def test_an_odd_key(self, value, batch, folder):
+    def test_odd_key(self, value, batch, folder):
         """A row with an unusual key does not stop the other rows."""
         lines = [
             '{"id": "a", "ticket": "a"}',
@@ -267,14 +269,14 @@ class TestOddRows:
         ]
         (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
-        ran = batch("triage", "t.jsonl", "--key", "id")
+        result = batch("triage", "t.jsonl", "--key", "id")
         joined = batch("--join", "r.jsonl", "t.jsonl", "--key", "id")
 
-        assert ran.err == ""
+        assert result.err == ""
         assert {"a", "b"} <= {line["custom_id"] for line in requests_in(folder / "out")}
         assert "Traceback" not in joined.err
 
-    def test_an_error_that_nothing_expects(self, batch, folder, monkeypatch):
+    def test_unexpected_error(self, batch, folder, monkeypatch):
         """A row with an unexpected error is rejected with the exception's name; the others are rendered."""
 
         def read(self, row):
@@ -296,7 +298,7 @@ class TestOddRows:
         rows = Renderer(prompt)([{"ticket": "a"}, {"ticket": "odd"}])
         assert [row["error"] for row in rows] == [None, "the row cannot be rendered: LookupError: odd"]
 
-    def test_an_unexpected_error_does_not_repeat_a_secret(self, batch, folder, monkeypatch):
+    def test_secret_in_an_unexpected_error(self, batch, folder, monkeypatch):
         """A secret in an unexpected error is redacted."""
 
         def read(self, row):
@@ -319,29 +321,29 @@ class TestHeaders:
         ],
         ids=range(3),
     )
-    def test_a_header_that_cannot_be_read(self, data, reason, batch, folder):
+    def test_unreadable_header(self, data, reason, batch, folder):
         """An unreadable header is refused with a one-line error."""
         (folder / "t.csv").write_bytes(data)
 
-        ran = batch("triage", "t.csv")
+        result = batch("triage", "t.csv")
 
-        assert ran.code == 2
-        assert is_one_line(ran)
-        assert reason in ran.err
+        assert result.code == 2
+        assert is_one_line(result)
+        assert reason in result.err
 
-    def test_many_columns_are_not_all_listed(self, batch, folder):
+    def test_error_for_many_columns_is_short(self, batch, folder):
         """An error lists the first column names and the number of the others."""
         (folder / "t.csv").write_text(",".join(f"c{n}" for n in range(20_000)), encoding="utf-8")
 
-        for words in ((), ("--key", "id", "--map", "c1=ticket")):
-            ran = batch("triage", "t.csv", *words)
+        for arguments in ((), ("--key", "id", "--map", "c1=ticket")):
+            result = batch("triage", "t.csv", *arguments)
 
-            assert ran.code == 2
-            assert is_one_line(ran)
-            assert "'c19', and 19,980 more" in ran.err
-            assert len(ran.err) < 1000
+            assert result.code == 2
+            assert is_one_line(result)
+            assert "'c19', and 19,980 more" in result.err
+            assert len(result.err) < 1000
 
-    def test_a_row_of_many_lines(self, batch, folder):
+    def test_row_of_many_lines(self, batch, folder):
         """A row of many lines is limited to the maximum length of a line."""
         with (folder / "t.csv").open("wb") as file:
             file.write(b'ticket\na\n"')
@@ -349,9 +351,9 @@ class TestHeaders:
                 file.write((b"x" * 1000 + b'","\n') * 2_000)
             file.write(b'"\n')
 
-        ran = batch("triage", "t.csv")
+        result = batch("triage", "t.csv")
 
-        assert ran.code == 1
+        assert result.code == 1
         reasons = {reason for _, _, reason in rejected_in(folder / "out")}
         assert any("longer than 16,777,216 bytes" in reason for reason in reasons)
 
@@ -359,17 +361,17 @@ class TestHeaders:
 class TestTypedTables:
     @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather"])
     @pytest.mark.parametrize("part", [0, 4, 0.3, 0.9])
-    def test_a_truncated_file(self, name, part, batch, folder):
+    def test_truncated_file(self, name, part, batch, folder):
         """A truncated file is refused with a one-line error."""
-        write(folder / name)
+        write_table(folder / name)
         data = (folder / name).read_bytes()
         (folder / name).write_bytes(data[: part if isinstance(part, int) else int(len(data) * part)])
 
-        ran = batch("triage", name)
+        result = batch("triage", name)
 
-        assert ran.code == 2
-        assert is_one_line(ran)
-        assert f"{name!r} cannot be read: " in ran.err
+        assert result.code == 2
+        assert is_one_line(result)
+        assert f"{name!r} cannot be read: " in result.err
 
     def test_offsets_beyond_the_data(self, batch, folder):
         """Invalid offsets in an Arrow file are refused, because pyarrow would crash on them."""
@@ -381,13 +383,13 @@ class TestTypedTables:
         assert data.count(offsets) == 1
         (folder / "t.arrow").write_bytes(data.replace(offsets, struct.pack("<4i", 0, 2, 10**6, 6)))
 
-        ran = batch("triage", "t.arrow")
+        result = batch("triage", "t.arrow")
 
-        assert ran.code == 2
-        assert is_one_line(ran)
-        assert "'t.arrow' cannot be read: " in ran.err
+        assert result.code == 2
+        assert is_one_line(result)
+        assert "'t.arrow' cannot be read: " in result.err
 
-    def test_a_value_that_python_cannot_have(self, batch, folder):
+    def test_value_that_python_cannot_represent(self, batch, folder):
         """A row with a value that Python cannot represent is rejected, and the other rows are rendered."""
         pa = pytest.importorskip("pyarrow")
         days = pa.array([0, 2**60, 1], pa.int64()).view(pa.timestamp("ms"))
@@ -395,16 +397,16 @@ class TestTypedTables:
         with pa.OSFile(str(folder / "t.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
 
-        ran = batch("triage", "t.arrow")
+        result = batch("triage", "t.arrow")
 
-        assert ran.code == 1
+        assert result.code == 1
         assert len(requests_in(folder / "out")) == 2
         ((line, _, reason),) = rejected_in(folder / "out")
         assert line == 2
         assert reason.startswith("the row cannot be read: ")
 
 
-def write(path):
+def write_table(path):
     """Write a table with typed columns."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet
@@ -420,9 +422,9 @@ def write(path):
 
 
 @pytest.mark.parametrize(
-    "words", [("triage", "t.csv", "--key", "id"), ("--join", "r.jsonl", "t.csv", "--key", "id")]
+    "arguments", [("triage", "t.csv", "--key", "id"), ("--join", "r.jsonl", "t.csv", "--key", "id")]
 )
-def test_a_disk_that_is_too_full_for_keys(words, batch, folder, monkeypatch):
+def test_disk_too_full_for_keys(arguments, batch, folder, monkeypatch):
     """A disk too full to store the keys yields a one-line error."""
 
     class FullDisk(sqlite3.Connection):
@@ -436,10 +438,10 @@ def test_a_disk_that_is_too_full_for_keys(words, batch, folder, monkeypatch):
 
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=FullDisk))
     (folder / "t.csv").write_text("id,ticket\na,a\n", encoding="utf-8")
-    (folder / "r.jsonl").write_text(result("a", "A"), encoding="utf-8")
+    (folder / "r.jsonl").write_text(result_line("a", "A"), encoding="utf-8")
 
-    ran = batch(*words)
+    result = batch(*arguments)
 
-    assert ran.code in (1, 2)
-    assert is_one_line(ran)
-    assert "keys cannot be stored: database or disk is full" in ran.err
+    assert result.code in (1, 2)
+    assert is_one_line(result)
+    assert "keys cannot be stored: database or disk is full" in result.err

@@ -54,7 +54,7 @@ def judge(ticket: str):
 
 
 @prompt
-def every(  # noqa: PLR0917 (each is of another type)
+def show_all(  # noqa: PLR0917 (each is of another type)
     ticket: str,
     severity: Literal["low", "high"] = "low",
     votes: int | None = None,
@@ -85,7 +85,7 @@ ROWS = [
     {"id": 4, "ticket": "refuse", "severity": "low", "votes": 1},
     {"id": 5, "ticket": "raise", "severity": "low", "votes": 1},
 ]
-FAULTS = [
+ERRORS = [
     None,
     None,
     "'severity' is 'hihg', not one of low, high (did you mean 'high'?); 'ticket' is missing",
@@ -94,18 +94,18 @@ FAULTS = [
 ]
 
 
-def message(text):
+def user_message(text):
     return {"role": "user", "content": text}
 
 
-def said(rows, column="messages"):
+def renderings_and_errors(rows, column="messages"):
     """Return the rendering and the error of each row."""
     return [(row[column], row["error"]) for row in rows]
 
 
 class TestTables:
     @EVERY_KIND
-    def test_each_kind_comes_back_as_it_is_with_two_columns(self, kind):
+    def test_table_keeps_its_type_and_gains_two_columns(self, kind):
         """A table keeps its type and columns, and gains the columns `messages` and `error`."""
         make, rows_of = TABLES[kind]
         table = make(ROWS)
@@ -117,8 +117,8 @@ class TestTables:
         assert list(rows[0]) == ["id", "ticket", "severity", "votes", "messages", "error"]
         assert [(row["id"], row["ticket"]) for row in rows[:2]] == [(1, "Slow"), (2, "Ugly")]
         texts = ["Slow (high, 3)", "Ugly (low, 0)"]
-        messages = [*([message(text)] for text in texts), None, None, None]
-        assert said(rows) == list(zip(messages, FAULTS, strict=True))
+        messages = [*([user_message(text)] for text in texts), None, None, None]
+        assert renderings_and_errors(rows) == list(zip(messages, ERRORS, strict=True))
 
     @EVERY_KIND
     def test_requests_are_json(self, kind):
@@ -129,13 +129,13 @@ class TestTables:
             Renderer(triage, to="openai-chat", model="m", fields={"temperature": 0})(make(ROWS[:1]))
         )
 
-        ((request, fault),) = said(rows, "request")
-        body = {"messages": [message("Slow (high, 3)")], "model": "m", "temperature": 0}
-        assert (json.loads(request), fault) == (body, None)
+        ((request, error),) = renderings_and_errors(rows, "request")
+        body = {"messages": [user_message("Slow (high, 3)")], "model": "m", "temperature": 0}
+        assert (json.loads(request), error) == (body, None)
 
     @EVERY_KIND
     @pytest.mark.parametrize("to", ["messages", "anthropic"])
-    def test_without_rows(self, kind, to):
+    def test_empty_table(self, kind, to):
         """An empty table also gains the two columns."""
         make, rows_of = TABLES[kind]
         table = make(ROWS)[:0]
@@ -152,52 +152,52 @@ class TestTables:
             ]
 
     @EVERY_KIND
-    def test_columns_of_the_same_names_are_replaced(self, kind):
+    def test_existing_columns_are_replaced(self, kind):
         """Existing columns with the same names are replaced."""
         make, rows_of = TABLES[kind]
         table = make([{"error": 7, "ticket": "a", "messages": "old"}])
 
         (row,) = rows_of(Renderer(triage)(table))
 
-        assert row == {"error": None, "ticket": "a", "messages": [message("a (low, 0)")]}
+        assert row == {"error": None, "ticket": "a", "messages": [user_message("a (low, 0)")]}
         assert list(row) == ["error", "ticket", "messages"]
 
     @EVERY_KIND
-    def test_only_columns_of_parameters_are_read(self, kind):
+    def test_other_columns_are_ignored(self, kind):
         """Columns that are not parameters are ignored, and each row is still rendered."""
         make, rows_of = TABLES[kind]
 
         rows = rows_of(Renderer(triage, values={"ticket": "same"})(make([{"n": 1}, {"n": 2}])))
 
-        assert said(rows) == [([message("same (low, 0)")], None)] * 2
+        assert renderings_and_errors(rows) == [([user_message("same (low, 0)")], None)] * 2
 
     @EVERY_KIND
-    def test_columns_have_other_names_and_values_are_fixed(self, kind):
+    def test_mapped_columns_and_fixed_values(self, kind):
         """Columns can be mapped to parameters, and fixed values override columns."""
         make, rows_of = TABLES[kind]
         renderer = Renderer(triage, columns={"text": "ticket"}, values={"severity": "HIGH"})
 
         rows = rows_of(renderer(make([{"text": "a", "severity": "low", "votes": "7"}])))
 
-        assert said(rows) == [([message("a (high, 7)")], None)]
+        assert renderings_and_errors(rows) == [([user_message("a (high, 7)")], None)]
 
-    def test_a_row_may_lack_a_column_and_a_table_may_not(self):
+    def test_missing_columns(self):
         """In a list, a row can lack a column; in other tables, a missing column is an error."""
         assert Renderer(triage)([{"ticket": "a"}, {}])[1]["error"] == "'ticket' is missing"
         for make, _ in (TABLES[kind] for kind in TABLES if kind != "list"):
             with pytest.raises(ColumnError, match="there is no column 'ticket', which prompt 'triage'"):
                 Renderer(triage)(make([{"text": "a"}]))
 
-    def test_the_index_of_pandas_stays(self):
+    def test_index_of_pandas_is_kept(self):
         """The index of a pandas frame is preserved, even if it is not unique or not sorted."""
         frame = pd.DataFrame({"ticket": ["a", "b", "c"]}, index=[7, 1, 7])
 
         rendered = Renderer(triage)(frame)
 
         assert list(rendered.index) == [7, 1, 7]
-        assert [one[0]["content"][0] for one in rendered["messages"]] == ["a", "b", "c"]
+        assert [messages[0]["content"][0] for messages in rendered["messages"]] == ["a", "b", "c"]
 
-    def test_a_class_that_inherits_from_a_frame(self):
+    def test_subclass_of_a_frame(self):
         """A subclass of a pandas frame keeps its type."""
 
         class Frame(pd.DataFrame):
@@ -207,24 +207,24 @@ class TestTables:
 
         assert type(Renderer(triage)(Frame({"ticket": ["a"]}))) is Frame
 
-    def test_a_series_of_structs_in_an_expression_of_polars(self):
+    def test_polars_expression(self):
         """In Polars expressions, eager or lazy, a series of structs becomes a series of the two columns."""
         kind = pl.Struct({"request": pl.String, "error": pl.String})
         rendered = pl.struct("ticket", "votes").map_batches(Renderer(triage, to="gemini"), return_dtype=kind)
         frame = pl.DataFrame({"ticket": ["a", None], "votes": [1, 2]})
 
-        for made in (
+        for result_frame in (
             frame.select(rendered.alias("said")),
             frame.lazy().select(rendered.alias("said")).collect(),
         ):
-            first, second = made["said"].to_list()
-            assert made.schema == {"said": kind}
+            first, second = result_frame["said"].to_list()
+            assert result_frame.schema == {"said": kind}
             assert json.loads(first["request"])["contents"][0]["parts"] == [{"text": "a (low, 1)"}]
             assert second == {"request": None, "error": "'ticket' is missing"}
-        nothing = pl.Series("rows", [None], dtype=pl.Struct({"ticket": pl.String}))
-        assert Renderer(triage)(nothing).to_list() == [{"messages": None, "error": "'ticket' is missing"}]
+        null_rows = pl.Series("rows", [None], dtype=pl.Struct({"ticket": pl.String}))
+        assert Renderer(triage)(null_rows).to_list() == [{"messages": None, "error": "'ticket' is missing"}]
 
-    def test_what_has_arrows_stream_becomes_a_table_of_pyarrow(self):
+    def test_arrow_stream(self):
         """An object with `__arrow_c_stream__` is rendered to a pyarrow table."""
 
         class Relation:
@@ -241,17 +241,17 @@ class TestTables:
         [7, "ticket", b"ticket", {"ticket": ["a"]}, iter([]), pl.LazyFrame({"ticket": ["a"]}), None],
         ids=lambda table: type(table).__name__,
     )
-    def test_what_is_no_table(self, table):
+    def test_unsupported_table(self, table):
         """Any other type raises a TypeError that names it and the supported types."""
-        with pytest.raises(TypeError) as raised:
+        with pytest.raises(TypeError) as caught:
             Renderer(triage)(table)
 
-        assert str(raised.value) == (
+        assert str(caught.value) == (
             f"a {type(table).__name__} is not a table: give a pyarrow Table, a Polars or pandas "
             f"DataFrame, or a list of mappings"
         )
 
-    def test_what_is_no_row(self):
+    def test_unsupported_row(self):
         """A list with anything but mappings raises a TypeError."""
         with pytest.raises(TypeError, match=r"^a row is a mapping of column to value, not a str$"):
             Renderer(triage)([{"ticket": "a"}, "b"])
@@ -260,7 +260,7 @@ class TestTables:
 class TestBatches:
     """Iterators of record batches, as used by Spark."""
 
-    def test_columns_are_those_of_the_schema(self):
+    def test_batches_match_the_schema(self):
         """Batches have the columns of the schema, with the key as text."""
         renderer = Renderer(triage, to="openai-chat", key="id")
         batches = [
@@ -272,9 +272,12 @@ class TestBatches:
 
         assert renderer.schema == "`id` string, request string, error string"
         names = [("id", pa.string()), ("request", pa.string()), ("error", pa.string())]
-        assert [list(zip(one.schema.names, one.schema.types, strict=True)) for one in rendered] == [names] * 2
+        assert [
+            list(zip(record_batch.schema.names, record_batch.schema.types, strict=True))
+            for record_batch in rendered
+        ] == [names] * 2
         assert rendered[0]["id"].to_pylist() == ["1"]
-        assert rendered[1].to_pylist() == [{"id": None, "request": None, "error": FAULTS[2]}]
+        assert rendered[1].to_pylist() == [{"id": None, "request": None, "error": ERRORS[2]}]
 
     def test_messages(self):
         """Messages are arrays of structs in Spark's schema."""
@@ -283,26 +286,26 @@ class TestBatches:
         (rendered,) = renderer.batches([pa.RecordBatch.from_pylist(ROWS[:1])])
 
         assert renderer.schema == "messages array<struct<role: string, content: string>>, error string"
-        assert rendered.to_pylist() == [{"messages": [message("Slow (high, 3)")], "error": None}]
+        assert rendered.to_pylist() == [{"messages": [user_message("Slow (high, 3)")], "error": None}]
 
-    def test_a_key_that_is_not_there(self):
+    def test_missing_key(self):
         """A missing key column raises an error."""
         with pytest.raises(ColumnError, match="there is no column 'number'"):
             list(Renderer(triage, key="number").batches([pa.RecordBatch.from_pylist(ROWS)]))
 
 
-def seen_by(annotation, table):
+def receive_values(annotation, table):
     """Return the values of the column ``value`` that the author's function receives, and the errors."""
-    seen: list[Any] = []
+    values: list[Any] = []
 
-    def look(value=None):
-        seen.append(value)
+    def record(value=None):
+        values.append(value)
         return "seen"
 
-    look.__annotations__ = {"value": Optional[annotation]}  # noqa: UP045 (some have no |)
-    faults = Renderer(prompt(look))(table)["error"]
-    listed = faults.to_pylist() if isinstance(faults, pa.ChunkedArray) else faults.to_list()
-    return seen, list(filter(None, listed))
+    record.__annotations__ = {"value": Optional[annotation]}  # noqa: UP045 (some have no |)
+    errors = Renderer(prompt(record))(table)["error"]
+    error_list = errors.to_pylist() if isinstance(errors, pa.ChunkedArray) else errors.to_list()
+    return values, list(filter(None, error_list))
 
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -381,34 +384,36 @@ class TestTypes:
                 {"value": pd.Series([plain] if kind in ("bool", "int64") else [plain, None], dtype=kind)}
             )
 
-        seen, faults = seen_by(annotation, table)
+        values, errors = receive_values(annotation, table)
 
-        assert faults == []
-        assert seen[:1] == [value]
-        assert type(seen[0]) is type(value)
-        assert seen[1:] in ([None], [])
+        assert errors == []
+        assert values[:1] == [value]
+        assert type(values[0]) is type(value)
+        assert values[1:] in ([None], [])
 
     @pytest.mark.parametrize(("annotation", "value", "kind"), columns(pa.DataType))
-    def test_of_polars_too(self, annotation, value, kind):
+    def test_values_keep_their_types_in_polars(self, annotation, value, kind):
         """The same types work in Polars."""
         if pa.types.is_map(kind) or pa.types.is_decimal256(kind) or pa.types.is_date64(kind):
             pytest.skip("Polars has no such type")
         plain = vars(value) if isinstance(value, Point) else value
 
-        seen, faults = seen_by(annotation, pl.DataFrame(pa.table({"value": pa.array([plain, None], kind)})))
+        values, errors = receive_values(
+            annotation, pl.DataFrame(pa.table({"value": pa.array([plain, None], kind)}))
+        )
 
-        assert (seen, type(seen[0]), faults) == ([value, None], type(value), [])
+        assert (values, type(values[0]), errors) == ([value, None], type(value), [])
 
-    def test_a_moment_for_a_date(self):
+    def test_timestamp_as_date(self):
         """A timestamp at midnight is accepted as a date, and any other time is an error."""
         column = pd.to_datetime(["2026-01-31 00:00", "2026-01-31 12:30", None], format="mixed")
 
-        seen, faults = seen_by(dt.date, pd.DataFrame({"value": column}))
+        values, errors = receive_values(dt.date, pd.DataFrame({"value": column}))
 
-        assert (seen, type(seen[0])) == ([dt.date(2026, 1, 31), None], dt.date)
-        assert faults == ["'value' is '2026-01-31T12:30:00', not a date, as in 2026-01-31"]
+        assert (values, type(values[0])) == ([dt.date(2026, 1, 31), None], dt.date)
+        assert errors == ["'value' is '2026-01-31T12:30:00', not a date, as in 2026-01-31"]
 
-    def test_constraints_hold(self):
+    def test_constraints_apply(self):
         """Constraints also apply to values that already have the parameter's type."""
 
         @prompt
@@ -417,37 +422,37 @@ class TestTypes:
 
         rows = Renderer(zoned)(pa.table({"at": [MOMENT]})).to_pylist()
 
-        fault = "'at' has no offset: add an offset, as in 2026-01-31T12:00+01:00"
-        assert said(rows) == [(None, fault)]
+        error = "'at' has no offset: add an offset, as in 2026-01-31T12:00+01:00"
+        assert renderings_and_errors(rows) == [(None, error)]
 
-    def test_moments_without_a_zone(self):
+    def test_timestamp_without_a_zone(self):
         """A timestamp without a time zone gets the author's, like text does."""
         moment = Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]
 
-        seen, faults = seen_by(moment, pa.table({"value": [MOMENT]}))
+        values, errors = receive_values(moment, pa.table({"value": [MOMENT]}))
 
-        assert (seen, faults) == ([MOMENT.replace(tzinfo=BERLIN)], [])
+        assert (values, errors) == ([MOMENT.replace(tzinfo=BERLIN)], [])
 
-    def test_bytes_are_no_text(self):
+    def test_bytes_are_not_text(self):
         """Bytes are rejected for a text parameter instead of being converted to base64."""
-        seen, faults = seen_by(str, pa.table({"value": [b"text"]}))
+        values, errors = receive_values(str, pa.table({"value": [b"text"]}))
 
-        assert (seen, faults) == ([], ["'value' is a bytes, which is not an argument: send text, or JSON"])
+        assert (values, errors) == ([], ["'value' is a bytes, which is not an argument: send text, or JSON"])
 
-    def test_what_is_finer_than_python_is_cut_off(self):
+    def test_nanoseconds_are_truncated(self):
         """Nanoseconds are truncated."""
         column = pa.array([1_000_000_001], pa.timestamp("ns"))
 
-        (seen,), faults = seen_by(dt.datetime, pa.table({"value": column}))
+        (values,), errors = receive_values(dt.datetime, pa.table({"value": column}))
 
-        assert (seen, type(seen), faults) == (dt.datetime(1970, 1, 1, 0, 0, 1), dt.datetime, [])  # noqa: DTZ001
+        assert (values, type(values), errors) == (dt.datetime(1970, 1, 1, 0, 0, 1), dt.datetime, [])  # noqa: DTZ001
 
     def test_nan(self):
         """NaN is a missing value in pandas and an invalid number elsewhere."""
         values = [1.5, float("nan")]
 
-        assert seen_by(float, pd.DataFrame({"value": values})) == ([1.5, None], [])
-        assert seen_by(float, pa.table({"value": values})) == ([1.5], ["'value' is nan, not a number"])
+        assert receive_values(float, pd.DataFrame({"value": values})) == ([1.5, None], [])
+        assert receive_values(float, pa.table({"value": values})) == ([1.5], ["'value' is nan, not a number"])
         assert Renderer(triage)([{"ticket": "a", "votes": float("nan")}])[0]["error"] == (
             "'votes' is nan, not a whole number"
         )
@@ -462,13 +467,13 @@ class TestTypes:
             (list[int], [["a"]], "'value[0]' is 'a', not a whole number"),
         ],
     )
-    def test_what_does_not_fit(self, annotation, column, error):
+    def test_invalid_values(self, annotation, column, error):
         """Invalid values yield the same errors as a client would receive."""
-        assert seen_by(annotation, pa.table({"value": column})) == ([], [error])
+        assert receive_values(annotation, pa.table({"value": column})) == ([], [error])
 
 
-class TestWhatIsSaid:
-    def test_messages_are_text_alone(self, png):
+class TestRenderings:
+    def test_messages_are_text_only(self, png):
         """Messages put the system prompt first; for media, the error suggests a vendor format."""
 
         @prompt
@@ -476,14 +481,14 @@ class TestWhatIsSaid:
             yield user(ticket, Image(png))
 
         first, *_, last = Renderer(judge)([{"ticket": "a"}])[0]["messages"]
-        assert (first, last) == ({"role": "system", "content": "Be brief."}, message("a"))
+        assert (first, last) == ({"role": "system", "content": "Be brief."}, user_message("a"))
         (row,) = Renderer(mixed)([{"ticket": "a"}])
         hint = "write to='openai-chat', or another vendor"
         assert row["error"] == f"messages are text alone, and it holds more: {hint}"
         (row,) = Renderer(mixed, "openai-chat")([{"ticket": "a"}])
         assert row["error"] is None
 
-    def test_what_a_vendor_does_not_take(self, png):
+    def test_unsupported_content(self, png):
         """Unsupported content is an error of the row, unless `lossy` replaces it by text."""
 
         @prompt
@@ -495,7 +500,7 @@ class TestWhatIsSaid:
         (row,) = Renderer(drawn, "anthropic", fields={"lossy": True})([{"ticket": "a"}])
         assert "<image/png" in row["request"]
 
-    def test_an_answer_that_a_vendor_does_not_take_is_raised_at_once(self):
+    def test_unsupported_answer(self):
         """An unsupported answer type raises on the first use, because it affects every row."""
 
         @prompt(answer=dict[str, int])
@@ -513,21 +518,21 @@ class TestWhatIsSaid:
             ("x", "there are messages, openai-chat, openai-responses, anthropic, gemini, bedrock"),
         ],
     )
-    def test_of_no_form(self, to, hint):
+    def test_unknown_format(self, to, hint):
         """An unknown format raises a ValueError on construction."""
-        with pytest.raises(ValueError, match="there is no form") as raised:
+        with pytest.raises(ValueError, match="there is no form") as caught:
             Renderer(triage, to=to)
 
-        assert str(raised.value) == f"there is no form {to!r}: {hint}"
+        assert str(caught.value) == f"there is no form {to!r}: {hint}"
 
-    def test_columns_and_values_that_do_not_fit_the_prompt(self):
+    def test_invalid_columns_and_fixed_values(self):
         """Invalid columns and fixed values raise on the first use, because they affect every row."""
         with pytest.raises(ColumnError, match=r"no argument 'tickte'; did you mean 'ticket'\?"):
             Renderer(triage, columns={"text": "tickte"})([])
         with pytest.raises(ArgumentsError, match="'votes' is 'many', not a whole number"):
             Renderer(triage, values={"votes": "many"})([])
 
-    def test_half_of_a_character(self):
+    def test_lone_surrogate(self):
         """A lone surrogate is an error of its row."""
         rows = Renderer(triage, "openai-chat")([{"ticket": "\ud83d"}, {"ticket": "b"}])
 
@@ -540,7 +545,7 @@ class TestWhatIsSaid:
         async def later(ticket: str) -> str:
             return ticket
 
-        assert said(Renderer(later)([{"ticket": "a"}])) == [([message("a")], None)]
+        assert renderings_and_errors(Renderer(later)([{"ticket": "a"}])) == [([user_message("a")], None)]
 
     def test_values_from_the_environment(self, monkeypatch):
         """An argument without a column is read from its environment variable."""
@@ -550,14 +555,14 @@ class TestWhatIsSaid:
             return f"{ticket} by {team}"
 
         monkeypatch.setenv("TEAM", "core")
-        assert said(Renderer(signed)(pa.table({"ticket": ["a"]})).to_pylist()) == [
-            ([message("a by core")], None)
+        assert renderings_and_errors(Renderer(signed)(pa.table({"ticket": ["a"]})).to_pylist()) == [
+            ([user_message("a by core")], None)
         ]
 
 
 class TestPickles:
     @pytest.mark.parametrize("to", ["messages", "openai-chat"])
-    def test_it_goes_to_other_processes(self, to):
+    def test_renderer_can_be_pickled(self, to):
         """A renderer can be pickled before and after its first use."""
         renderer = Renderer(triage, to, model="m", values={"votes": 2}, key="id")
         before = pickle.loads(pickle.dumps(renderer))  # noqa: S301 (it is our own)
@@ -596,35 +601,39 @@ ROW = st.fixed_dictionaries({name: st.none() | values for name, values in VALUES
 
 
 @given(st.lists(ROW, max_size=5))
-def test_the_same_rows_give_the_same_columns_through_each_kind_of_table(rows):
+def test_every_kind_of_table_gives_equal_columns(rows):
     """Equal rows yield equal columns in every kind of table, including nulls."""
-    expected = said(Renderer(every)(rows))
+    expected = renderings_and_errors(Renderer(show_all)(rows))
     table = pa.Table.from_pylist(rows, ARROW)
     batches = table.to_batches() or [pa.RecordBatch.from_pylist([], ARROW)]
 
-    assert said(Renderer(every)(table).to_pylist()) == expected
-    assert [one for batch in batches for one in said(Renderer(every)(batch).to_pylist())] == expected
-    assert said(Renderer(every)(pl.DataFrame(table)).to_dicts()) == expected
-    assert said(Renderer(every)(pl.DataFrame(table).to_struct("rows")).to_list()) == expected
+    assert renderings_and_errors(Renderer(show_all)(table).to_pylist()) == expected
+    assert [
+        pair for batch in batches for pair in renderings_and_errors(Renderer(show_all)(batch).to_pylist())
+    ] == expected
+    assert renderings_and_errors(Renderer(show_all)(pl.DataFrame(table)).to_dicts()) == expected
+    assert (
+        renderings_and_errors(Renderer(show_all)(pl.DataFrame(table).to_struct("rows")).to_list()) == expected
+    )
     frame = pd.DataFrame(rows, columns=list(VALUES))
-    assert said(Renderer(every)(frame).to_dict("records")) == expected
+    assert renderings_and_errors(Renderer(show_all)(frame).to_dict("records")) == expected
 
 
 @pytest.mark.parametrize("vendor", REQUESTS)
-@pytest.mark.parametrize("written", [triage, judge])
+@pytest.mark.parametrize("subject", [triage, judge])
 @given(ticket=TEXTS.filter(str.strip))
-def test_requests_are_those_of_the_exports(vendor, written, ticket):
+def test_requests_equal_those_of_the_exports(vendor, subject, ticket):
     """Request bodies equal those of the exports; Gemini's have the REST layout instead of the SDK's."""
     fields = {"model": "m", "max_tokens": 9} if vendor == "anthropic" else {"model": "m"}
-    (row,) = Renderer(written, vendor, model="m", fields=fields if vendor != "gemini" else {})(
+    (row,) = Renderer(subject, vendor, model="m", fields=fields if vendor != "gemini" else {})(
         [{"ticket": ticket}]
     )
-    whole = REQUESTS[vendor](written.render(ticket), **fields)
+    request = REQUESTS[vendor](subject.render(ticket), **fields)
     body = json.loads(row["request"])
 
     if vendor == "gemini":
-        config = whole.get("config", {})
-        assert body["contents"] == whole["contents"]
+        config = request.get("config", {})
+        assert body["contents"] == request["contents"]
         assert body.get("system_instruction", {}).get("parts") == (
             [{"text": config["system_instruction"]}] if config else None
         )
@@ -632,4 +641,4 @@ def test_requests_are_those_of_the_exports(vendor, written, ticket):
             name: value for name, value in config.items() if name != "system_instruction"
         }
     else:
-        assert body == whole
+        assert body == request

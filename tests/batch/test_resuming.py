@@ -22,9 +22,9 @@ ROWS = 4_000
 OPTIONS = ("--key", "id")
 
 
-def command(*words):
+def command(*arguments):
     vendor = ("--for", "openai-chat", "--model", "m")
-    return [sys.executable, "-m", "promptkit", "batch", "triage", "t.csv", *vendor, *OPTIONS, *words]
+    return [sys.executable, "-m", "promptkit", "batch", "triage", "t.csv", *vendor, *OPTIONS, *arguments]
 
 
 def rows_done(folder):
@@ -43,14 +43,14 @@ def table(folder):
 
 
 @pytest.fixture
-def whole(table, batch):
+def uninterrupted(table, batch):
     """The files of an uninterrupted run."""
     assert batch("triage", "t.csv", *OPTIONS, out="whole").code == 1
     return files_in(table / "whole")
 
 
 @pytest.fixture
-def interrupt(batch):
+def run_and_interrupt(batch):
     """A function that starts a batch and ends it after some chunks, as when a worker ends."""
 
     def run():
@@ -61,8 +61,8 @@ def interrupt(batch):
                 raise EOFError
             write(writer, chunk)
 
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(BatchWriter, "write", write_some)
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(BatchWriter, "write", write_some)
             assert batch("triage", "t.csv", *OPTIONS).code == 1
 
     return run
@@ -72,33 +72,35 @@ def files_in(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def test_killed_at_random_moments(table, whole):
+def test_killed_at_random_moments(table, uninterrupted):
     """A batch killed any number of times ends with the same bytes as one uninterrupted run."""
-    chance, kills, rows = random.Random(20), 0, 0  # noqa: S311 (nothing is secret)
+    randomness, kills, rows = random.Random(20), 0, 0  # noqa: S311 (nothing is secret)
 
     code = -signal.SIGKILL
     while code == -signal.SIGKILL:
-        words = ("--workers", str(kills % 2 + 1), "-o", "killed", "--resume")
-        process = subprocess.Popen(command(*words), stdout=subprocess.DEVNULL)
-        rows += chance.randrange(2 * ROWS // 6)
+        arguments = ("--workers", str(kills % 2 + 1), "-o", "killed", "--resume")
+        process = subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL)
+        rows += randomness.randrange(2 * ROWS // 6)
         while process.poll() is None and rows_done(table / "killed") < rows:
             time.sleep(0.001)
-        time.sleep(chance.uniform(0, 0.01))
+        time.sleep(randomness.uniform(0, 0.01))
         process.kill()
         code = process.wait()
         kills += code == -signal.SIGKILL
 
     assert kills > 2
     assert code == 1
-    assert files_in(table / "killed") == whole
+    assert files_in(table / "killed") == uninterrupted
 
 
-def test_a_worker_that_is_killed(table, whole, batch):
+def test_killed_worker(table, uninterrupted, batch):
     """When a worker is killed, the batch ends with a one-line error and can be resumed."""
     recipe = table / "recipes" / "tickets.py"
-    source, at = recipe.read_text(encoding="utf-8"), '    return f"Ticket: {ticket}'
-    mortal = "    multiprocessing.parent_process() and os.kill(os.getpid(), 9)\n"
-    recipe.write_text(f"import multiprocessing, os\n{source.replace(at, mortal + at)}", encoding="utf-8")
+    source, last_line = recipe.read_text(encoding="utf-8"), '    return f"Ticket: {ticket}'
+    killing_line = "    multiprocessing.parent_process() and os.kill(os.getpid(), 9)\n"
+    recipe.write_text(
+        f"import multiprocessing, os\n{source.replace(last_line, killing_line + last_line)}", encoding="utf-8"
+    )
 
     broken = batch("triage", "t.csv", *OPTIONS, "--workers", "2")
     recipe.write_text(source, encoding="utf-8")
@@ -106,31 +108,34 @@ def test_a_worker_that_is_killed(table, whole, batch):
 
     assert broken.code == resumed.code == 1
     assert broken.err == "promptkit: a process of --workers has ended: continue with --resume\n"
-    assert files_in(table / "out") == whole
+    assert files_in(table / "out") == uninterrupted
 
 
-def test_a_batch_is_only_resumed_on_request(table, interrupt, batch, whole):
+def test_batch_is_resumed_only_on_request(table, run_and_interrupt, batch, uninterrupted):
     """A batch is not resumed without --resume or with other options."""
-    interrupt()
+    run_and_interrupt()
 
-    unasked = batch("triage", "t.csv", *OPTIONS)
-    other = batch("triage", "t.csv", *OPTIONS, "--set", "severity=high", "--resume")
+    without_resume = batch("triage", "t.csv", *OPTIONS)
+    with_other_options = batch("triage", "t.csv", *OPTIONS, "--set", "severity=high", "--resume")
     resumed = batch("triage", "t.csv", *OPTIONS, "--resume")
 
-    assert "has an unfinished batch: continue it with --resume, or name another folder" in unasked.err
-    assert "holds the batch of another command, of other rows, or of a prompt that has changed" in other.err
-    assert (unasked.code, other.code, resumed.code) == (2, 2, 1)
-    assert files_in(table / "out") == whole
+    assert "has an unfinished batch: continue it with --resume, or name another folder" in without_resume.err
+    assert (
+        "holds the batch of another command, of other rows, or of a prompt that has changed"
+        in with_other_options.err
+    )
+    assert (without_resume.code, with_other_options.code, resumed.code) == (2, 2, 1)
+    assert files_in(table / "out") == uninterrupted
 
 
 @pytest.mark.parametrize("change", ["a module next to the recipe", "the rows", "fewer rows"])
-def test_another_batch_is_not_resumed(table, interrupt, batch, change):
+def test_changed_batch_is_not_resumed(table, run_and_interrupt, batch, change):
     """A batch is not resumed if its rows or the prompt's text changed: the last rows are rendered again."""
     recipe = table / "recipes" / "tickets.py"
     source = recipe.read_text(encoding="utf-8").replace("Ticket: {", "{WORD}: {")
     recipe.write_text(f"from ._word import WORD\n{source}", encoding="utf-8")
     (table / "recipes" / "_word.py").write_text("WORD = 'Ticket'\n", encoding="utf-8")
-    interrupt()
+    run_and_interrupt()
 
     if change == "a module next to the recipe":
         (table / "recipes" / "_word.py").write_text("WORD = 'Another'\n", encoding="utf-8")
@@ -144,7 +149,7 @@ def test_another_batch_is_not_resumed(table, interrupt, batch, change):
     assert ("of a prompt that has changed since" in resumed.err) or ("now there are fewer" in resumed.err)
 
 
-def test_two_at_once(table, batch):
+def test_concurrent_runs(table, batch):
     """Only one run writes to a folder at a time."""
     with open_batch(Folder(table / "out"), LINE_FORMATS["openai-chat"], "it", resume=False):
         second = batch("triage", "t.csv", *OPTIONS, "--resume")
@@ -153,30 +158,30 @@ def test_two_at_once(table, batch):
     assert "'out' has a batch that is being written: wait for its end" in second.err
 
 
-def test_a_full_disk(table, whole, batch):
+def test_full_disk(table, uninterrupted, batch):
     """After a full disk, the batch can be resumed with the same result."""
 
-    def have_little_room():
+    def limit_file_size():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 
-    full = subprocess.run(
-        command("-o", "full"), check=False, capture_output=True, text=True, preexec_fn=have_little_room
+    result = subprocess.run(
+        command("-o", "full"), check=False, capture_output=True, text=True, preexec_fn=limit_file_size
     )
-    assert full.returncode == 1
-    assert "cannot write to 'full': File too large: continue with --resume" in full.stderr
-    assert len(full.stderr.splitlines()) == 1
+    assert result.returncode == 1
+    assert "cannot write to 'full': File too large: continue with --resume" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
     batch("triage", "t.csv", *OPTIONS, "--resume", out="full")
-    assert files_in(table / "full") == whole
+    assert files_in(table / "full") == uninterrupted
 
 
-def test_rows_from_a_pipe(table, whole, batch, monkeypatch):
+def test_rows_from_standard_input(table, uninterrupted, batch, monkeypatch):
     """Standard input is accepted as a table, although its size is unknown."""
     with (table / "t.csv").open("rb") as stream:
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
         piped = batch("triage", "-", *OPTIONS, out="piped")
 
     assert piped.code == 1, piped.err
-    assert files_in(table / "piped") == whole
+    assert files_in(table / "piped") == uninterrupted
     assert len(requests_in(table / "piped")) == ROWS - 50 - ROWS // 1000 + 1  # a rejected row frees its key

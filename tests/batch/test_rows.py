@@ -27,7 +27,7 @@ ROWS = {
 }
 
 
-def write(path):
+def write_table(path):
     table = pa.table(ROWS)
     if path.suffix == ".parquet":
         from pyarrow import parquet
@@ -45,49 +45,49 @@ def write(path):
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather"])
 def test_typed_columns_keep_their_types(batch, folder, name):
     """Dates, decimals, lists and structs keep the types that they have in the file."""
-    write(folder / name)
+    write_table(folder / name)
 
-    ran = batch("typed", name)
+    result = batch("typed", name)
 
-    assert ran.code == 0, ran.err
-    said = [line["body"]["messages"][0]["content"] for line in requests_in(folder / "out")]
-    assert said == [
+    assert result.code == 0, result.err
+    texts = [line["body"]["messages"][0]["content"] for line in requests_in(folder / "out")]
+    assert texts == [
         "(datetime.date(2026, 1, 31), Decimal('1.50'), ['a', 'b'], {'x': 1})",
         "(datetime.date(2026, 2, 28), Decimal('2.25'), ['c'], None)",
     ]
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
-def test_a_file_that_is_none(batch, folder, name):
+def test_invalid_table_file(batch, folder, name):
     """A file that is not a table is reported by name."""
     (folder / name).write_bytes(b"no table")
 
-    ran = batch("typed", name)
+    result = batch("typed", name)
 
-    assert ran.code == 2
-    assert f"'{name}' cannot be read: " in ran.err
+    assert result.code == 2
+    assert f"'{name}' cannot be read: " in result.err
 
 
-def test_without_a_library_the_extra_is_named(batch, folder, monkeypatch):
+def test_missing_library(batch, folder, monkeypatch):
     """Without pyarrow, the error contains the command that installs it."""
-    write(folder / "t.parquet")
+    write_table(folder / "t.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
 
-    ran = batch("typed", "t.parquet")
+    result = batch("typed", "t.parquet")
 
-    assert ran.code == 2
-    assert f"to read parquet, run: {install_command('batch')}" in ran.err
+    assert result.code == 2
+    assert f"to read parquet, run: {install_command('batch')}" in result.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system has a file that cannot be read")
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t"])
-def test_a_file_that_cannot_be_read_to_its_end(batch, folder, name):
+def test_read_error(batch, folder, name):
     """A read error is reported with the table's name."""
     (folder / name).symlink_to("/proc/self/mem")
 
-    ran = batch("triage", name)
+    result = batch("triage", name)
 
-    assert (ran.code, ran.err) == (2, f"promptkit: {name!r} cannot be read: Input/output error\n")
+    assert (result.code, result.err) == (2, f"promptkit: {name!r} cannot be read: Input/output error\n")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read_to_its_end(batch, folder, name):
         ("t.csv", b'a,b\r\n"1",2\r\n\r\n', ["a", "b"]),
     ],
 )
-def test_kinds_of_text(tmp_path, name, data, columns):
+def test_formats_of_text(tmp_path, name, data, columns):
     """Without a known suffix, the first character determines the format; a byte order mark is ignored."""
     (tmp_path / name).write_bytes(data)
 
@@ -113,7 +113,7 @@ def test_kinds_of_text(tmp_path, name, data, columns):
 
 
 @pytest.mark.parametrize(("suffix", "row"), [("csv", "x\n"), ("jsonl", '{"a": 1}\n')])
-def test_chunks_grow_with_what_was_read(tmp_path, suffix, row):
+def test_sizes_of_chunks(tmp_path, suffix, row):
     """
     A chunk has at most a 32nd of the rows before it, so that workers finish at about the same time.
 
@@ -138,11 +138,11 @@ def test_chunks_grow_with_what_was_read(tmp_path, suffix, row):
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
 )
-def test_lines_are_rows(lines, end, is_ended):
+def test_lines_are_rows(lines, line_end, is_ended):
     """Each line of JSON that is not blank is one row, with the number of its line, unless it is too long."""
-    text = end.join(lines) + (end if is_ended else "")
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        patched.setattr("promptkit.batch.tables._MAX_ROW", 52)
+    text = line_end.join(lines) + (line_end if is_ended else "")
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("promptkit.batch.tables._MAX_ROW", 52)
         file = Path(folder, "t.jsonl")
         file.write_text(text, encoding="utf-8", newline="")
         with open_table(str(file)) as table:
@@ -157,13 +157,13 @@ def test_lines_are_rows(lines, end, is_ended):
             assert raw.strip() == line.encode()
 
 
-def test_a_server_imports_nothing_of_it():
+def test_server_imports_no_batches():
     """Serving prompts imports neither batches nor exports."""
     script = (
         "import sys, promptkit, promptkit.server, promptkit.transports.stdio, promptkit.cli.serve\n"
         "print([name for name in sys.modules if name.startswith(('promptkit.batch', 'promptkit.exports'))])"
     )
 
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    assert ran.stdout == "[]\n"
+    assert result.stdout == "[]\n"

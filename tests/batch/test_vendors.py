@@ -16,11 +16,11 @@ from tests.exports.test_requests import Review
 from tests.exports.test_vendors import content
 from tests.exports.vendors import strict, validate_request
 
-EVERY = pytest.mark.parametrize("vendor", LINE_FORMATS)
+EVERY_VENDOR = pytest.mark.parametrize("vendor", LINE_FORMATS)
 
 
 @cache
-def _line_of_anthropic():
+def _anthropic_validator():
     from anthropic.types.messages.batch_create_params import Request
 
     return SchemaValidator(strict(TypeAdapter(Request).core_schema))
@@ -34,11 +34,11 @@ def validate_line(vendor, line):
         assert line.keys() == {"key", "request"}
         request = line["request"]
         assert request.keys() <= {"contents", "system_instruction", "generation_config"}
-        for one in (*request["contents"], request.get("system_instruction", {})):
-            Content.model_validate_json(json.dumps(one))
+        for item in (*request["contents"], request.get("system_instruction", {})):
+            Content.model_validate_json(json.dumps(item))
         GenerationConfig.model_validate_json(json.dumps(request.get("generation_config", {})))
     elif vendor == "anthropic":
-        _line_of_anthropic().validate_python(line)
+        _anthropic_validator().validate_python(line)
     elif vendor == "bedrock":
         assert line.keys() == {"recordId", "modelInput"}
         body = dict(line["modelInput"])
@@ -49,23 +49,23 @@ def validate_line(vendor, line):
         validate_request(vendor, line["body"])
 
 
-@EVERY
+@EVERY_VENDOR
 @pytest.mark.parametrize("answer", [None, Review], ids=["text", "answer"])
 @pytest.mark.parametrize("has_system", [False, True], ids=["turns", "system"])
-def test_every_line_is_of_the_vendors_own_type(vendor, has_system, answer, png, wav):
+def test_lines_match_the_vendors_types(vendor, has_system, answer, png, wav):
     """Lines match the vendor's types for all content, with and without the optional parts."""
     form = LINE_FORMATS[vendor]
     for kind in content(png, wav).values():
         for turns in (user("Look:", kind), user("Look:", cache_point(), kind)):
-            said = (system("Be brief.") + turns) if has_system else turns
-            workflow = make_workflow(said.messages, said.system, answer, said.cache_points)
+            rendered = (system("Be brief.") + turns) if has_system else turns
+            workflow = make_workflow(rendered.messages, rendered.system, answer, rendered.cache_points)
             line = form.line("1-ab", form.body(workflow, "m", {"lossy": True}))
 
             validate_line(vendor, json.loads(msgspec.json.encode(line)))
 
 
 @pytest.mark.parametrize("vendor", REQUESTS)
-def test_a_line_holds_the_request(vendor):
+def test_line_contains_the_request(vendor):
     """A batch line contains the same messages as the SDK's call."""
     workflow = system("Be brief.") + user("Why?")
     member = {"openai-responses": "input", "gemini": "contents"}.get(vendor, "messages")
@@ -79,7 +79,7 @@ def test_a_line_holds_the_request(vendor):
         assert body == request
 
 
-def test_the_limits_of_files():
+def test_limits_of_files():
     """The limits of batch files equal the documented ones."""
     limits = {vendor: (form.most_lines, form.most_bytes) for vendor, form in LINE_FORMATS.items()}
 

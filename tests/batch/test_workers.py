@@ -21,7 +21,7 @@ from promptkit import prompt
 
 with Path("imported").open("a") as file:
     print(os.getpid(), file=file)
-{more}
+{statement}
 
 @prompt
 def triage(ticket: str) -> str:
@@ -33,14 +33,14 @@ THREAD = "Thread(target=time.sleep, args=(60,), daemon=True).start()"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they are never forked")
-@pytest.mark.parametrize(("more", "imports"), [("", 1), (THREAD, 3)])
-def test_workers_are_forked_unless_a_recipe_has_threads(folder, more, imports):
+@pytest.mark.parametrize(("statement", "imports"), [("", 1), (THREAD, 3)])
+def test_workers_are_forked_if_no_threads_run(folder, statement, imports):
     """Workers are forked unless a recipe has started threads, which can hold locks."""
-    (folder / "triage.py").write_text(RECIPE.format(more=more), encoding="utf-8")
+    (folder / "triage.py").write_text(RECIPE.format(statement=statement), encoding="utf-8")
     (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(2000)), encoding="utf-8")
-    words = ("batch", "triage", "t.csv", "--target", "triage.py", "--for", "openai-chat", "--model", "m")
+    arguments = ("batch", "triage", "t.csv", "--target", "triage.py", "--for", "openai-chat", "--model", "m")
 
-    command = (sys.executable, "-m", "promptkit", *words, "--workers", "2", "-o", "out")
+    command = (sys.executable, "-m", "promptkit", *arguments, "--workers", "2", "-o", "out")
     subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
 
     assert len((folder / "imported").read_text().split()) == imports
@@ -52,14 +52,14 @@ def test_workers_are_forked_unless_a_recipe_has_threads(folder, more, imports):
     ("number", "printed"),
     [("SIGKILL", ""), ("SIGINT", "promptkit: interrupted: continue with --resume\n")],
 )
-def test_workers_end_with_the_command_while_a_prompt_hangs(folder, number, printed):
+def test_workers_exit_with_the_command(folder, number, printed):
     """Workers exit when the command is killed or interrupted, even if a prompt hangs."""
     hangs = '    Path("hangs").touch()\n    while True:\n        pass\n    return ticket\n'
-    source = RECIPE.format(more="").replace("    return ticket\n", hangs)
+    source = RECIPE.format(statement="").replace("    return ticket\n", hangs)
     (folder / "triage.py").write_text(source, encoding="utf-8")
     (folder / "t.csv").write_text("ticket\nt\n", encoding="utf-8")
-    words = ("batch", "triage", "t.csv", "--target", "triage.py", "--for", "openai-chat", "--model", "m")
-    command = (sys.executable, "-m", "promptkit", *words, "--workers", "3", "-o", "out")
+    arguments = ("batch", "triage", "t.csv", "--target", "triage.py", "--for", "openai-chat", "--model", "m")
+    command = (sys.executable, "-m", "promptkit", *arguments, "--workers", "3", "-o", "out")
 
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         while not (folder / "hangs").exists():
@@ -72,11 +72,11 @@ def test_workers_end_with_the_command_while_a_prompt_hangs(folder, number, print
     assert process.returncode == (-signal.SIGKILL if number == "SIGKILL" else 130)
 
 
-def _same(chunk):
+def _unchanged(chunk):
     return chunk
 
 
-def test_the_table_is_read_a_few_chunks_ahead():
+def test_few_chunks_are_read_ahead():
     """At most six chunks are read ahead, so that memory does not grow with the table."""
     read = 0
 
@@ -85,7 +85,7 @@ def test_the_table_is_read_a_few_chunks_ahead():
         for read in range(1, 101):
             yield Chunk(read, [(read, b"{}")], read)
 
-    with start_workers(_same, 2) as render:
+    with start_workers(_unchanged, 2) as render:
         for done, chunk in enumerate(render(chunks()), 1):
             assert chunk.first == done
             assert read - done <= 6

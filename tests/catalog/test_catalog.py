@@ -52,13 +52,13 @@ ERROR = Diagnostic(Rule.BAD_NAME, "bad", "change it", Location("a.py", 1))
 WARNING = Diagnostic(Rule.FORGOTTEN_F, "it is sent", "write f", Location("b.py"))
 
 
-def called(name):
+def prompt_named(name):
     """Return a compiled prompt with the given name."""
     return structs.replace(review.compiled, name=name)
 
 
 class TestCatalog:
-    def test_it_is_a_mapping_from_names_to_prompts(self):
+    def test_catalog_is_a_mapping_from_names_to_prompts(self):
         """A catalog is a mapping from names to prompts."""
         assert isinstance(CATALOG, Mapping)
         assert CATALOG["review"] is review.compiled
@@ -68,21 +68,21 @@ class TestCatalog:
         assert CATALOG.get("plam") is None
         assert dict(CATALOG.items())["ask"] is ask.compiled
 
-    def test_it_is_sorted(self):
+    def test_prompts_are_sorted(self):
         """Prompts are sorted by name."""
         assert list(CATALOG) == ["ask", "plan", "review"]
         assert [compiled.name for compiled in CATALOG.prompts] == ["ask", "plan", "review"]
         assert list(CATALOG.values()) == list(CATALOG.prompts)
 
     @given(st.permutations(["a", "b", "B", "a-b", "_", "a1", "a10", "a2"]))
-    def test_the_order_does_not_depend_on_the_input(self, names):
+    def test_input_order_does_not_matter(self, names):
         """The same prompts in any order produce an equal catalog."""
-        made = Catalog(map(called, names))
+        catalog = Catalog(map(prompt_named, names))
 
-        assert list(made) == sorted(names)
-        assert made.prompts == Catalog(map(called, sorted(names))).prompts
+        assert list(catalog) == sorted(names)
+        assert catalog.prompts == Catalog(map(prompt_named, sorted(names))).prompts
 
-    def test_it_is_immutable(self):
+    def test_catalog_is_immutable(self):
         """A catalog and its prompts are immutable."""
         with pytest.raises(AttributeError):
             CATALOG.prompts = ()
@@ -91,14 +91,14 @@ class TestCatalog:
         with pytest.raises(TypeError, match="does not support item assignment"):
             CATALOG["other"] = review.compiled
 
-    def test_nothing_below_it_can_be_changed_either(self):
+    def test_metadata_is_immutable(self):
         """The metadata of a prompt is immutable as well."""
-        made = Catalog((prompt(tags=["work"])(review.__wrapped__).compiled,))
+        catalog = Catalog((prompt(tags=["work"])(review.__wrapped__).compiled,))
 
         with pytest.raises(TypeError):
-            made["review"].meta["promptkit/tags"] = []
+            catalog["review"].meta["promptkit/tags"] = []
 
-    def test_an_empty_one_has_nothing(self):
+    def test_empty_catalog(self):
         """A catalog can be empty."""
         assert (len(Catalog()), list(Catalog()), Catalog().healthy) == (0, [], True)
         with pytest.raises(UnknownPromptError, match=r"^unknown prompt 'review'$"):
@@ -109,7 +109,7 @@ class TestCatalog:
         [("reviw", "review"), ("REVIEW", "review"), ("zzz", None), ("", None)],
         ids=["typo", "case", "strange", "empty"],
     )
-    def test_an_unknown_name_finds_its_neighbour(self, name, nearest):
+    def test_unknown_name_suggests_the_nearest(self, name, nearest):
         """An unknown name raises UnknownPromptError, which is a KeyError, with the nearest name."""
         with pytest.raises(UnknownPromptError) as caught:
             CATALOG[name]
@@ -125,19 +125,19 @@ class TestCatalog:
         [((), True), ((WARNING,), True), ((ERROR,), False), ((WARNING, ERROR), False)],
         ids=["none", "warning", "error", "both"],
     )
-    def test_only_errors_make_it_ill(self, diagnostics, healthy):
+    def test_only_errors_make_a_catalog_unhealthy(self, diagnostics, healthy):
         """Warnings do not make a catalog unhealthy."""
         assert Catalog((), diagnostics).healthy is healthy
 
 
 class TestRender:
-    def test_it_renders_for_what_a_client_sends(self):
+    def test_string_arguments(self):
         """A prompt is rendered by name, with arguments as strings."""
         assert CATALOG.render("review", {"diff": "+a", "depth": "3"}) == user("Review to depth 3: +a")
         assert CATALOG.render("plan", {"goal": "rest"}) == user("someone wants rest")
         assert CATALOG.render("ask") == user("What now?") + assistant("Wait.")
 
-    def test_it_reports_what_is_wrong(self):
+    def test_errors(self):
         """An unknown prompt and invalid arguments raise errors."""
         with pytest.raises(UnknownPromptError, match=r"did you mean 'ask'\?$"):
             CATALOG.render("aks")
@@ -146,43 +146,43 @@ class TestRender:
 
 
 class TestCompiledPrompt:
-    def test_it_holds_what_is_served(self):
+    def test_attributes(self):
         """A compiled prompt has everything that listing and rendering need."""
-        made = plan.compiled
+        compiled = plan.compiled
 
-        assert isinstance(made, CompiledPrompt)
-        assert (made.name, made.title, made.description) == ("plan", "Planning", "Plan.")
-        assert [argument.name for argument in made.arguments.ordered] == ["goal"]
-        assert (made.context, made.timeout, made.cache) == ("context", 5, 60)
-        assert made.meta == {"promptkit/tags": ["work"]}
-        assert made.location == plan.location
+        assert isinstance(compiled, CompiledPrompt)
+        assert (compiled.name, compiled.title, compiled.description) == ("plan", "Planning", "Plan.")
+        assert [argument.name for argument in compiled.arguments.ordered] == ["goal"]
+        assert (compiled.context, compiled.timeout, compiled.cache) == ("context", 5, 60)
+        assert compiled.meta == {"promptkit/tags": ["work"]}
+        assert compiled.location == plan.location
 
-    def test_binding_reads_and_adds_the_context(self):
+    def test_binding_converts_arguments_and_adds_the_context(self):
         """Arguments from a client become the function's keyword arguments, with the context added."""
-        zed = Context("Zed")
+        context = Context("Zed")
 
         assert review.compiled.bind({"diff": "+a", "depth": "3"}) == {"diff": "+a", "depth": 3}
         assert plan.compiled.bind({"goal": "rest"}) == {"goal": "rest", "context": Context()}
-        assert plan.compiled.bind({"goal": "rest"}, zed) == {"goal": "rest", "context": zed}
-        assert review.compiled.bind({"diff": "+a"}, zed) == {"diff": "+a"}
+        assert plan.compiled.bind({"goal": "rest"}, context) == {"goal": "rest", "context": context}
+        assert review.compiled.bind({"diff": "+a"}, context) == {"diff": "+a"}
 
-    def test_it_renders_with_and_without_await(self):
+    def test_sync_and_async_rendering(self):
         """Both `render` and `render_async` take arguments and a context, for every kind of function."""
-        zed = Context("Zed")
+        context = Context("Zed")
 
-        async def awaited():
+        async def render_all():
             return [
-                await plan.compiled.render_async({"goal": "rest"}, zed),
+                await plan.compiled.render_async({"goal": "rest"}, context),
                 await review.compiled.render_async({"diff": "+a"}),
             ]
 
-        assert asyncio.run(awaited()) == [user("Zed wants rest"), user("Review to depth 1: +a")]
-        assert plan.compiled.render({"goal": "rest"}, zed) == user("Zed wants rest")
+        assert asyncio.run(render_all()) == [user("Zed wants rest"), user("Review to depth 1: +a")]
+        assert plan.compiled.render({"goal": "rest"}, context) == user("Zed wants rest")
 
-    def test_it_is_a_value(self):
+    def test_equal_prompts_compile_to_equal_values(self):
         """Equal prompts compile to equal values."""
         assert prompt(review.__wrapped__).compiled == review.compiled
-        assert called("other") != review.compiled
+        assert prompt_named("other") != review.compiled
 
 
 @resource("notes://today")
@@ -213,26 +213,26 @@ def logs(
     return f"{lines} lines, {level}"
 
 
-COMPILED = tuple(made.compile()[0] for made in (today, notes, logs))
+COMPILED = tuple(document.compile()[0] for document in (today, notes, logs))
 DOCUMENTS = Catalog((), (), COMPILED)
 
 
 class TestResources:
-    def test_they_come_last(self):
+    def test_resources_are_sorted(self):
         """Resources are sorted by URI template, and default to none."""
         assert Catalog().resources == CATALOG.resources == ()
-        assert [made.uri_template for made in DOCUMENTS.resources] == [
+        assert [compiled.uri_template for compiled in DOCUMENTS.resources] == [
             "logs://recent{?level,service,lines}",
             "notes://today",
             "notes://{day}",
         ]
 
     @given(st.permutations(COMPILED))
-    def test_the_order_does_not_depend_on_the_input(self, resources):
+    def test_input_order_does_not_matter(self, resources):
         """The same resources in any order produce an equal catalog."""
         assert Catalog(resources=resources) == DOCUMENTS
 
-    def test_they_are_no_prompts(self):
+    def test_resources_are_not_in_the_mapping(self):
         """Resources are not part of the mapping."""
         assert (list(DOCUMENTS), len(DOCUMENTS), "notes" in DOCUMENTS) == ([], 0, False)
 
@@ -246,18 +246,18 @@ class TestResources:
             ("logs://recent?lines=5&level=error", "logs", {"lines": "5", "level": "error"}),
         ],
     )
-    def test_a_uri_finds_its_resource(self, uri, name, variables):
+    def test_resource_of_a_uri(self, uri, name, variables):
         """An exact URI takes precedence over templates; variables are returned as strings."""
-        found, spelt = DOCUMENTS.resource(uri)
+        matched, values = DOCUMENTS.resource(uri)
 
-        assert (found.name, spelt) == (name, variables)
+        assert (matched.name, values) == (name, variables)
 
-    def test_of_several_templates_the_first_counts(self):
+    def test_first_of_several_matching_templates_is_used(self):
         """If several templates match, the first one in the listing is used."""
-        both = Catalog(resources=(notes.compile()[0], files.compile()[0]))
+        catalog = Catalog(resources=(notes.compile()[0], files.compile()[0]))
 
-        assert both.resource("notes://a")[0].name == "files"
-        assert both.resources[0].name == "files"
+        assert catalog.resource("notes://a")[0].name == "files"
+        assert catalog.resources[0].name == "files"
 
     @pytest.mark.parametrize(
         ("uri", "nearest"),
@@ -268,9 +268,9 @@ class TestResources:
             ("", None),
             ("\ud800", None),
         ],
-        ids=["as near to two", "typo", "the template itself", "empty", "no text"],
+        ids=["equally near to two", "typo", "the template itself", "empty", "lone surrogate"],
     )
-    def test_an_unknown_uri_finds_its_neighbour(self, uri, nearest):
+    def test_unknown_uri_suggests_the_nearest(self, uri, nearest):
         """An unknown URI raises UnknownResourceError, which is a KeyError, with the nearest URI."""
         with pytest.raises(UnknownResourceError) as caught:
             DOCUMENTS.resource(uri)
@@ -280,33 +280,33 @@ class TestResources:
         assert isinstance(caught.value, PromptkitError)
 
     @pytest.mark.parametrize(
-        ("error", "says"),
+        ("error", "message"),
         [
             (UnknownResourceError("x:a"), "unknown resource 'x:a'"),
             (UnknownResourceError("x:a", "x:b"), "unknown resource 'x:a'; did you mean 'x:b'?"),
         ],
     )
-    def test_the_error_says_one_thing(self, error, says):
+    def test_error_survives_copying_and_pickling(self, error, message):
         """The error's message and attributes survive copying and pickling."""
-        back = pickle.loads(pickle.dumps(copy.copy(error)))  # noqa: S301 (our own pickle)
+        copied = pickle.loads(pickle.dumps(copy.copy(error)))  # noqa: S301 (our own pickle)
 
-        assert str(error) == str(back) == says
-        assert (back.uri, back.nearest) == (error.uri, error.nearest)
+        assert str(error) == str(copied) == message
+        assert (copied.uri, copied.nearest) == (error.uri, error.nearest)
 
-    def test_it_reads_what_a_client_asks_for(self):
+    def test_resource_is_read_by_uri(self):
         """A resource is read by URI, with the variables converted to their types."""
         assert DOCUMENTS.read("notes://today") == today.embed()
         assert DOCUMENTS.read("notes://monday") == notes.embed("monday")
         assert DOCUMENTS.read("logs://recent?lines=5&level=ERROR").text == "5 lines, error"
 
-    def test_it_reports_what_is_wrong(self):
+    def test_errors(self):
         """An unknown URI and invalid variables raise errors."""
         with pytest.raises(UnknownResourceError):
             DOCUMENTS.read("other://today")
         with pytest.raises(ArgumentsError, match="'lines' is 'x', not a whole number"):
             DOCUMENTS.read("logs://recent?lines=x")
 
-    def test_a_template_is_found_by_itself(self):
+    def test_template_is_found_by_its_exact_text(self):
         """A template is found by its exact text, not by a URI that it matches."""
         assert DOCUMENTS.template("notes://{day}").name == "notes"
         assert DOCUMENTS.template("notes://today").name == "today"
@@ -328,7 +328,7 @@ class TestResources:
 
         assert DOCUMENTS.complete(template, variable, typed, chosen).values == values
 
-    def test_a_single_document_offers_nothing(self):
+    def test_resource_without_variables_has_no_completions(self):
         """A resource without variables offers no completions; unknown variables and templates are errors."""
         assert DOCUMENTS.complete("notes://today", "day", "").values == ()
         with pytest.raises(ArgumentsError, match="did you mean 'day'"):
@@ -337,7 +337,7 @@ class TestResources:
             DOCUMENTS.complete("notes://{other}/x", "day", "")
 
 
-def test_faults_are_in_the_order_of_the_signature():
+def test_errors_are_in_the_order_of_the_signature():
     """Errors follow the order of the signature, not the order in which the client sends the arguments."""
 
     @prompt
@@ -345,7 +345,7 @@ def test_faults_are_in_the_order_of_the_signature():
         """Take many lists."""
         return ""
 
-    with pytest.raises(ArgumentsError) as refused:
+    with pytest.raises(ArgumentsError) as caught:
         many.compiled.arguments.check_values(dict.fromkeys("fedcba", "1," * 200), 100)
 
-    assert [fault.argument for fault in refused.value.errors] == list("abcdef")
+    assert [error.argument for error in caught.value.errors] == list("abcdef")

@@ -44,7 +44,7 @@ class Pair(Enum):
     RIGHT = (0, 1)
 
 
-class Loud(str):  # noqa: SLOT000 (a class that people derive)
+class Loud(str):  # noqa: SLOT000 (a class that authors derive)
     def __str__(self):
         return self.upper()
 
@@ -78,7 +78,7 @@ def is_inside(text, typed):
 
 
 class TestRanking:
-    def test_the_classes_in_order(self):
+    def test_order_of_the_match_classes(self):
         """Exact matches come first, then prefixes, word starts and other matches."""
         candidates = ["no-tests", "release_notes", "Notebook", "footnote", "NOTE", "zebra", "my note"]
 
@@ -89,32 +89,32 @@ class TestRanking:
         "candidate",
         ["x-ab", "x_ab", "x ab", "x/ab", "x.ab", "éAb", "xAb", "1-ab", "ßAB", "İ.ab", "xbaAb"],
     )
-    def test_words_start_at_what_is_no_letter_and_at_capitals(self, candidate):
+    def test_words_start_after_separators_and_at_capitals(self, candidate):
         """A match after a separator or at a capital comes before a match inside a word."""
         assert (candidate, "xabx") == rank(["xabx", candidate], "ab")
 
     @pytest.mark.parametrize("candidate", ["xab", "XAB", "1ab", "1Ab", "XAb"])
-    def test_words_start_nowhere_else(self, candidate):
+    def test_words_do_not_start_elsewhere(self, candidate):
         """No word starts within a run of capitals or after a digit."""
         assert ("x-ab", candidate) == rank([candidate, "x-ab"], "ab")
 
     @pytest.mark.parametrize("typed", ["notes", "notes-v", "NOTES-V2", "n"])
-    def test_what_was_typed_may_go_on_over_the_next_word(self, typed):
+    def test_match_can_extend_into_the_next_word(self, typed):
         """A match must begin at the start of a word, but can extend into the next word."""
         assert rank(["xnotes-v2v", "release-notes-v2"], typed) == ("release-notes-v2", "xnotes-v2v")
 
-    def test_the_tightest_match_comes_first(self):
+    def test_tightest_match_comes_first(self):
         """The shortest matching part of each candidate determines its rank."""
         candidates = ["a--b", "-a---b", "a---b-a-b-b", "xab", "ba", "1a--b---a----b"]
 
         expected = ("xab", "a---b-a-b-b", "a--b", "1a--b---a----b", "-a---b")
         assert expected == rank(candidates, "ab")
 
-    def test_what_is_no_letter_starts_no_word(self):
+    def test_separator_does_not_start_a_word(self):
         """A match that starts with a separator does not count as the start of a word."""
         assert rank(["x-a", "x--a"], "-a") == ("x-a", "x--a")
 
-    def test_case_is_that_of_all_scripts(self):
+    def test_casefolding_in_every_script(self):
         """Matching uses casefolding, so that it works in every script."""
         assert rank(["Straßen", "STRASSE", "straße"], "strasse") == ("STRASSE", "straße", "Straßen")
         assert rank(["xssx", "x-ßx"], "SS") == ("x-ßx", "xssx")
@@ -123,20 +123,20 @@ class TestRanking:
         ("candidates", "typed"),
         [([], ""), ([], "a"), (["b"], "a"), ([""], "a"), (["ab"], "ba"), (["a"], "aa"), (["ab"], "a b")],
     )
-    def test_what_does_not_match_is_left_out(self, candidates, typed):
+    def test_candidates_that_do_not_match_are_omitted(self, candidates, typed):
         """Candidates that do not match are omitted."""
         assert rank(candidates, typed) == ()
 
-    def test_duplicates_differ_in_nothing(self):
+    def test_duplicates_are_removed(self):
         """Duplicates are removed, but values that differ in case are kept."""
         assert rank(["b", "a", "A", "b", "a"], "") == ("b", "a", "A")
 
-    def test_candidates_may_come_from_anywhere(self):
+    def test_candidates_can_be_any_iterable(self):
         """Candidates can be any iterable, which is read once."""
         assert rank(iter(["ab", "a", "ab"]), "") == ("ab", "a")
         assert rank(iter(["ab", "a", "ab"]), "a") == ("a", "ab")
 
-    def test_long_values_are_no_trouble(self):
+    def test_long_values_are_ranked_quickly(self):
         """Ranking long values takes little time."""
         text = "ab" * 400
 
@@ -144,9 +144,9 @@ class TestRanking:
         assert rank([text] * 100, "a" * 1_000_000) == ()
 
 
-class TestLawsOfRanking:
+class TestRankingProperties:
     @given(CANDIDATES, TYPED)
-    def test_what_matches_is_kept_and_nothing_else(self, candidates, typed):
+    def test_ranking_keeps_exactly_the_matches(self, candidates, typed):
         """The ranking is a permutation of the matching candidates without duplicates."""
         expected = {text for text in candidates if matches(text, typed)}
         ranked = rank(candidates, typed)
@@ -154,24 +154,24 @@ class TestLawsOfRanking:
         assert sorted(expected) == sorted(ranked)
 
     @given(CANDIDATES)
-    def test_nothing_typed_matches_all(self, candidates):
+    def test_empty_text_matches_everything(self, candidates):
         """If nothing is typed, all candidates match, in the author's order."""
         assert tuple(dict.fromkeys(candidates)) == rank(candidates, "")
 
     @given(CANDIDATES, TYPED)
-    def test_ranking_twice_is_ranking_once(self, candidates, typed):
+    def test_ranking_is_idempotent(self, candidates, typed):
         """Ranking is idempotent."""
         once = rank(candidates, typed)
 
         assert once == rank(once, typed)
 
     @given(CANDIDATES, TYPED, st.data())
-    def test_others_do_not_change_the_order_of_two(self, candidates, typed, data):
+    def test_other_candidates_do_not_affect_the_order(self, candidates, typed, data):
         """Removing candidates does not change the order of the others."""
-        kept = data.draw(st.sets(st.sampled_from(candidates))) if candidates else set()
+        remaining = data.draw(st.sets(st.sampled_from(candidates))) if candidates else set()
 
-        expected = tuple(text for text in rank(candidates, typed) if text in kept)
-        assert expected == rank([text for text in candidates if text in kept], typed)
+        expected = tuple(text for text in rank(candidates, typed) if text in remaining)
+        assert expected == rank([text for text in candidates if text in remaining], typed)
 
     @given(CANDIDATES, TYPED.filter(bool))
     def test_equal_matches_keep_their_order(self, candidates, typed):
@@ -186,7 +186,7 @@ class TestLawsOfRanking:
         st.lists(st.text("abA-", min_size=2, max_size=12), max_size=4),
         st.text("ab", min_size=2, max_size=3),
     )
-    def test_the_loosest_matches_come_last(self, candidates, typed):
+    def test_loosest_matches_come_last(self, candidates, typed):
         """Matches with gaps come last, tighter ones first, and equally tight ones in the author's order."""
         gaps = [t for t in dict.fromkeys(candidates) if matches(t, typed) and not is_inside(t, typed)]
         expected = sorted(gaps, key=lambda text: span(text, typed))
@@ -194,7 +194,7 @@ class TestLawsOfRanking:
         assert expected == list(rank(candidates, typed))[-len(gaps) or MAX_VALUES :]
 
     @given(CANDIDATES, TYPED.filter(bool))
-    def test_every_prefix_comes_before_all_that_is_none(self, candidates, typed):
+    def test_prefixes_come_first(self, candidates, typed):
         """Every prefix match comes before all other matches."""
         prefixes = [is_prefix(text, typed) for text in rank(candidates, typed)]
 
@@ -211,7 +211,7 @@ class TestLawsOfRanking:
         assert rank(candidates, typed) == rank(candidates, typed.swapcase())
 
     @given(st.text(max_size=8), st.text(max_size=3), st.text(max_size=8))
-    def test_every_word_is_found(self, before, typed, after):
+    def test_every_word_is_matched(self, before, typed, after):
         """In any script, a candidate with a word that starts with the typed text matches."""
         text = f"{before}-{typed}{after}"
 
@@ -220,7 +220,7 @@ class TestLawsOfRanking:
 
 class TestCompletion:
     @given(st.integers(0, 3 * MAX_VALUES), st.sampled_from(["", "1", "12", "x"]))
-    def test_the_limit_is_kept(self, count, typed):
+    def test_number_of_values_is_limited(self, count, typed):
         """At most `MAX_VALUES` values are returned, with the total and whether there are more."""
         candidates = [str(number) for number in range(count)]
         ranked = rank(candidates, typed)
@@ -229,18 +229,20 @@ class TestCompletion:
 
         assert Completion(ranked[:MAX_VALUES], len(ranked), len(ranked) > MAX_VALUES) == completion
 
-    def test_the_best_matches_are_kept(self):
+    def test_best_matches_are_returned(self):
         """The limit is applied after ranking."""
-        others = [f"x{number}" for number in range(MAX_VALUES)]
+        candidates = [f"x{number}" for number in range(MAX_VALUES)]
 
-        assert Completion(("x", *others[:-1]), MAX_VALUES + 1, has_more=True) == complete([*others, "x"], "x")
+        assert Completion(("x", *candidates[:-1]), MAX_VALUES + 1, has_more=True) == complete(
+            [*candidates, "x"], "x"
+        )
 
-    def test_exactly_the_limit_is_all(self):
+    def test_exactly_as_many_values_as_the_limit(self):
         """Exactly `MAX_VALUES` candidates are all of them; one more sets `has_more`."""
         assert not complete(map(str, range(MAX_VALUES)), "").has_more
         assert complete(map(str, range(MAX_VALUES + 1)), "").has_more
 
-    def test_by_default_there_is_nothing(self):
+    def test_no_completer(self):
         """An argument without a completer has an empty completion."""
         assert complete([], "x") == Completion() == Completion(values=(), total=0, has_more=False)
 
@@ -259,7 +261,7 @@ class TestFixedValues:
         ],
         ids=["Literal", "Enum", "bool"],
     )
-    def test_types_have_values(self, annotation, expected):
+    def test_values_of_types(self, annotation, expected):
         """The values that a type's reader accepts are offered."""
         assert expected == values(reader_of(annotation).values)
 
@@ -282,17 +284,17 @@ class TestFixedValues:
         ],
         ids=shown,
     )
-    def test_each_value_is_shown(self, source, expected):
+    def test_values_are_converted_to_text(self, source, expected):
         """Values are shown with `str`, and members of an enumeration as its reader accepts them."""
         assert expected == values(source)
 
-    def test_an_enumeration_reads_what_is_offered(self):
+    def test_offered_enumeration_values_can_be_parsed(self):
         """The values that are offered for an enumeration can be read back."""
         for kind in (Tone, Level, Word, Pair):
             assert list(kind) == [reader_of(kind).read(text) for text in values(kind)]
 
     @pytest.mark.parametrize("kind", [set, frozenset])
-    def test_a_set_is_sorted(self, kind):
+    def test_sets_are_sorted(self, kind):
         """Sets are sorted, because their order differs between processes."""
         assert tuple(sorted(BRANCHES)) == values(kind(BRANCHES))
 
@@ -300,16 +302,18 @@ class TestFixedValues:
         """Candidates are read once: iterators can be reused, and later changes are ignored."""
         source = ["a"]
         completer = Completer(source)
-        once = Completer(iter(source))
+        from_iterator = Completer(iter(source))
         source.append("b")
 
-        assert [c.complete("").values for c in (completer, once, once)] == [("a",)] * 3
+        assert [each.complete("").values for each in (completer, from_iterator, from_iterator)] == [
+            ("a",)
+        ] * 3
 
-    def test_they_are_ranked(self):
+    def test_fixed_values_are_ranked(self):
         """Fixed values are ranked as by `complete`."""
         assert complete(BRANCHES, "note") == Completer(BRANCHES).complete("note", {"x": "y"})
 
-    def test_equal_candidates_are_equal_completers(self):
+    def test_completers_with_equal_candidates_are_equal(self):
         """Completers with equal candidates are equal."""
         assert Completer(["a"]) == Completer(("a",)) != Completer(["b"])
         assert hash(Completer(["a"])) == hash(Completer(("a",)))
@@ -334,13 +338,13 @@ class TestLists:
             ('["red", "gr', ()),
         ],
     )
-    def test_the_last_item_is_completed(self, typed, expected):
+    def test_last_item_is_completed(self, typed, expected):
         """Only the last item is completed, without values already chosen, and never inside JSON."""
-        found = Completer(["red", "green", "grey"], is_list=True).complete(typed)
+        completion = Completer(["red", "green", "grey"], is_list=True).complete(typed)
 
-        assert (expected, len(expected)) == (found.values, found.total)
+        assert (expected, len(expected)) == (completion.values, completion.total)
 
-    def test_a_value_that_would_be_two_is_not_offered(self):
+    def test_value_with_a_comma(self):
         """A value with a comma is offered only if items are separated by newlines."""
         completer = Completer(["a, b", "c"], is_list=True)
 
@@ -348,7 +352,7 @@ class TestLists:
         assert completer.complete("c\na").values == ("c\na, b",)
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
-    def test_a_function_gets_the_item(self, is_async):
+    def test_function_receives_the_last_item(self, is_async):
         """A function receives only the last item, so that it works for single values and lists."""
 
         def find(typed):
@@ -362,7 +366,7 @@ class TestLists:
         assert completer.complete("a1, a").values == ("a1, a2",)
 
     @given(st.lists(st.sampled_from(["red", "green"]), max_size=3), st.sampled_from([", ", ",", "\n"]))
-    def test_what_is_offered_is_read(self, items, separator):
+    def test_suggestion_can_be_parsed(self, items, separator):
         """A suggestion parses as the items that were typed plus one."""
         typed = separator.join([*items, ""])
         read = reader_of(list[Literal["red", "green", "grey"]]).read
@@ -385,7 +389,7 @@ class TestLists:
     ],
     ids=shown,
 )
-def test_a_parameter_that_is_a_list_is_completed(annotation, typed, expected):
+def test_list_parameter_is_completed(annotation, typed, expected):
     """A list parameter is completed from its type or from the author's completer."""
 
     def ask(colors) -> str:
@@ -461,7 +465,7 @@ def hidden(*args):
 
 
 @functools.wraps(coroutine)
-def run_to_the_end(typed):
+def run_to_completion(typed):
     return of_typed(typed)
 
 
@@ -478,36 +482,36 @@ class AsyncRepository:
         return of_typed(typed)
 
 
-TYPED_ALONE, BOTH = ("note",), ("note", {"repo": "x"})
+TYPED_ONLY, TYPED_AND_ARGUMENTS = ("note",), ("note", {"repo": "x"})
 
 #: By kind: a function, whether it is asynchronous, and the arguments that it receives.
 FUNCTIONS = {
     "()": (nothing, False, ()),
-    "(typed)": (of_typed, False, TYPED_ALONE),
-    "(typed, arguments)": (of_both, False, BOTH),
-    "by position": (of_both_by_position, False, BOTH),
-    "default": (with_a_default, False, TYPED_ALONE),
-    "lambda": (lambda t: [*of_typed(t)], False, TYPED_ALONE),
+    "(typed)": (of_typed, False, TYPED_ONLY),
+    "(typed, arguments)": (of_both, False, TYPED_AND_ARGUMENTS),
+    "by position": (of_both_by_position, False, TYPED_AND_ARGUMENTS),
+    "default": (with_a_default, False, TYPED_ONLY),
+    "lambda": (lambda t: [*of_typed(t)], False, TYPED_ONLY),
     "lambda with a default": (lambda t="x": of_typed(t), False, ("x",)),
-    "generator": (generator, False, TYPED_ALONE),
-    "async def": (coroutine, True, TYPED_ALONE),
-    "async def of both": (coroutine_of_both, True, BOTH),
-    "async generator": (async_generator, True, TYPED_ALONE),
-    "cached": (cached, False, TYPED_ALONE),
-    "wrapped": (wrapped, False, TYPED_ALONE),
-    "wrapped async def": (hidden, True, TYPED_ALONE),
-    "async def run to its end": (run_to_the_end, True, TYPED_ALONE),
-    "method": (Repository()._branches, False, TYPED_ALONE),
-    "object": (Repository(), False, BOTH),
-    "async object": (AsyncRepository(), True, TYPED_ALONE),
+    "generator": (generator, False, TYPED_ONLY),
+    "async def": (coroutine, True, TYPED_ONLY),
+    "async def of both": (coroutine_of_both, True, TYPED_AND_ARGUMENTS),
+    "async generator": (async_generator, True, TYPED_ONLY),
+    "cached": (cached, False, TYPED_ONLY),
+    "wrapped": (wrapped, False, TYPED_ONLY),
+    "wrapped async def": (hidden, True, TYPED_ONLY),
+    "async def run to its end": (run_to_completion, True, TYPED_ONLY),
+    "method": (Repository()._branches, False, TYPED_ONLY),
+    "object": (Repository(), False, TYPED_AND_ARGUMENTS),
+    "async object": (AsyncRepository(), True, TYPED_ONLY),
     "partial": (functools.partial(of_both, "first"), False, ("first", "note")),
     "partial async def": (functools.partial(coroutine_of_both, arguments={}), True, ("note", {})),
-    "partial async generator": (functools.partial(async_generator, "note"), True, TYPED_ALONE),
+    "partial async generator": (functools.partial(async_generator, "note"), True, TYPED_ONLY),
 }
 
 
 @pytest.fixture(params=["sync", "async"])
-def completed(request):
+def complete_either_way(request):
     """Complete with `complete` or with `complete_async`."""
 
     def complete(source, typed, arguments=None):
@@ -521,45 +525,49 @@ def completed(request):
 
 class TestFunctions:
     @pytest.mark.parametrize("name", FUNCTIONS)
-    def test_a_function_gets_what_it_takes(self, completed, name):
+    def test_function_receives_only_its_parameters(self, complete_either_way, name):
         """A function receives only the arguments that it takes, and its results are ranked."""
         function, is_async, expected = FUNCTIONS[name]
         cached.cache_clear()
         CALLS.clear()
 
-        assert complete(BRANCHES, "note") == completed(function, "note", {"repo": "x"})
+        assert complete(BRANCHES, "note") == complete_either_way(function, "note", {"repo": "x"})
         assert [expected] == CALLS
         assert is_async == Completer(function).is_async
 
-    def test_values_are_not_asynchronous(self):
+    def test_fixed_values_are_not_asynchronous(self):
         """Fixed values are not asynchronous."""
         assert not Completer(["a"]).is_async
 
-    def test_without_arguments_a_function_gets_an_empty_mapping(self, completed):
+    def test_function_receives_an_empty_mapping_without_arguments(self, complete_either_way):
         """Without chosen arguments, a function receives an empty mapping."""
-        assert completed(lambda _, arguments: [arguments.get("repo", "none")], "").values == ("none",)
+        assert complete_either_way(lambda _, arguments: [arguments.get("repo", "none")], "").values == (
+            "none",
+        )
 
-    def test_what_was_chosen_decides(self, completed):
+    def test_results_can_depend_on_chosen_arguments(self, complete_either_way):
         """A function can base its results on the chosen arguments."""
         branches = {"a": ["main"], "b": ["trunk"]}
 
-        completion = completed(lambda _, arguments: branches[arguments["repo"]], "", {"repo": "b"})
+        completion = complete_either_way(lambda _, arguments: branches[arguments["repo"]], "", {"repo": "b"})
 
         assert Completion(("trunk",), 1) == completion
 
-    def test_a_function_may_have_filtered_already(self, completed):
+    def test_function_can_filter_its_results(self, complete_either_way):
         """A function can filter its results itself."""
-        assert Completion(("main",), 1) == completed(lambda t: [b for b in ["main", "x"] if t in b], "ma")
+        assert Completion(("main",), 1) == complete_either_way(
+            lambda t: [b for b in ["main", "x"] if t in b], "ma"
+        )
 
-    def test_a_result_that_does_not_match_is_dropped(self, completed):
+    def test_results_that_do_not_match_are_dropped(self, complete_either_way):
         """Results of a function that do not match are dropped, because clients filter the same way."""
-        assert Completion(("Robert",), 1) == completed(lambda _: ["Robert", "Bob"], "rob")
+        assert Completion(("Robert",), 1) == complete_either_way(lambda _: ["Robert", "Bob"], "rob")
 
-    def test_a_function_is_asked_every_time(self, completed):
+    def test_function_is_called_every_time(self, complete_either_way):
         """A function is called every time, because its results can change."""
         offers = [["a"], ["b"]]
 
-        assert [completed(offers.pop, "").values for _ in range(2)] == [("b",), ("a",)]
+        assert [complete_either_way(offers.pop, "").values for _ in range(2)] == [("b",), ("a",)]
 
     @pytest.mark.parametrize(
         ("result", "expected"),
@@ -574,7 +582,7 @@ class TestFunctions:
         ],
         ids=shown,
     )
-    def test_results_are_shown_as_fixed_values_are(self, result, expected):
+    def test_results_are_converted_like_fixed_values(self, result, expected):
         """Results are converted like fixed values, and None means no values."""
         assert expected == values(lambda: result)
 
@@ -584,7 +592,7 @@ RETURN = r"return \['a', 'b'\], and use `async def` if it awaits"
 
 class TestMistakes:
     @pytest.mark.parametrize("source", ["main", b"main", bytearray(b"main"), 5, None, object()], ids=shown)
-    def test_what_holds_no_values_is_refused(self, source):
+    def test_source_without_values_is_rejected(self, source):
         """A source that is not a collection of values is rejected; a string would be read as its letters."""
         message = (
             rf"^complete= is given {type(source).__name__}, not several values: "
@@ -594,7 +602,7 @@ class TestMistakes:
             Completer(source)
 
     @pytest.mark.parametrize("called", [lambda: coroutine("a"), lambda: async_generator("a")])
-    def test_a_function_is_named_and_not_called(self, called):
+    def test_called_function_is_rejected(self, called):
         """A coroutine or generator instead of a function is rejected, without a warning from Python."""
         with pytest.raises(TypeError, match=r"name a function without calling it$"):
             Completer(called())
@@ -612,7 +620,7 @@ class TestMistakes:
         ],
         ids=["three", "by keyword", "*args", "more", "partial", "in C"],
     )
-    def test_a_function_that_takes_something_else_is_refused(self, function):
+    def test_unsupported_signature_is_rejected(self, function):
         """A function with an unsupported signature is rejected when the completer is created."""
         message = (
             r"^complete function '.+' does not take \(\), \(typed\) or \(typed, arguments\): "
@@ -621,7 +629,7 @@ class TestMistakes:
         with pytest.raises(TypeError, match=message):
             Completer(function)
 
-    def test_a_function_is_named(self):
+    def test_error_names_the_function(self):
         """The error names the function."""
 
         def branches(repository, remote, typed):
@@ -633,7 +641,7 @@ class TestMistakes:
             Completer(functools.partial(branches))
 
     @pytest.mark.parametrize("result", ["main", "", b"main", 5, True, object()], ids=shown)
-    def test_results_that_hold_no_values_are_refused(self, completed, result):
+    def test_results_without_values_are_rejected(self, complete_either_way, result):
         """The error names the returned type and shows what to return."""
 
         def branches(typed):
@@ -642,57 +650,57 @@ class TestMistakes:
         kind = type(result).__name__
         message = rf"^complete function 'branches' returned {kind}, not several values: {RETURN}$"
         with pytest.raises(TypeError, match=message):
-            completed(branches, "")
+            complete_either_way(branches, "")
 
-    def test_bytes_among_values_are_refused(self, completed):
+    def test_bytes_are_rejected(self, complete_either_way):
         """Values that are bytes are rejected, because they would be shown as `b'main'`."""
-        said = r"values that are bytes: decode them, with \.decode\(\)$"
-        with pytest.raises(TypeError, match=f"^complete= is given {said}"):
+        message = r"values that are bytes: decode them, with \.decode\(\)$"
+        with pytest.raises(TypeError, match=f"^complete= is given {message}"):
             Completer([b"main"])
-        with pytest.raises(TypeError, match=f"^complete function '<lambda>' returned {said}"):
-            completed(lambda: [b"main"], "")
+        with pytest.raises(TypeError, match=f"^complete function '<lambda>' returned {message}"):
+            complete_either_way(lambda: [b"main"], "")
 
-    def test_a_function_that_hides_a_coroutine_is_refused(self, completed):
+    def test_function_that_returns_a_coroutine_is_rejected(self, complete_either_way):
         """A function that returns a coroutine is rejected when called, without a warning from Python."""
         with pytest.raises(TypeError, match=f"returned coroutine, not several values: {RETURN}$"):
-            completed(lambda: coroutine(""), "")
+            complete_either_way(lambda: coroutine(""), "")
         with pytest.raises(TypeError, match=f"returned async_generator, not several values: {RETURN}$"):
-            completed(lambda: async_generator(""), "")
+            complete_either_way(lambda: async_generator(""), "")
         gc.collect()
 
     @pytest.mark.parametrize(
         "error", [KeyError("repo"), OSError("no network"), KeyboardInterrupt()], ids=shown
     )
-    def test_what_a_function_raises_is_raised(self, completed, error):
+    def test_exception_of_a_function_is_propagated(self, complete_either_way, error):
         """Exceptions from a function are propagated."""
 
         def branches(typed):
             raise error
 
-        def begun(typed):
+        def branches_until_error(typed):
             yield "main"
             raise error
 
-        for function in (branches, begun):
+        for function in (branches, branches_until_error):
             with pytest.raises(type(error)) as caught:
-                completed(function, "")
+                complete_either_way(function, "")
             assert error is caught.value
 
-    def test_what_an_asynchronous_function_raises_is_raised(self, completed):
+    def test_exception_of_an_asynchronous_function_is_propagated(self, complete_either_way):
         """Exceptions from an asynchronous function are propagated, before and after its first value."""
 
         async def branches(typed):
             raise KeyError(typed)
 
-        async def begun(typed):
+        async def branches_until_error(typed):
             yield "main"
             raise KeyError(typed)
 
-        for function in (branches, begun):
+        for function in (branches, branches_until_error):
             with pytest.raises(KeyError, match=r"^'x'$"):
-                completed(function, "x")
+                complete_either_way(function, "x")
 
-    def test_a_running_loop_is_not_run_again(self):
+    def test_asynchronous_function_inside_a_running_loop(self):
         """Inside a running event loop, the error says to await `complete_async`."""
 
         async def main():
@@ -705,7 +713,7 @@ class TestMistakes:
         with pytest.raises(RuntimeError, match=message):
             asyncio.run(main())
 
-    def test_a_plain_function_does_not_mind_a_running_loop(self):
+    def test_plain_function_inside_a_running_loop(self):
         """A plain function can be called inside a running event loop."""
 
         async def main():
@@ -723,7 +731,7 @@ def test_annotations_are_not_evaluated():
     assert values(branches, "", {"a": "1", "b": "2"})[1:] == ("a", "b")
 
 
-def test_completing_imports_no_event_loop():
+def test_asyncio_is_imported_lazily():
     """The first call of an asynchronous function imports asyncio, and nothing before it does."""
     script = """
     import sys
@@ -737,6 +745,8 @@ def test_completing_imports_no_event_loop():
     print(Completer(later).complete("m").total)
     print("asyncio" in sys.modules)
     """
-    ran = subprocess.run([sys.executable, "-c", dedent(script)], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", dedent(script)], capture_output=True, text=True, check=True
+    )
 
-    assert ran.stdout.splitlines() == ["1 True", "False", "1", "True"]
+    assert result.stdout.splitlines() == ["1 True", "False", "1", "True"]

@@ -22,7 +22,7 @@ class Point:
     y: int
 
 
-def made(annotation, *default):
+def make_prompt(annotation, *default):
     """Build a prompt with one parameter, optionally with a default in the function."""
 
     def env(value=None) -> str:
@@ -52,25 +52,27 @@ class TestRequests:
         ],
         ids=str,
     )
-    def test_it_is_read_as_what_a_client_sends(self, annotation, variable, value, monkeypatch):
+    def test_variable_is_converted_like_an_argument(self, annotation, variable, value, monkeypatch):
         """A variable's text is converted like an argument from a client."""
         monkeypatch.setenv("VALUE", variable)
 
-        assert made(Annotated[annotation, Arg(env="VALUE")]).compiled.arguments.read({}) == {"value": value}
+        assert make_prompt(Annotated[annotation, Arg(env="VALUE")]).compiled.arguments.read({}) == {
+            "value": value
+        }
 
-    def test_what_a_client_sends_comes_first(self, monkeypatch):
+    def test_argument_takes_precedence_over_the_variable(self, monkeypatch):
         """A client's argument comes first, then the environment, then the function's default."""
-        team = made(TEXT, "own")
+        team = make_prompt(TEXT, "own")
         monkeypatch.setenv("VALUE", "environment")
-        found = [team.render_wire({"value": "sent"}).text, team.render_wire().text]
+        renderings = [team.render_wire({"value": "sent"}).text, team.render_wire().text]
         monkeypatch.delenv("VALUE")
-        found.append(team.render_wire().text)
+        renderings.append(team.render_wire().text)
 
-        assert found == ["'sent'", "'environment'", "'own'"]
+        assert renderings == ["'sent'", "'environment'", "'own'"]
 
-    def test_it_is_looked_up_for_each_request(self, monkeypatch):
+    def test_variable_is_read_for_each_request(self, monkeypatch):
         """The variable is read for each request."""
-        team = made(TEXT)
+        team = make_prompt(TEXT)
         compiled = team.compiled
         monkeypatch.setenv("VALUE", "one")
         first = compiled.render().text
@@ -78,22 +80,22 @@ class TestRequests:
 
         assert (first, compiled.render().text) == ("'one'", "'two'")
 
-    @pytest.mark.parametrize("empty", [None, ""], ids=["unset", "empty"])
-    def test_what_is_nowhere_is_missing(self, empty, monkeypatch):
+    @pytest.mark.parametrize("variable", [None, ""], ids=["unset", "empty"])
+    def test_missing_value(self, variable, monkeypatch):
         """If there is no value, the error names the variable; an empty variable counts only for text."""
         monkeypatch.delenv("VALUE", raising=False)
-        if empty is not None:
-            monkeypatch.setenv("VALUE", empty)
+        if variable is not None:
+            monkeypatch.setenv("VALUE", variable)
 
-        with pytest.raises(ArgumentsError) as refused:
-            made(NUMBER).render_wire()
+        with pytest.raises(ArgumentsError) as caught:
+            make_prompt(NUMBER).render_wire()
 
-        assert str(refused.value) == (
+        assert str(caught.value) == (
             "prompt 'env': 'value' is missing, and the environment variable VALUE is not set"
         )
 
     @pytest.mark.parametrize(
-        ("annotation", "arg", "variable", "fault"),
+        ("annotation", "arg", "variable", "error"),
         [
             (int, {}, "many", "'value' is read from $VALUE and is 'many', not a whole number"),
             (
@@ -114,40 +116,40 @@ class TestRequests:
         ],
         ids=["number", "record", "secret"],
     )
-    def test_what_does_not_fit_names_the_variable(self, annotation, arg, variable, fault, monkeypatch):
+    def test_error_names_the_variable(self, annotation, arg, variable, error, monkeypatch):
         """An error in a variable's value names the variable."""
         monkeypatch.setenv("VALUE", variable)
 
-        with pytest.raises(ArgumentsError) as refused:
-            made(Annotated[annotation, Arg(env="VALUE", **arg)]).render_wire()
+        with pytest.raises(ArgumentsError) as caught:
+            make_prompt(Annotated[annotation, Arg(env="VALUE", **arg)]).render_wire()
 
-        assert str(refused.value) == f"prompt 'env': {fault}"
+        assert str(caught.value) == f"prompt 'env': {error}"
 
-    def test_one_fault_is_told_of_one_argument(self, monkeypatch):
+    def test_invalid_argument_with_an_invalid_variable(self, monkeypatch):
         """If the client sends an invalid value, the error is about that value, not about the environment."""
         monkeypatch.setenv("VALUE", "many")
 
-        with pytest.raises(ArgumentsError) as refused:
-            made(NUMBER).render_wire({"value": "few"})
+        with pytest.raises(ArgumentsError) as caught:
+            make_prompt(NUMBER).render_wire({"value": "few"})
 
-        assert str(refused.value) == "prompt 'env': 'value' is 'few', not a whole number"
+        assert str(caught.value) == "prompt 'env': 'value' is 'few', not a whole number"
 
-    def test_a_person_is_asked_for_it(self, monkeypatch):
+    def test_elicitation(self, monkeypatch):
         """Elicitation asks for an argument without a value, but not for one with an invalid variable."""
 
         @prompt(elicit=True)
-        def asks(value: NUMBER) -> str:
+        def number_prompt(value: NUMBER) -> str:
             return str(value)
 
-        def asked():
-            with pytest.raises(ArgumentsError) as refused:
-                asks.render_wire()
-            return askable(asks.compiled, refused.value)
+        def askable_arguments():
+            with pytest.raises(ArgumentsError) as caught:
+                number_prompt.render_wire()
+            return askable(number_prompt.compiled, caught.value)
 
         monkeypatch.delenv("VALUE", raising=False)
-        assert asked() == asks.compiled.arguments.ordered
+        assert askable_arguments() == number_prompt.compiled.arguments.ordered
         monkeypatch.setenv("VALUE", "many")
-        assert asked() == ()
+        assert askable_arguments() == ()
 
 
 class TestDirectCalls:
@@ -156,22 +158,22 @@ class TestDirectCalls:
         [lambda p: p(), lambda p: p.render().text, lambda p: p.render_wire().text],
         ids=["call", "render", "render_wire"],
     )
-    def test_they_do_the_same(self, call, monkeypatch):
+    def test_direct_calls_use_the_variable(self, call, monkeypatch):
         """Direct calls and `render` use the variable like a request from a client."""
         monkeypatch.setenv("VALUE", "5")
 
-        assert call(made(NUMBER)) == "5"
-        assert call(made(NUMBER, 3)) == "5"
+        assert call(make_prompt(NUMBER)) == "5"
+        assert call(make_prompt(NUMBER, 3)) == "5"
         monkeypatch.delenv("VALUE")
-        assert call(made(NUMBER, 3)) == "3"
+        assert call(make_prompt(NUMBER, 3)) == "3"
         with pytest.raises(ArgumentsError, match="the environment variable VALUE is not set"):
-            call(made(NUMBER))
+            call(make_prompt(NUMBER))
 
-    def test_what_is_given_comes_first(self, monkeypatch):
+    def test_given_value_takes_precedence(self, monkeypatch):
         """A given value, positional or by name, needs no variable."""
         monkeypatch.delenv("VALUE", raising=False)
 
-        assert (made(NUMBER)(1), made(NUMBER).render(value=2).text) == ("1", "2")
+        assert (make_prompt(NUMBER)(1), make_prompt(NUMBER).render(value=2).text) == ("1", "2")
 
 
 class TestListing:
@@ -185,9 +187,11 @@ class TestListing:
         ],
         ids=str,
     )
-    def test_it_names_the_variable_and_never_its_value(self, annotation, default, description, monkeypatch):
+    def test_listing_names_the_variable_without_its_value(
+        self, annotation, default, description, monkeypatch
+    ):
         """The argument is listed as optional with the variable's name, whatever the variable's value."""
-        catalog = compile(Recipes(prompts=(made(annotation, *default),)))
+        catalog = compile(Recipes(prompts=(make_prompt(annotation, *default),)))
         lists = []
         for value in ("7", "8"):
             monkeypatch.setenv("VALUE", value)
@@ -198,7 +202,7 @@ class TestListing:
         assert listed["arguments"] == [{"name": "value", "description": description, "required": False}]
 
     @pytest.mark.parametrize(
-        ("declared", "need"),
+        ("declared", "expected"),
         [
             ("Annotated[str, Arg(env='TEAM')]", "default from $TEAM"),
             ("Annotated[str, Arg(env='TEAM')] = 'core'", "default from $TEAM, else core"),
@@ -206,22 +210,22 @@ class TestListing:
         ],
         ids=["variable", "own", "secret"],
     )
-    def test_the_command(self, declared, need, recipes, capsys, monkeypatch):
+    def test_list_command(self, declared, expected, recipes, capsys, monkeypatch):
         """`promptkit list` names the variable."""
         monkeypatch.setenv("TEAM", "swordfish")
         head = "from typing import Annotated\nfrom promptkit import Arg, prompt\n@prompt\n"
         folder = recipes(greet=f"{head}def greet(team: {declared}): return team\n")
 
         assert main(["list", str(folder)]) == 0
-        assert f"team: str, {need}" in (shown := capsys.readouterr().out)
-        assert "swordfish" not in shown
+        assert f"team: str, {expected}" in (output := capsys.readouterr().out)
+        assert "swordfish" not in output
         assert main(["list", str(folder), "--json"]) == 0
-        assert "swordfish" not in (shown := capsys.readouterr().out)
-        assert ("core" in shown) == need.endswith("core")
+        assert "swordfish" not in (output := capsys.readouterr().out)
+        assert ("core" in output) == expected.endswith("core")
 
-    def test_its_schema(self):
+    def test_schema_has_no_default(self):
         """The schema has no default: a form that sent it would override the environment."""
-        schema = made(TEXT, "core").compiled.schema
+        schema = make_prompt(TEXT, "core").compiled.schema
 
         assert "required" not in schema
         assert schema["properties"]["value"] == {
@@ -229,11 +233,11 @@ class TestListing:
             "type": "string",
         }
 
-    def test_the_schema_of_a_time_zone(self):
-        """The description of a datetime with a timezone says where a time without an offset is."""
+    def test_schema_names_the_time_zone(self):
+        """The description of a datetime with a timezone names the zone of times without an offset."""
         from datetime import datetime
 
-        schema = made(Annotated[datetime, Arg("When", timezone="Europe/Berlin")]).compiled.schema
+        schema = make_prompt(Annotated[datetime, Arg("When", timezone="Europe/Berlin")]).compiled.schema
 
         assert schema["properties"]["value"]["description"] == (
             "When (a date and time, as in 2026-01-31T12:00:00Z; in Europe/Berlin unless it has an offset)"
@@ -242,16 +246,16 @@ class TestListing:
 
 class TestSecrets:
     @pytest.mark.parametrize("annotation", [str, str | None, list[str]], ids=str)
-    def test_the_variables_value_is_hidden(self, annotation, monkeypatch):
+    def test_value_of_the_variable_is_redacted(self, annotation, monkeypatch):
         """The value of a secret's variable is redacted, whether or not a client sends another value."""
         monkeypatch.setenv("VALUE", "swordfish")
-        arguments = made(Annotated[annotation, Arg(env="VALUE", secret=True)]).compiled.arguments
+        arguments = make_prompt(Annotated[annotation, Arg(env="VALUE", secret=True)]).compiled.arguments
 
         for sent in ({}, {"value": "another"}):
             for redactor in (Redactor.of(arguments, sent), Redactor.of_values(arguments, sent)):
                 assert redactor.redacted("a swordfish") == f"a {HIDDEN}"
 
-    def test_an_error_does_not_hold_it(self, monkeypatch):
+    def test_secret_is_redacted_in_errors(self, monkeypatch):
         """The value of a secret's variable is redacted when an author's exception quotes it."""
         monkeypatch.setenv("VALUE", "swordfish")
 
@@ -264,16 +268,16 @@ class TestSecrets:
         assert "swordfish" not in json.dumps(client.get("login"))
 
 
-class TestRefused:
+class TestRejected:
     @pytest.mark.parametrize("name", ["", "TEAM=core", "$TEAM", "A\0B"], ids=repr)
-    def test_what_no_variable_is_called(self, name):
+    def test_invalid_variable_name(self, name):
         """A prompt with an invalid variable name is not served."""
-        (diagnostic,) = made(Annotated[str, Arg(env=name)]).compile()[1]
+        (diagnostic,) = make_prompt(Annotated[str, Arg(env=name)]).compile()[1]
 
         assert diagnostic.rule.value == "PK321"
         assert diagnostic.hint == "give its name alone, without $ and value, as in env='TEAM'"
 
-    def test_a_variable_of_a_uri(self):
+    def test_variable_of_a_uri(self):
         """A URI's variable cannot come from the environment, because a URI identifies one document."""
 
         @resource("logs://recent{?team}")
@@ -287,7 +291,7 @@ class TestRefused:
             "leave env= out, or read it in the function",
         )
 
-    def test_a_name_is_text(self):
+    def test_variable_name_must_be_a_string(self):
         """A name that is not a string raises TypeError."""
         with pytest.raises(TypeError):
             Arg(env=3)

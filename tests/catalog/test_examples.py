@@ -12,7 +12,7 @@ def examples_of(function):
     return list(prompt(function).compiled.arguments.example_texts)
 
 
-def test_they_are_sent_together():
+def test_examples_are_sent_together():
     """
     The required arguments are sent alone first. Then the first examples are sent together, then the second
     ones; an argument with fewer examples repeats its first.
@@ -32,7 +32,7 @@ def test_they_are_sent_together():
     ]
 
 
-def test_a_required_argument_has_none():
+def test_required_argument_without_examples():
     """A prompt has no examples if a required argument has none."""
 
     def ask(name: str, town: Annotated[str, Arg(examples=["Oslo"])]):
@@ -41,7 +41,7 @@ def test_a_required_argument_has_none():
     assert examples_of(ask) == []
 
 
-def test_nothing_is_required():
+def test_no_required_arguments():
     """If no argument is required, sending none is the first example."""
 
     def ask(town: Annotated[str, Arg(examples=["Oslo"])] = "Rome"):
@@ -54,7 +54,7 @@ def test_nothing_is_required():
     assert examples_of(greet) == [{}]
 
 
-def test_they_are_text_as_a_client_sends_it():
+def test_examples_are_text():
     """Each example is the text that a client sends, and parses as the example's value."""
 
     def ask(
@@ -63,31 +63,31 @@ def test_they_are_text_as_a_client_sends_it():
     ):
         return f"{sum(numbers)} {sure}"
 
-    made = prompt(ask)
+    prompt_to_ask = prompt(ask)
 
-    assert [made.render_wire(sent).text for sent in examples_of(ask)] == ["3 True", "7 True"]
+    assert [prompt_to_ask.render_wire(sent).text for sent in examples_of(ask)] == ["3 True", "7 True"]
 
 
-def test_an_example_without_text():
+def test_example_that_cannot_be_written_as_text():
     """An example that cannot be written as text is skipped; other examples and defaults are still used."""
-    wrong = object()
+    unwritable = object()
 
-    def required(price: Annotated[int, Arg(examples=[wrong])]):
+    def required(price: Annotated[int, Arg(examples=[unwritable])]):
         return "x"
 
     def either(
-        price: Annotated[int, Arg(examples=[5, wrong])], note: Annotated[str, Arg(examples=["a", "b"])]
+        price: Annotated[int, Arg(examples=[5, unwritable])], note: Annotated[str, Arg(examples=["a", "b"])]
     ):
         return "x"
 
-    def optional(price: Annotated[int | None, Arg(examples=[wrong])] = None):
+    def optional(price: Annotated[int | None, Arg(examples=[unwritable])] = None):
         return "x"
 
     @resource("prices://{price}")
-    def read(price: Annotated[int, Arg(examples=[5, wrong])]) -> str:
+    def read(price: Annotated[int, Arg(examples=[5, unwritable])]) -> str:
         return "x"
 
-    assert [examples_of(one) for one in (required, either, optional)] == [
+    assert [examples_of(function) for function in (required, either, optional)] == [
         [],
         [{"price": "5", "note": "a"}, {"price": "5", "note": "b"}],
         [{}],
@@ -96,9 +96,9 @@ def test_an_example_without_text():
     assert [*map(text_of, prompt(either).compiled.arguments.by_name["price"].examples)] == ["5"]
 
 
-def test_uris_of_a_template():
+def test_example_uris_of_a_template():
     """A template's example URIs contain the examples, and reading them passes these to the function."""
-    given = []
+    received = []
 
     @resource("docs://{page}{?tags*,day}")
     def read(
@@ -106,7 +106,7 @@ def test_uris_of_a_template():
         tags: Annotated[list[str] | None, Arg(examples=[["a", "b,c"]])] = None,
         day: Annotated[dt.date | None, Arg(examples=[dt.date(2026, 1, 31)])] = None,
     ) -> str:
-        given.append((page, tags, day))
+        received.append((page, tags, day))
         return "x"
 
     compiled, _ = read.compile()
@@ -119,8 +119,8 @@ def test_uris_of_a_template():
         "docs://two%20words?tags=a&tags=b%2Cc&day=2026-01-31",
         "docs://end?tags=a&tags=b%2Cc&day=2026-01-31",
     )
-    whole = [(page, ["a", "b,c"], dt.date(2026, 1, 31)) for page in ("two words", "end")]
-    assert given == [("two words", None, None), *whole]
+    complete = [(page, ["a", "b,c"], dt.date(2026, 1, 31)) for page in ("two words", "end")]
+    assert received == [("two words", None, None), *complete]
 
 
 @pytest.mark.parametrize(
@@ -136,13 +136,13 @@ def test_uris_of_a_template():
 def test_uris_without_examples(template, examples, uris):
     """A resource without variables has one URI; a required variable without examples means none."""
     if examples is None:
-        made = resource(template)(lambda: "x")
+        document = resource(template)(lambda: "x")
     else:
 
         def read(page: Annotated[str, Arg(examples=examples)]) -> str:
             return page
 
         read.__defaults__ = ("",) if "?" in template else None
-        made = resource(template)(read)
+        document = resource(template)(read)
 
-    assert made.compile()[0].example_uris == uris
+    assert document.compile()[0].example_uris == uris

@@ -14,12 +14,10 @@ from promptkit.errors.diagnostics import Location
 from promptkit.language.results import FREE_MESSAGES
 from tests.ids import shown
 
-HERE = Location("<recipe>", 7)
+LOCATION = Location("<recipe>", 7)
 LINK = ResourceLink("a:b", name="a")
 
-SAY_WHAT_BYTES_ARE = (
-    "state the type of the bytes, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
-)
+BYTES_HINT = "state the type of the bytes, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
 
 
 def returning(value):
@@ -79,13 +77,13 @@ def kind(request):
 def render(request):
     """Render with `render` or with `render_async`."""
 
-    def rendered(function, *args, **kwargs):
-        renderer = FunctionRenderer(function, "review", HERE)
+    def render_function(function, *args, **kwargs):
+        renderer = FunctionRenderer(function, "review", LOCATION)
         if request.param == "sync":
             return renderer.render(*args, **kwargs)
         return asyncio.run(renderer.render_async(*args, **kwargs))
 
-    return rendered
+    return render_function
 
 
 def first(kind):
@@ -106,9 +104,9 @@ class TestEveryKind:
         ],
         ids=["str", "Text", "link", "Message", "Workflow", "nested"],
     )
-    def test_what_a_function_says_is_a_workflow(self, kind, value, expected):
+    def test_every_kind_of_content(self, kind, value, expected):
         """Every kind of function can return or yield every kind of content."""
-        renderer = FunctionRenderer(kind(value), "review", HERE)
+        renderer = FunctionRenderer(kind(value), "review", LOCATION)
 
         assert renderer.render() == first(kind) + expected
 
@@ -129,9 +127,9 @@ class TestEveryKind:
         ],
         ids=shown,
     )
-    def test_nothing_is_an_error_that_is_told(self, kind, value):
+    def test_prompt_without_content_is_an_error(self, kind, value):
         """A prompt without content raises EmptyPromptError, because an empty reply explains nothing."""
-        renderer = FunctionRenderer(kind(value), "review", HERE)
+        renderer = FunctionRenderer(kind(value), "review", LOCATION)
 
         if "yielding" in kind.__name__:
             assert renderer.render() == user("first")
@@ -143,7 +141,7 @@ class TestEveryKind:
             with pytest.raises(PromptError):
                 asyncio.run(renderer.render_async())
 
-    def test_a_generator_that_yields_nothing(self):
+    def test_generator_without_content(self):
         """A generator that yields no items, None or empty messages has no content."""
 
         def none():
@@ -159,21 +157,21 @@ class TestEveryKind:
 
         for function in (none, blank, silent):
             with pytest.raises(EmptyPromptError):
-                FunctionRenderer(function, "review", HERE).render()
+                FunctionRenderer(function, "review", LOCATION).render()
 
-    def test_nothing_is_fine_as_a_part(self, kind):
+    def test_empty_parts_are_omitted(self, kind):
         """Empty parts are omitted if there is other content."""
-        renderer = FunctionRenderer(kind([user(None), user("a", None), ""]), "review", HERE)
+        renderer = FunctionRenderer(kind([user(None), user("a", None), ""]), "review", LOCATION)
 
         assert renderer.render() == first(kind) + user("a")
 
-    def test_both_ways_to_render_agree(self, kind):
+    def test_sync_and_async_rendering_agree(self, kind):
         """`render` and `render_async` return the same workflow."""
-        renderer = FunctionRenderer(kind(["a", assistant("b")]), "review", HERE)
+        renderer = FunctionRenderer(kind(["a", assistant("b")]), "review", LOCATION)
 
         assert asyncio.run(renderer.render_async()) == renderer.render()
 
-    def test_it_is_known_whether_a_loop_is_needed(self):
+    def test_only_asynchronous_functions_need_a_loop(self):
         """Only asynchronous functions need an event loop, even if a decorator wraps them."""
 
         def logged(function):
@@ -183,40 +181,42 @@ class TestEveryKind:
 
             return wrapper
 
-        kinds = {name: FunctionRenderer(make("a"), "review", HERE).is_async for name, make in KINDS.items()}
+        kinds = {
+            name: FunctionRenderer(make("a"), "review", LOCATION).is_async for name, make in KINDS.items()
+        }
 
         assert kinds == {"def": False, "async def": True, "generator": False, "async generator": True}
-        assert FunctionRenderer(logged(coroutine_of("a")), "review", HERE).is_async
-        assert FunctionRenderer(logged(coroutine_of("a")), "review", HERE).render() == user("a")
+        assert FunctionRenderer(logged(coroutine_of("a")), "review", LOCATION).is_async
+        assert FunctionRenderer(logged(coroutine_of("a")), "review", LOCATION).render() == user("a")
 
-    def test_arguments_are_passed_on(self, render):
+    def test_arguments_are_passed_unchanged(self, render):
         """Positional and keyword arguments are passed unchanged."""
         assert render(lambda a, *, b: f"{a} {b}", "x", b="y") == user("x y")
 
-    def test_each_rendering_is_a_new_one(self, kind):
+    def test_each_rendering_calls_the_function(self, kind):
         """Each rendering calls the function again."""
-        renderer = FunctionRenderer(kind("a"), "review", HERE)
+        renderer = FunctionRenderer(kind("a"), "review", LOCATION)
 
         assert renderer.render() == renderer.render()
 
     @given(st.lists(st.text() | st.none() | st.just(LINK), max_size=5))
-    def test_yielding_and_returning_a_list_are_the_same(self, parts):
+    def test_yielding_and_returning_are_equivalent(self, parts):
         """A generator renders like a list of its items."""
 
         def generator():
             yield from parts
 
-        def said(function):
+        def render_or_error(function):
             try:
-                return FunctionRenderer(function, "review", HERE).render()
+                return FunctionRenderer(function, "review", LOCATION).render()
             except EmptyPromptError as error:
                 return str(error)
 
-        assert said(generator) == said(lambda: parts)
+        assert render_or_error(generator) == render_or_error(lambda: parts)
 
 
 class TestGenerators:
-    def test_what_a_generator_returns_is_said_last(self, render):
+    def test_return_value_of_a_generator_comes_last(self, render):
         """The return value of a generator comes last."""
 
         def generator():
@@ -233,20 +233,20 @@ class TestGenerators:
             return "b"
 
         def outer():
-            found = yield from inner()
-            yield assistant(found)
+            returned = yield from inner()
+            yield assistant(returned)
 
         assert render(outer) == user("a") + assistant("b")
 
-    def test_an_iterator_is_said_as_a_generator_is(self, render):
+    def test_iterator_renders_like_a_generator(self, render):
         """An iterator renders like a generator."""
         assert render(lambda: iter(["a", LINK])) == user("a") + LINK
 
-    def test_a_generator_in_a_list_is_said_in_its_place(self, render):
+    def test_generator_in_a_list_is_rendered_at_its_position(self, render):
         """A generator inside a list is rendered at its position."""
         assert render(lambda: ["a", (text for text in "bc"), "d"]) == user("a") + "b" + "c" + "d"
 
-    def test_a_generator_may_be_delegated_to_without_yield_from(self, render):
+    def test_returned_generator_is_rendered(self, render):
         """A function can return another prompt's generator; its return value is included."""
 
         def inner():
@@ -260,28 +260,28 @@ class TestGenerators:
         assert render(later) == user("a") + "b"
 
 
-class TestRefusals:
+class TestRejections:
     @pytest.mark.parametrize(
-        ("value", "says"),
+        ("value", "message"),
         [
             (3, "an int (3): make it text, with str(...) or an f-string"),
             (True, "a bool (True): make it text, with str(...) or an f-string"),
             ({"a": 1}, "a dict ({'a': 1}): show it as text, with promptkit.fragments.json_block(...)"),
-            (b"a", f"a bytes (b'a'): {SAY_WHAT_BYTES_ARE}"),
+            (b"a", f"a bytes (b'a'): {BYTES_HINT}"),
             (len, "the function 'len': call it"),
         ],
         ids=["int", "bool", "dict", "bytes", "function"],
     )
-    def test_anything_else_is_refused_with_its_fix(self, kind, value, says):
+    def test_other_values_are_rejected_with_a_fix(self, kind, value, message):
         """A value that is not content raises a TypeError with the fix."""
         with pytest.raises(TypeError) as caught:
-            FunctionRenderer(kind(value), "review", HERE).render()
+            FunctionRenderer(kind(value), "review", LOCATION).render()
 
         assert str(caught.value).startswith("prompt 'review' (<recipe>:7) ")
-        assert str(caught.value).endswith(says)
+        assert str(caught.value).endswith(message)
 
     @pytest.mark.parametrize(
-        ("value", "place"),
+        ("value", "position"),
         [
             (3, "returned an int (3): "),
             (["a", 3], "returned, at position 2, an int (3): "),
@@ -289,27 +289,27 @@ class TestRefusals:
         ],
         ids=["alone", "in a list", "nested"],
     )
-    def test_it_names_the_prompt_and_the_place(self, value, place):
+    def test_error_has_the_location_and_the_position(self, value, position):
         """The error names the prompt, its location, the position in the result, the value and the fix."""
         with pytest.raises(TypeError) as caught:
-            FunctionRenderer(returning(value), "review", HERE).render()
+            FunctionRenderer(returning(value), "review", LOCATION).render()
 
         assert str(caught.value) == (
-            f"prompt 'review' (<recipe>:7) {place}make it text, with str(...) or an f-string"
+            f"prompt 'review' (<recipe>:7) {position}make it text, with str(...) or an f-string"
         )
 
     @pytest.mark.parametrize("make", [yielding, asynchronously_yielding])
-    def test_the_yield_is_counted(self, make):
+    def test_error_has_the_number_of_the_yield(self, make):
         """For a generator, the error gives the number of the yield."""
         with pytest.raises(TypeError) as caught:
-            FunctionRenderer(make(3), "review", HERE).render()
+            FunctionRenderer(make(3), "review", LOCATION).render()
 
         assert str(caught.value) == (
             "prompt 'review' (<recipe>:7) yielded, at position 2, an int (3): "
             "make it text, with str(...) or an f-string"
         )
 
-    def test_what_a_generator_returns_was_not_yielded(self, render):
+    def test_invalid_return_value_of_a_generator(self, render):
         """An invalid return value of a generator is reported as returned, not as yielded."""
 
         def generator():
@@ -322,35 +322,35 @@ class TestRefusals:
         assert str(caught.value).startswith("prompt 'review' (<recipe>:7) returned")
 
     @pytest.mark.parametrize(
-        "where", [lambda value: value, lambda value: ["a", value]], ids=["alone", "in a list"]
+        "wrap", [lambda value: value, lambda value: ["a", value]], ids=["alone", "in a list"]
     )
-    def test_a_coroutine_that_nobody_awaited(self, where):
+    def test_unawaited_coroutine(self, wrap):
         """The error for a coroutine says to await it, and Python does not warn about it as well."""
         coroutine = coroutine_of("a")
 
         with pytest.raises(TypeError, match=r"a coroutine \(.*\): await it, in an `async def` prompt$"):
-            FunctionRenderer(lambda: where(coroutine()), "review", HERE).render()
+            FunctionRenderer(lambda: wrap(coroutine()), "review", LOCATION).render()
         gc.collect()  # an unawaited coroutine would warn here
 
-    def test_an_awaited_form_serves_no_more_than_the_server_does(self):
+    def test_returned_coroutine_is_rejected_by_both_ways_to_render(self):
         """A plain function that returns a coroutine fails with `render_async` as it fails in the server."""
-        renderer = FunctionRenderer(lambda: coroutine_of("a")(), "review", HERE)  # noqa: PLW0108 (lambda is not a coroutine function)
+        renderer = FunctionRenderer(lambda: coroutine_of("a")(), "review", LOCATION)  # noqa: PLW0108 (lambda is not a coroutine function)
 
         with pytest.raises(TypeError, match="await it, in an `async def` prompt"):
             asyncio.run(renderer.render_async())
 
-    def test_an_asynchronous_generator_in_a_plain_function(self):
+    def test_returned_asynchronous_generator(self):
         """The error for an asynchronous generator in a plain function says how to iterate over it."""
-        renderer = FunctionRenderer(lambda: asynchronously_yielding("a")(), "review", HERE)  # noqa: PLW0108
+        renderer = FunctionRenderer(lambda: asynchronously_yielding("a")(), "review", LOCATION)  # noqa: PLW0108
 
         with pytest.raises(TypeError, match="iterate over it with `async for`, in an `async def` prompt"):
             renderer.render()
 
-    def test_rendering_an_asynchronous_prompt_within_a_loop(self):
+    def test_asynchronous_prompt_inside_a_running_loop(self):
         """The error in a running loop says to await `render_async`, and no coroutine stays unawaited."""
 
         async def caller():
-            FunctionRenderer(coroutine_of("a"), "review", HERE).render()
+            FunctionRenderer(coroutine_of("a"), "review", LOCATION).render()
 
         with pytest.raises(RuntimeError) as caught:
             asyncio.run(caller())
@@ -360,28 +360,28 @@ class TestRefusals:
             "prompt 'review' is asynchronous, and an event loop runs here: await .render_async(...)"
         )
 
-    def test_a_plain_prompt_renders_within_a_loop(self):
+    def test_plain_prompt_inside_a_running_loop(self):
         """A plain prompt renders inside a running event loop."""
 
         async def caller():
-            return FunctionRenderer(returning("a"), "review", HERE).render()
+            return FunctionRenderer(returning("a"), "review", LOCATION).render()
 
         assert asyncio.run(caller()) == user("a")
 
 
-class TestWhatIsTooLong:
-    SAID = "prompt 'review' (<recipe>:7) {}more than 1,000 bytes, in {} items: let it end, or give less"
+class TestLimit:
+    MESSAGE = "prompt 'review' (<recipe>:7) {}more than 1,000 bytes, in {} items: let it end, or give less"
 
     @staticmethod
-    def render(function, most=1000):
-        """Render like a server whose replies are limited to *most* bytes."""
-        renderer = FunctionRenderer(function, "review", HERE)
+    def render(function, limit=1000):
+        """Render like a server whose replies are limited to *limit* bytes."""
+        renderer = FunctionRenderer(function, "review", LOCATION)
         if renderer.is_async:
-            return asyncio.run(renderer.render_awaited({}, most=most))
-        return renderer.render_sync({}, most)
+            return asyncio.run(renderer.render_awaited({}, most=limit))
+        return renderer.render_sync({}, limit)
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-    def test_a_generator_without_an_end_is_stopped(self, is_async):
+    def test_infinite_generator_is_stopped(self, is_async):
         """An infinite generator is closed soon after it exceeds the limit, and the error says what to do."""
         yielded, ended = [], []
 
@@ -406,7 +406,7 @@ class TestWhatIsTooLong:
             self.render(agenerator if is_async else generator)
 
         assert str(caught.value) == (
-            f"{self.SAID.format('yielded ', 7)}; --max-reply lets a server send more"
+            f"{self.MESSAGE.format('yielded ', 7)}; --max-reply lets a server send more"
         )
         assert len(yielded) <= 7 + FREE_MESSAGES
         assert ended == [True]
@@ -423,14 +423,14 @@ class TestWhatIsTooLong:
         ],
         ids=["iterator", "iterator in a list", "list", "workflow", "coroutine", "coroutine of an iterator"],
     )
-    def test_whatever_says_it(self, function, verb):
+    def test_limit_applies_to_every_source(self, function, verb):
         """Iterators, lists, workflows and coroutines have the same limit as generators."""
         with pytest.raises(TypeError) as caught:
             self.render(function)
 
-        assert str(caught.value).startswith(self.SAID.format(verb, 7))
+        assert str(caught.value).startswith(self.MESSAGE.format(verb, 7))
 
-    def test_what_it_returns_counts_with_what_it_yields(self):
+    def test_yielded_and_returned_content_count_together(self):
         """The limit applies to yielded and returned content together."""
 
         def generator():
@@ -441,27 +441,27 @@ class TestWhatIsTooLong:
         with pytest.raises(TypeError, match="returned more than 1,000 bytes"):
             self.render(generator)
 
-    def test_what_a_server_may_send_is_said(self):
+    def test_content_below_the_limit(self):
         """A higher limit accepts the content."""
         assert len(self.render(lambda: iter(["x" * 100] * 10), 2000)) == 10
 
-    def test_a_value_that_cannot_be_sent_stops_a_generator(self, render):
+    def test_invalid_value_stops_a_generator(self, render):
         """A value that cannot be sent stops the generator, which only runs its cleanup."""
-        went, ended = [], []
+        resumed, ended = [], []
 
         def generator():
             try:
                 yield 3
-                went.append(True)
+                resumed.append(True)
             finally:
                 ended.append(True)
 
         with pytest.raises(TypeError, match="yielded, at position 1, an int"):
             render(generator)
 
-        assert (went, ended) == ([], [True])
+        assert (resumed, ended) == ([], [True])
 
-    def test_nothing_yielded_for_ever_is_nothing(self):
+    def test_empty_items_are_dropped(self):
         """Empty items are dropped, so that a generator that yields only those does not fill the memory."""
 
         def generator():
@@ -478,7 +478,7 @@ class TestExceptions:
     @pytest.mark.parametrize(
         "error", [PromptError("no logs yet"), ValueError("bug"), KeyError("bug")], ids=shown
     )
-    def test_what_a_function_raises_is_raised(self, kind, error):
+    def test_exception_is_propagated(self, kind, error):
         """An exception from the function is propagated unchanged."""
 
         def fail():
@@ -486,7 +486,7 @@ class TestExceptions:
             yield "never"
 
         with pytest.raises(type(error)) as caught:
-            FunctionRenderer(kind(fail()), "review", HERE).render()
+            FunctionRenderer(kind(fail()), "review", LOCATION).render()
 
         assert caught.value is error
 

@@ -8,17 +8,17 @@ from promptkit.catalog.tools import Tools, callable_prompts, everything_expected
 from promptkit.errors import UnknownToolError
 
 
-def made(name, description="", **options):
+def make_prompt(name, description="", **options):
     """Return a compiled prompt."""
     return prompt(name=name, description=description or None, **options)(lambda: "x").compiled
 
 
 PROMPTS = [
-    made("code_review", "Ask for a review of a piece of code."),
-    made("commit_message", "Write a message for a change.", tags=["git"]),
-    made("explain", "Say what code does.", title="Explain Code"),
-    made("release_notes", "Write the notes of a release.", tags=["git", "release"]),
-    made("travel", "Plan a journey by train."),
+    make_prompt("code_review", "Ask for a review of a piece of code."),
+    make_prompt("commit_message", "Write a message for a change.", tags=["git"]),
+    make_prompt("explain", "Say what code does.", title="Explain Code"),
+    make_prompt("release_notes", "Write the notes of a release.", tags=["git", "release"]),
+    make_prompt("travel", "Plan a journey by train."),
 ]
 
 
@@ -38,48 +38,52 @@ PROMPTS = [
         ("nothing xyz", []),
         ("travel travel code travel", ["travel", "code_review", "explain"]),
         (" ".join(f"0{number}" for number in range(16)) + " travel", []),
-        ("", [one.name for one in PROMPTS]),
-        (" ", [one.name for one in PROMPTS]),
+        ("", [compiled.name for compiled in PROMPTS]),
+        (" ", [compiled.name for compiled in PROMPTS]),
     ],
 )
-def test_what_is_found(query, names):
+def test_search_results(query, names):
     """
     Results are sorted by the number of matching words, then by the quality of the match, then in their
     original order. Only names, titles and tags match with gaps.
     """
-    assert [one.name for one in find(PROMPTS, query)] == names
+    assert [compiled.name for compiled in find(PROMPTS, query)] == names
 
 
 @pytest.mark.parametrize("tags", ["git", 5, None, {"a": 1}], ids=str)
-def test_tags_that_an_author_has_put_into_meta(tags):
+def test_invalid_tags_are_ignored(tags):
     """Tags in `meta` that are not a list are ignored, and the search still works."""
-    odd = made("odd", meta={"promptkit/tags": tags})
-    plain = made("plain", meta={"promptkit/tags": ["git", 5]})
+    odd = make_prompt("odd", meta={"promptkit/tags": tags})
+    plain = make_prompt("plain", meta={"promptkit/tags": ["git", 5]})
 
     assert (odd.tags, plain.tags) == ((), ("git", "5"))
     assert find([odd, plain], "git") == [plain]
 
 
-def test_what_is_expected_of_any_is_the_worst():
+def test_hints_of_several_prompts_are_combined():
     """A tool that can call any of several prompts has the most pessimistic of their hints."""
-    said = [made("a", tool=Tool(idempotent=False)), made("b", tool=Tool(read_only=False)), made("c")]
+    prompts = [
+        make_prompt("a", tool=Tool(idempotent=False)),
+        make_prompt("b", tool=Tool(read_only=False)),
+        make_prompt("c"),
+    ]
 
-    assert everything_expected(said) == Tool(read_only=False, idempotent=False)
+    assert everything_expected(prompts) == Tool(read_only=False, idempotent=False)
     assert everything_expected([]) == Tool()
 
 
-def test_a_prompt_that_is_no_tool_is_in_neither_list():
+def test_prompt_without_a_tool_is_hidden():
     """A prompt with `tool=False` is not listed, found, called or suggested as a tool."""
-    catalog = Catalog((*PROMPTS, made("traveller", tool=False)))
+    catalog = Catalog((*PROMPTS, make_prompt("traveller", tool=False)))
 
-    assert "traveller" not in [one.name for one in callable_prompts(catalog)]
+    assert "traveller" not in [compiled.name for compiled in callable_prompts(catalog)]
     with pytest.raises(UnknownToolError, match=r"^unknown tool 'traveller'; did you mean 'travel'\?$"):
         Tools(catalog)["traveller"]
-    (shown,) = Tools(catalog, search=True)["find_prompts"].render({"query": "traveller"})
-    assert json.loads(shown.text)["found"] == 0
+    (message,) = Tools(catalog, search=True)["find_prompts"].render({"query": "traveller"})
+    assert json.loads(message.text)["found"] == 0
 
 
-def test_a_tool_is_made_once():
+def test_tool_is_compiled_once():
     """A tool is compiled once, on first use."""
     tools = Tools(Catalog(PROMPTS))
 

@@ -164,7 +164,7 @@ NEIGHBOURS = [
     ("x:{a}/{a}", "x:1/1", {"a": "1"}),
 ]
 
-NONE = [
+MISMATCHES = [
     ("x:a", "x:b"),
     ("x:a", "x:ab"),
     ("x:a", ""),
@@ -208,27 +208,27 @@ def matching(cases):
 
 class TestMatch:
     @matching(EXPANSIONS)
-    def test_an_expansion_of_rfc_6570_is_read_back(self, template, uri, variables):
+    def test_expansions_of_rfc_6570_are_matched(self, template, uri, variables):
         """Matching recovers the variables from the RFC's own expansions, as far as they contain them."""
         assert URITemplate(template).match(uri) == variables
 
     @matching(LENIENT)
-    def test_what_is_not_escaped_counts_as_it_stands(self, template, uri, variables):
+    def test_unescaped_characters_are_accepted(self, template, uri, variables):
         """Unescaped characters and pairs in any order are accepted, because clients send them."""
         assert URITemplate(template).match(uri) == variables
 
     @matching(NEIGHBOURS)
-    def test_neighbours_share_a_text(self, template, uri, variables):
+    def test_adjacent_expressions(self, template, uri, variables):
         """An expression leaves text that the next one needs."""
         assert URITemplate(template).match(uri) == variables
 
-    @pytest.mark.parametrize(("template", "uri"), NONE, ids=ascii)
-    def test_anything_else_does_not_match(self, template, uri):
+    @pytest.mark.parametrize(("template", "uri"), MISMATCHES, ids=ascii)
+    def test_mismatches(self, template, uri):
         """Other literals, unknown names, excess or conflicting values and bad escapes do not match."""
         assert URITemplate(template).match(uri) is None
 
     @pytest.mark.parametrize("operator", ["+", "#", ".", "/", ";", "?", "&", ""])
-    def test_everything_may_be_absent(self, operator):
+    def test_expressions_can_be_empty(self, operator):
         """Every expression can be empty."""
         assert URITemplate(f"x:a{{{operator}b,c}}").match("x:a") == {}
 
@@ -236,7 +236,7 @@ class TestMatch:
         ("template", "end"),
         [("x:{a}/{b}{?c}", "/b"), ("x:{+path}{?lines}", "?lines=1"), ("x:{+a}/!{?b,c}/!{d}{e}", "/!/!d")],
     )
-    def test_how_long_a_uri_may_be(self, template, end):
+    def test_maximum_length_of_a_uri(self, template, end):
         """The maximum length of a URI is the same for every template."""
         uri = f"x:{'a' * (MAX_URI_LENGTH - len(end) - 2)}{end}"
 
@@ -245,11 +245,11 @@ class TestMatch:
 
     @given(st.text(st.sampled_from("x:ab?&=/#;.,%é2") | st.characters(), max_size=30))
     @example("x:%")
-    def test_any_text_matches_or_not(self, uri):
+    def test_no_text_raises(self, uri):
         """Any text either matches or does not, without an exception."""
-        found = URITemplate("x:{a}{.b*}{/c*}{;d}{?e,f*}{#g}").match(f"x:{uri}")
+        variables = URITemplate("x:{a}{.b*}{/c*}{;d}{?e,f*}{#g}").match(f"x:{uri}")
 
-        assert found is None or all(isinstance(value, str | list | dict) for value in found.values())
+        assert variables is None or all(isinstance(value, str | list | dict) for value in variables.values())
 
     @pytest.mark.parametrize(
         "template",
@@ -265,16 +265,16 @@ class TestMatch:
         ],
     )
     @pytest.mark.parametrize("part", ["a", "a.", "/a", "?b=", "&b=1", "#"])
-    def test_a_hostile_uri_takes_no_longer_than_it_is_long(self, template, part):
+    def test_hostile_uri_is_rejected_quickly(self, template, part):
         """A hostile URI is rejected quickly, however many ways there are to split it."""
-        matched = URITemplate(template)
+        uri_template = URITemplate(template)
         uri = ("x:" + part * MAX_URI_LENGTH)[: MAX_URI_LENGTH - 1] + "\n"
 
-        before = time.process_time()
-        found = matched.match(uri)
+        start = time.process_time()
+        variables = uri_template.match(uri)
 
-        assert found is None
-        assert time.process_time() - before < 2
+        assert variables is None
+        assert time.process_time() - start < 2
 
 
 # "!" separates expressions, because drawn text never contains it unescaped.
@@ -303,19 +303,19 @@ def expressions(draw, number):
     letter = "abcd"[number]
     names = [f"{letter}{i}" for i in range(draw(st.integers(1, 3)))]
     values = {name: draw(texts) for name in names}
-    spelt = list(names)
+    specs = list(names)
     several = st.lists(items, min_size=2, max_size=3)
     kind = draw(st.sampled_from(["scalars", "list", "exploded list", "exploded dict"]))
     if kind == "list":
-        names, spelt, values = names[:1], spelt[:1], {names[0]: draw(several)}
+        names, specs, values = names[:1], specs[:1], {names[0]: draw(several)}
     elif kind == "exploded list":
-        spelt[-1] += "*"
+        specs[-1] += "*"
         values[names[-1]] = draw(st.lists(items, min_size=1, max_size=3))
     elif kind == "exploded dict":
-        names, spelt = names[:1], [f"{names[0]}*"]
+        names, specs = names[:1], [f"{names[0]}*"]
         keys = items.filter(lambda text: text not in names)
         values = {names[0]: draw(st.dictionaries(keys, items, min_size=1, max_size=3))}
-    return f"{{{operator}{','.join(spelt)}}}", values
+    return f"{{{operator}{','.join(specs)}}}", values
 
 
 @st.composite
@@ -323,13 +323,13 @@ def templates(draw):
     """Draw a template and values for all its variables."""
     template, values = "x:", {}
     for number in range(draw(st.integers(1, 4))):
-        expression, found = draw(expressions(number))
+        expression, expression_values = draw(expressions(number))
         template += f"/!{expression}"
-        values |= found
+        values |= expression_values
     return template, values
 
 
-class TestLaw:
+class TestRoundTrips:
     @settings(deadline=None, max_examples=100)
     @given(templates())
     def test_matching_undoes_expansion(self, drawn):
@@ -340,7 +340,7 @@ class TestLaw:
 
     @settings(deadline=None)
     @given(st.dictionaries(st.sampled_from("abc"), TEXT))
-    def test_what_is_left_out_of_pairs_stays_out(self, values):
+    def test_pairs_can_be_omitted(self, values):
         """Any pair can be missing, because pairs have names."""
         template = "x:d{?a,b,c}"
 
@@ -348,7 +348,7 @@ class TestLaw:
 
     @settings(deadline=None)
     @given(TEXT, TEXT)
-    def test_the_order_of_pairs_says_nothing(self, a, b):
+    def test_order_of_pairs_does_not_matter(self, a, b):
         """The order of pairs does not matter."""
         uri = f"x?b={quote(b, '')}&a={quote(a, '')}"
 
@@ -356,7 +356,7 @@ class TestLaw:
 
 
 class TestTemplate:
-    def test_it_is_a_value(self):
+    def test_templates_are_values(self):
         """Templates are immutable values."""
         assert URITemplate("x:{a}") == URITemplate("x:{a}") != URITemplate("x:{b}")
         assert len({URITemplate("x:{a}"), URITemplate("x:{a}")}) == 1
@@ -368,14 +368,14 @@ class TestTemplate:
         [("x:a", ()), ("x:{b}{?a,c*}{d:3}", ("b", "a", "c", "d")), ("x:{a}/{a}", ("a",))],
         ids=["none", "several", "twice"],
     )
-    def test_it_names_its_variables(self, template, names):
+    def test_variables_are_listed(self, template, names):
         """Variables are listed once each, in order of appearance."""
         assert URITemplate(template).names == names
 
     @pytest.mark.parametrize(
         "text", ["", "x:{", "x:{}", "x:}", "x:{a b}", "x:{!a}", "x:{a:0}", "x:{a=1}", "a b"]
     )
-    def test_what_is_no_template_is_refused(self, text):
+    def test_invalid_template_is_rejected(self, text):
         """Text that is not a template by RFC 6570 is rejected."""
         assert not is_template(text)
         with pytest.raises(
@@ -383,11 +383,13 @@ class TestTemplate:
         ):
             URITemplate(text)
 
-    def test_the_library_is_loaded_by_the_first_template(self):
+    def test_uritemplate_is_imported_lazily(self):
         """The uritemplate package is not imported before the first template is created."""
         modules = "promptkit.catalog.catalog, promptkit.declarations.resources"
         script = f"import sys, {modules}\nprint('uritemplate' in sys.modules)"
 
-        ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+        result = subprocess.run(
+            [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+        )
 
-        assert ran.stdout == "False\n"
+        assert result.stdout == "False\n"

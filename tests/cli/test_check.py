@@ -272,8 +272,8 @@ class TestGitHub:
 class TestRender:
     def test_examples_are_rendered(self, recipes, folder, capsys):
         """
-        A failing example is an error at the line that raised; prompts without examples, and those that reject
-        their defaults, are listed.
+        A failing example is an error at the line that raised; prompts without examples, and prompts that
+        reject their defaults, are listed.
         """
         recipes(examples=EXAMPLES)
         timed_out = "it took longer than its limit of 0.05 s"

@@ -226,7 +226,7 @@ def test_commands_stay_within_the_repository(name, path, kind, repository, capfd
 
 
 def test_every_command_is_covered():
-    """Every command is tested here, except those that do not touch a file of a repository."""
+    """Every command that touches files of a repository is tested here."""
     from promptkit.cli.command_options import COMMANDS as OPTIONS_BY_COMMAND
 
     tested = {argv[0] for argv, _ in COMMANDS.values()}

@@ -16,17 +16,17 @@ from promptkit.cli import main
 COMMANDS = ("check", "complete", "diff", "export", "install", "list", "new", "render")
 
 
-def run(words, folder, environment, files):
+def run(arguments, folder, environment, files):
     """Run a command with its standard streams redirected to files, and exit with its code."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     for target, file in enumerate(files):
         os.dup2(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), target)
-    sys.argv, sys.dont_write_bytecode = words, True
-    if words[0] == "promptkit":
+    sys.argv, sys.dont_write_bytecode = arguments, True
+    if arguments[0] == "promptkit":
         sys.exit(main())
-    sys.path.insert(0, folder)  # as for `python -m pytest`
+    sys.path.insert(0, folder)  # like `python -m pytest`
     sys.exit(pytest.console_main())
 
 

@@ -71,20 +71,20 @@ class Reader:
         self.folder = folder
         self.server = server
         self.home = home
-        kept = {name: value for name, value in os.environ.items() if name not in MOVING}
+        inherited = {name: value for name, value in os.environ.items() if name not in MOVING}
         own = {"HOME": str(home), "PATH": path, "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
-        self.environment = {**kept, **own, **PLUGINS}
+        self.environment = {**inherited, **own, **PLUGINS}
         self.namespace = {"__name__": "page"}
         self.output = None
-        self.asked_for_json = False
+        self.expects_json = False
 
-    def follow(self, content, language, title):
+    def follow_block(self, content, language, title):
         """Save, run or check one block, as a reader would."""
         output, self.output = self.output, None
         if title:
             self.save(content, language, title)
         elif language == "sh" and content not in INSTALLING:
-            self.output, self.asked_for_json = self.run(content) or None, "json" in content
+            self.output, self.expects_json = self.run(content) or None, "json" in content
         elif language == "python":
             self.output = self.execute(content)
         elif language == "text" and output is not None:
@@ -93,7 +93,7 @@ class Reader:
             assert yaml.safe_load(content)
         elif language == "json":
             expected = json.loads(content)
-            assert output is None or not self.asked_for_json or json.loads(output) == expected
+            assert output is None or not self.expects_json or json.loads(output) == expected
 
     def save(self, content, language, title):
         """Save a block to a file."""
@@ -116,11 +116,11 @@ class Reader:
 
     def run_forked(self, line):
         """Run a command in a process that has imported promptkit already, and return its output."""
-        words = shlex.split(line.removeprefix("python -m "))
+        arguments = shlex.split(line.removeprefix("python -m "))
         files = [os.devnull, str(self.home / "stdout"), str(self.home / "stderr")]
         for file in files[1:]:
             Path(file).write_bytes(b"")
-        request = [words, str(self.folder), self.environment, files]
+        request = [arguments, str(self.folder), self.environment, files]
         print(json.dumps(request), file=self.server.stdin, flush=True)
         code = self.server.stdout.readline().strip()
         printed, error = (Path(file).read_text(encoding="utf-8") for file in files[1:])
@@ -129,9 +129,9 @@ class Reader:
 
     def run_in_shell(self, command):
         """Run a block in a shell, return its output, and continue in the folder where it ends."""
-        where = self.home / "where"
-        ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", f"{command}\npwd > {shlex.quote(str(where))}"],  # noqa: S607 (as a reader would)
+        folder_file = self.home / "where"
+        result = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", f"{command}\npwd > {shlex.quote(str(folder_file))}"],  # noqa: S607 (as a reader would)
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -139,10 +139,10 @@ class Reader:
             text=True,
             check=False,
         )
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        self.folder = Path(where.read_text(encoding="utf-8").removesuffix("\n"))
+        assert result.returncode == 0, result.stdout + result.stderr
+        self.folder = Path(folder_file.read_text(encoding="utf-8").removesuffix("\n"))
         os.chdir(self.folder)
-        return ran.stdout
+        return result.stdout
 
     def execute(self, code):
         """Run a block of Python and the tests in it, and return its output."""
@@ -184,43 +184,43 @@ def reader(tmp_path, monkeypatch, fork_server):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_block_works(page, reader):
     """Every block works when it is copied to files and to a shell in the order of the page."""
-    follow(page, reader)
+    follow_page(page, reader)
 
 
-def follow(page, reader):
+def follow_page(page, reader):
     """Let a reader follow each block of a page."""
     for content, language, title, number in blocks(page):
         assert language in LANGUAGES, f"{page.name}:{number}"
         try:
-            reader.follow(content, language, title)
+            reader.follow_block(content, language, title)
         except Exception as error:
             error.add_note(f"{page.name}:{number}")
             raise
 
 
-def test_the_readme_works_and_so_does_what_a_client_is_told_to_start(reader):
+def test_readme_and_its_client_command_work(reader):
     """Every block of the README works, and the installed client command serves the prompts that it shows."""
-    follow(README, reader)
+    follow_page(README, reader)
     servers = json.loads((reader.home / ".claude.json").read_text())["mcpServers"]
     command = [servers["my-prompts"]["command"], *servers["my-prompts"]["args"]]
-    asked = line(modern(1, "prompts/list"))
-    ran = subprocess.run(command, input=asked, capture_output=True, check=True, env=reader.environment)
-    listed = json.loads(ran.stdout)["result"]["prompts"]
+    request = line(modern(1, "prompts/list"))
+    result = subprocess.run(command, input=request, capture_output=True, check=True, env=reader.environment)
+    listed = json.loads(result.stdout)["result"]["prompts"]
 
     assert [prompt["name"] for prompt in listed] == ["debug_error", "explain_logs", "review"]
 
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.stem)
-def test_a_new_project_is_that_of_the_page(page, reader):
+def test_pages_show_the_files_of_a_new_project(page, reader):
     """The README and the tutorial show the files that `promptkit new` writes."""
     reader.run("promptkit new")
-    shown = {title: content for content, _, title, _ in blocks(page) if title}
+    files = {title: content for content, _, title, _ in blocks(page) if title}
 
     for name in ("prompts/review.py", "prompts/test_review.py"):
-        assert shown[name] == (reader.folder / name).read_text(encoding="utf-8")
+        assert files[name] == (reader.folder / name).read_text(encoding="utf-8")
 
 
-def test_the_limits_are_those_of_serve():
+def test_table_of_limits_is_current():
     """The table in serving.md lists each limit's option, help text and default."""
     page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| `--(\S+)` \| (.+) \| (\S+) \|$", page, re.MULTILINE)

@@ -34,39 +34,39 @@ PERFORMANCE_PAGE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8"
 BLOCKS = [token for token in MarkdownIt().parse(README) if token.type == "fence"]
 
 
-def blocks(language):
+def blocks_in(language):
     return [token.content for token in BLOCKS if token.info.split(" ")[0] == language]
 
 
 @pytest.fixture
 def review(recipes):
     """A catalog with the README's first prompt."""
-    return compile(load(recipes(review=blocks("python")[0])))
+    return compile(load(recipes(review=blocks_in("python")[0])))
 
 
-def test_the_listing_is_what_a_client_receives(review):
+def test_listing_is_current(review):
     """The first JSON block is the ``prompts/list`` reply, except for the schema that the text names."""
     listing = json.loads(pages_of("prompts/list", review, lowering_for(LATEST_HANDSHAKE)).page())
     (meta,) = [prompt.pop("_meta") for prompt in listing["prompts"]]
 
-    assert json.loads(blocks("json")[0]) == listing
+    assert json.loads(blocks_in("json")[0]) == listing
     assert "`promptkit/arguments`" in README
     assert list(meta) == ["promptkit/arguments"]
 
 
-def test_the_text_is_what_a_client_receives(review):
+def test_rendering_is_current(review):
     """The rendering shown in the README is the one that its arguments yield."""
     (message,) = review.render("review", {"code": "x = 1", "language": "Python"})
 
-    assert str(message) == blocks("text")[0].rstrip("\n")
+    assert str(message) == blocks_in("text")[0].rstrip("\n")
 
 
-def test_the_refusal_is_what_a_person_reads(review):
+def test_error_message_is_current(review):
     """The error message quoted in the README is the one that callers receive."""
-    with pytest.raises(ArgumentsError) as refused:
+    with pytest.raises(ArgumentsError) as caught:
         review.render("review", {"language": "cobol"})
 
-    assert f"`{refused.value}`" in README.replace("\n", " ")
+    assert f"`{caught.value}`" in README.replace("\n", " ")
 
 
 class Tone(Enum):
@@ -100,19 +100,19 @@ _, _, *ROWS = [row.strip("| ").split(" | ") for row in ARGUMENTS_PAGE.splitlines
 ARGUMENTS = [row for row in ROWS if row[0].startswith("`") and len(row) == 3]
 
 
-def quoted(cell):
+def code_spans(cell):
     """Return the code spans of a table cell."""
     return re.findall("`([^`]+)`", cell)
 
 
-@pytest.mark.parametrize(("kind", "sent", "got"), ARGUMENTS, ids=[row[0] for row in ARGUMENTS])
-def test_arguments_are_read_as_the_table_says(kind, sent, got, monkeypatch):
+@pytest.mark.parametrize(("kind", "text_cell", "value_cell"), ARGUMENTS, ids=[row[0] for row in ARGUMENTS])
+def test_examples_in_the_table_of_arguments(kind, text_cell, value_cell, monkeypatch):
     """Each example in the table of arguments is converted to the value next to it."""
     monkeypatch.setenv("DEPTH", "3")
-    names = [eval(name, NAMES) for name in quoted(kind.partition(" (")[0])]  # noqa: S307 (our own README)
+    names = [eval(name, NAMES) for name in code_spans(kind.partition(" (")[0])]  # noqa: S307 (our own README)
     names += [None] if "`None`" in kind else []
     annotation = Union[tuple(names)]  # noqa: UP007 (made of parts)
-    expected = eval(quoted(got)[0], NAMES)  # noqa: S307 (our own README)
+    expected = eval(code_spans(value_cell)[0], NAMES)  # noqa: S307 (our own README)
 
     def typed(value) -> str:
         return str(value)
@@ -120,18 +120,18 @@ def test_arguments_are_read_as_the_table_says(kind, sent, got, monkeypatch):
     typed.__annotations__["value"] = annotation
     arguments = prompt(typed).compiled.arguments
 
-    for text in quoted(sent) or [None]:
+    for text in code_spans(text_cell) or [None]:
         assert arguments.read({"value": text}) == {"value": expected}
 
 
-def test_the_table_of_arguments_is_there():
+def test_table_of_arguments_is_found():
     """The table of arguments has more than 20 rows, so that the test above checks something."""
     assert len(ARGUMENTS) > 20
 
 
-def test_the_commands_are_what_ci_runs():
+def test_ci_runs_the_commands():
     """CI runs the README's install and test commands verbatim."""
-    install, *_, test = blocks("sh")
+    install, *_, test = blocks_in("sh")
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
     assert install.splitlines()[-1] == "pip install . && promptkit serve recipes"
@@ -140,7 +140,7 @@ def test_the_commands_are_what_ci_runs():
     assert test.strip() in run
 
 
-def test_the_figures_are_those_of_the_last_run():
+def test_figures_are_current():
     """The figures in the README and on the performance page equal the stored results."""
     content = json.loads((ROOT / "docs" / "figures" / "results.json").read_text(encoding="utf-8"))
 
@@ -148,19 +148,22 @@ def test_the_figures_are_those_of_the_last_run():
     assert report.figures_of(PERFORMANCE_PAGE) == report.block(content)
 
 
-def test_a_file_that_cannot_be_imported_shows_its_first_fault(recipes):
+def test_errors_of_files(recipes):
     """All errors of importable files are reported, and the import error of others, as the README claims."""
-    faulty = "from promptkit import prompt\n{}@prompt\ndef {}(x, *y):\n    return 'x'\n"
-    imported = faulty.format("", "imported")
-    folder = recipes(imported=imported, broken=faulty.format("import nowhere\n", "broken"))
+    source = "from promptkit import prompt\n{}@prompt\ndef {}(x, *y):\n    return 'x'\n"
+    imported = source.format("", "imported")
+    folder = recipes(imported=imported, broken=source.format("import nowhere\n", "broken"))
 
-    found = [(Path(one.location.file).name, one.rule.value) for one in compile(load(folder)).errors]
+    errors = [
+        (Path(diagnostic.location.file).name, diagnostic.rule.value)
+        for diagnostic in compile(load(folder)).errors
+    ]
 
-    assert found == [("broken.py", "PK101"), ("imported.py", "PK301"), ("imported.py", "PK302")]
+    assert errors == [("broken.py", "PK101"), ("imported.py", "PK301"), ("imported.py", "PK302")]
     assert "For a file that cannot\n  be imported, it reports the import error." in README
 
 
-def test_the_extras_are_those_of_the_project():
+def test_extras_are_listed():
     """The index page lists the extras for users, and omits those for developers."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").partition("## Extras")[2]
@@ -170,21 +173,21 @@ def test_the_extras_are_those_of_the_project():
     assert f"mcp_promptkit-{VERSION}-py3-none-any.whl" in page
 
 
-def test_the_readme_is_short():
+def test_readme_is_short():
     """The README has at most 200 lines."""
     assert len(README.splitlines()) <= 200
 
 
-def test_every_picture_is_there():
+def test_images_exist():
     """Every image in the README exists."""
-    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README)
+    images = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README)
 
-    assert [path for path in shown if not (ROOT / path).is_file()] == []
+    assert [path for path in images if not (ROOT / path).is_file()] == []
 
 
-def test_every_configuration_is_json():
+def test_json_blocks_are_valid():
     """Every JSON block in the README is valid JSON."""
-    for block in blocks("json"):
+    for block in blocks_in("json"):
         assert json.loads(block)
 
 
@@ -199,7 +202,7 @@ def test_dependencies_have_a_range():
     assert [name for name in project["dependencies"] + extras if not (">=" in name and ",<" in name)] == []
 
 
-def test_the_key_file_is_one_that_is_taken(tmp_path):
+def test_documented_key_file_is_valid(tmp_path):
     """The documented command for a key file is the one that errors suggest, and its file is valid."""
     page = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^```sh\n(.*state\.keys\))$", page, re.MULTILINE)

@@ -20,7 +20,7 @@ from tests.clients.python_packages import INSTALLING
 from tests.docs.test_blocks import MOVING, README, ROOT
 
 #: Files that a checkout does not contain.
-LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "site")
+IGNORED = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "site")
 
 #: The block that takes an hour.
 DEVELOPMENT = "pip install -e '.[dev]' && pytest\n"
@@ -36,7 +36,7 @@ pytestmark = [
 ]
 
 
-def typed_by_a_reader(page):
+def shell_lines(page):
     """Yield what a reader of a page saves and types, as lines for one shell."""
     yield "set -euo pipefail"
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
@@ -52,17 +52,17 @@ def typed_by_a_reader(page):
 
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.stem)
-def test_the_page_works_for_somebody_who_has_only_python(page, tmp_path):
+def test_page_works_with_only_python(page, tmp_path):
     """In one shell, starting in a checkout, following the page installs the server in a client."""
     checkout, home = tmp_path / "checkout", tmp_path / "home"
-    shutil.copytree(ROOT, checkout, ignore=LEFT_OUT)
+    shutil.copytree(ROOT, checkout, ignore=IGNORED)
     home.mkdir()
     environment = {name: value for name, value in os.environ.items() if name not in MOVING}
     for name in ("PYTHONPATH", "VIRTUAL_ENV"):
         environment.pop(name, None)
     path = os.pathsep.join([str(Path(sys.base_prefix, "bin")), os.defpath])
-    ran = subprocess.run(
-        ["bash", "-c", "\n".join(typed_by_a_reader(page))],  # noqa: S607 (as a reader would)
+    result = subprocess.run(
+        ["bash", "-c", "\n".join(shell_lines(page))],  # noqa: S607 (as a reader would)
         cwd=checkout,
         env={**environment, "HOME": str(home), "PATH": path, "PIP_REQUIRE_VIRTUALENV": "1"},
         stdin=subprocess.DEVNULL,
@@ -70,10 +70,10 @@ def test_the_page_works_for_somebody_who_has_only_python(page, tmp_path):
         text=True,
         check=False,
     )
-    if ran.returncode and any(one in ran.stderr for one in UNREACHABLE):
+    if result.returncode and any(message in result.stderr for message in UNREACHABLE):
         pytest.skip("PyPI cannot be reached")
 
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     (server,) = json.loads((home / ".claude.json").read_text(encoding="utf-8"))["mcpServers"].values()
     assert Path(server["command"]).is_relative_to(checkout / ".venv")
     assert str(tmp_path / "my-prompts" / "prompts") in server["args"]

@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 SITE = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
 
 #: Search queries, and the heading that each must find.
-SOUGHT = {
+QUERIES = {
     "hidden": "Hidden prompts",
     "deprecated": "Deprecated prompts",
     "pydantic": "Pydantic models",
@@ -45,27 +45,27 @@ def words_of(text):
 
 def sections(page):
     """Return the headings of a page, each with the words of its section."""
-    found, tokens = {}, MarkdownIt().parse(page.read_text(encoding="utf-8"))
+    words_by_title, tokens = {}, MarkdownIt().parse(page.read_text(encoding="utf-8"))
     for before, token in zip([None, *tokens], tokens, strict=False):
         if before is not None and before.type == "heading_open":
             title = "".join(child.content for child in token.children)
-            found[title] = set()
-        elif found:
-            found[title] |= words_of(token.content)
-    return found
+            words_by_title[title] = set()
+        elif words_by_title:
+            words_by_title[title] |= words_of(token.content)
+    return words_by_title
 
 
-def by_search(sought, index):
+def search_headings(query, index):
     """Return the headings that contain all words of a query."""
-    return [title for title in index if words_of(sought) <= words_of(title)]
+    return [title for title in index if words_of(query) <= words_of(title)]
 
 
-@pytest.mark.parametrize(("sought", "title"), SOUGHT.items(), ids=SOUGHT)
-def test_a_heading_says_it(sought, title):
+@pytest.mark.parametrize(("query", "title"), QUERIES.items(), ids=QUERIES)
+def test_query_finds_its_heading(query, title):
     """A heading contains all words of the query, and its section is not empty."""
     index = {title: words for page in DOCS.glob("*.md") for title, words in sections(page).items()}
 
-    assert title in by_search(sought, index)
+    assert title in search_headings(query, index)
     assert len(index[title]) > 20
 
 
@@ -81,7 +81,7 @@ def test_every_page_is_in_the_navigation():
     assert sorted(pages_in(SITE["nav"])) == sorted(page.name for page in DOCS.glob("*.md"))
 
 
-def test_the_first_page_leads_to_every_page():
+def test_index_page_links_every_page():
     """Every page is linked once in the index page's list, except the index page and the tutorial."""
     pages = (DOCS / "index.md").read_text(encoding="utf-8").partition("\n## Pages\n")[2].partition("\n## ")[0]
     linked = re.findall(r"\]\(([a-z-]+\.md)\)", pages)
@@ -94,7 +94,7 @@ PUBLIC = ("", "compiler", "fragments", "workspace", "testing", "exports", "batch
 
 
 @pytest.mark.parametrize("module", PUBLIC)
-def test_the_reference_has_every_public_name(module):
+def test_reference_has_every_public_name(module):
     """The reference documents every public name; exceptions of the top level are in `promptkit.errors`."""
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^### promptkit\S*\.(\w+)$", page, re.MULTILINE))
@@ -103,7 +103,7 @@ def test_the_reference_has_every_public_name(module):
     assert set(names) - documented == {"__version__"} & set(names)
 
 
-def test_the_reference_is_current():
+def test_reference_is_current():
     """The reference has the signatures and docstrings of the code."""
     assert render_reference.render() == render_reference.PAGE.read_text(encoding="utf-8")
 
@@ -117,23 +117,25 @@ def index(tmp_path_factory):
     configuration = (ROOT / "zensical.toml").read_text(encoding="utf-8")
     (folder / "zensical.toml").write_text(configuration, encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
     items = json.loads((folder / "site" / "search.json").read_text(encoding="utf-8"))["items"]
     return {unescape(re.sub("<[^>]+>", "", item["title"])): item["location"] for item in items}
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("sought", "title"), SOUGHT.items(), ids=SOUGHT)
-def test_the_search_of_the_site_finds_it(sought, title, index):
+@pytest.mark.parametrize(("query", "title"), QUERIES.items(), ids=QUERIES)
+def test_site_search_finds_the_heading(query, title, index):
     """The search index of zensical contains the heading with an address."""
-    assert title in by_search(sought, index)
+    assert title in search_headings(query, index)
     assert index[title]
 
 
 @pytest.mark.timeout(300)
-def test_the_index_has_what_is_read_here(index):
+def test_search_index_has_every_heading(index):
     """The index contains every heading found here, so that the tests without zensical are valid."""
-    read = {title for page in DOCS.glob("*.md") if page.name != "reference.md" for title in sections(page)}
+    headings = {
+        title for page in DOCS.glob("*.md") if page.name != "reference.md" for title in sections(page)
+    }
 
-    assert read <= set(index)
+    assert headings <= set(index)

@@ -20,11 +20,11 @@ from promptkit.exports import (
     openai_responses_request,
 )
 from tests.exports.test_requests import fields, messages
-from tests.exports.test_vendors import FILES, REFUSED, content
+from tests.exports.test_vendors import FILES, REJECTED, content
 from tests.exports.vendors import validate_request
 
-EVERY = pytest.mark.parametrize("vendor", REQUESTS)
-HERE = cache_point()
+EVERY_VENDOR = pytest.mark.parametrize("vendor", REQUESTS)
+POINT = cache_point()
 ANTHROPIC = {"cache_control": {"type": "ephemeral"}}
 OPENAI = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 MARKS = {*ANTHROPIC, *OPENAI}
@@ -36,19 +36,19 @@ class Verdict:
 
 
 words = st.sampled_from(["a", "bb", "c\n\nc"])
-points = st.just(HERE)
-said = st.lists(words | points | st.just(ResourceLink("a:b", name="a")), max_size=6)
+points = st.just(POINT)
+user_parts = st.lists(words | points | st.just(ResourceLink("a:b", name="a")), max_size=6)
 turns = st.one_of(
-    said.map(lambda parts: ("user", parts)),
+    user_parts.map(lambda parts: ("user", parts)),
     st.lists(words | points, max_size=6).map(lambda parts: ("assistant", parts)),
-    st.just((None, [HERE])),
+    st.just((None, [POINT])),
 )
 prompts = st.tuples(
     st.lists(words | points, max_size=4).map(lambda parts: ("system", parts)), st.lists(turns, max_size=5)
 ).map(lambda both: [both[0], *both[1]])
 
 
-def made(prompt):
+def make_workflow(prompt):
     """Return a workflow of turns, each given as a role and its parts."""
     makers = {"user": user, "assistant": assistant, "system": system, None: lambda point: point}
     return sum((makers[role](*parts) for role, parts in prompt if parts), Workflow())
@@ -60,21 +60,21 @@ def without_points(workflow):
 
 def prefixes(prompt):
     """Yield the content before each point as a separate workflow."""
-    for at, (role, parts) in enumerate(prompt):
-        for position, part in enumerate(parts):
-            if part is HERE:
-                yield without_points(made([*prompt[:at], (role, parts[:position])]))
+    for turn_index, (role, parts) in enumerate(prompt):
+        for part_index, part in enumerate(parts):
+            if part is POINT:
+                yield without_points(make_workflow([*prompt[:turn_index], (role, parts[:part_index])]))
 
 
-def written(vendor, request):
+def request_text(vendor, request):
     """Return all text of a request, with ¶ for each mark."""
-    said = messages(vendor, request)
+    turns = messages(vendor, request)
     if vendor == "anthropic" and "system" in request:
-        said = [{"role": "system", "content": request["system"]}, *said]
-    return "".join(f"<{turn['role']}>{_written(turn)}" for turn in said)
+        turns = [{"role": "system", "content": request["system"]}, *turns]
+    return "".join(f"<{turn['role']}>{_turn_text(turn)}" for turn in turns)
 
 
-def _written(turn):
+def _turn_text(turn):
     parts = turn.get("content", turn.get("parts"))
     if isinstance(parts, str):
         return parts
@@ -82,9 +82,9 @@ def _written(turn):
 
 
 class TestValidity:
-    @EVERY
+    @EVERY_VENDOR
     @pytest.mark.parametrize("answer", [None, Verdict], ids=["", "answer"])
-    @pytest.mark.parametrize("point", [None, HERE], ids=["", "points"])
+    @pytest.mark.parametrize("point", [None, POINT], ids=["", "points"])
     def test_every_kind_of_content(self, vendor, point, answer, png, wav):
         """
         Each kind of content, in any role, can be followed by a cache point, and the vendor's SDK accepts the
@@ -92,65 +92,70 @@ class TestValidity:
         """
         heads = [Workflow(), system("Be brief.", point, "Be kind.", point)]
         for head, (name, kind) in product(heads, content(png, wav).items()):
-            asked = user(point, "Look.", point, "And here:", *[kind] * (name not in REFUSED[vendor]), point)
-            answered = assistant("Well.", point, "So:", *[kind] * (name not in FILES), point)
-            workflow = head + asked + answered + user("Go on.")
+            question = user(
+                point, "Look.", point, "And here:", *[kind] * (name not in REJECTED[vendor]), point
+            )
+            reply = assistant("Well.", point, "So:", *[kind] * (name not in FILES), point)
+            workflow = head + question + reply + user("Go on.")
 
             validate_request(vendor, REQUESTS[vendor](workflow, answer=answer, **fields(vendor)))
 
-    @EVERY
+    @EVERY_VENDOR
     @given(prompt=prompts)
     def test_generated_workflows(self, vendor, prompt):
         """The vendor's SDK accepts requests with cache points anywhere, with unsupported content as text."""
-        validate_request(vendor, REQUESTS[vendor](made(prompt), lossy=True, **fields(vendor)))
+        validate_request(vendor, REQUESTS[vendor](make_workflow(prompt), lossy=True, **fields(vendor)))
 
 
 class TestLaws:
-    @EVERY
+    @EVERY_VENDOR
     @given(prompt=prompts)
-    def test_points_change_no_word(self, vendor, prompt):
+    def test_points_change_no_text(self, vendor, prompt):
         """
         Cache points change no text, and there are at most four marks. Without marks, nothing changes at all.
         """
-        workflow = made(prompt)
-        found, plain = REQUESTS[vendor](workflow), REQUESTS[vendor](without_points(workflow))
-        text = written(vendor, found)
+        workflow = make_workflow(prompt)
+        request, request_without_points = (
+            REQUESTS[vendor](workflow),
+            REQUESTS[vendor](without_points(workflow)),
+        )
+        text = request_text(vendor, request)
 
-        assert text.replace("¶", "") == written(vendor, plain)
-        assert found.get("instructions") == plain.get("instructions")
+        assert text.replace("¶", "") == request_text(vendor, request_without_points)
+        assert request.get("instructions") == request_without_points.get("instructions")
         assert text.count("¶") <= (0 if vendor == "gemini" else 4)
         if vendor == "gemini" or not workflow.cache_points:
-            assert found == plain
+            assert request == request_without_points
 
-    @EVERY
+    @EVERY_VENDOR
     @given(prompt=prompts)
-    def test_what_messages_give_is_what_requests_contain(self, vendor, prompt):
+    def test_messages_and_requests_have_the_same_marks(self, vendor, prompt):
         """
         The functions for messages set the same marks as those for requests, with or without a system part.
         """
-        workflow = made(prompt)
-        turns_alone = made(prompt[1:])
+        workflow = make_workflow(prompt)
+        without_system = make_workflow(prompt[1:])
 
         request = REQUESTS[vendor](workflow)
         if vendor == "openai-chat":
             assert request["messages"] == openai_chat(workflow)
-        assert messages(vendor, REQUESTS[vendor](turns_alone)) == FORMS[vendor](turns_alone)
+        assert messages(vendor, REQUESTS[vendor](without_system)) == FORMS[vendor](without_system)
         assert [turn for turn in messages(vendor, request) if turn["role"] != "developer"] == FORMS[vendor](
-            turns_alone
+            without_system
         )
 
     @pytest.mark.parametrize("vendor", ["openai-chat", "anthropic"])
     @given(prompt=prompts)
-    def test_a_mark_stands_behind_what_is_before_its_point(self, vendor, prompt):
+    def test_marks_end_the_prefixes_of_points(self, vendor, prompt):
         """
         Each mark ends the prefix that the parts before its point would give as a request; the four longest
         prefixes are marked.
         """
-        text = written(vendor, REQUESTS[vendor](made(prompt)))
+        text = request_text(vendor, REQUESTS[vendor](make_workflow(prompt)))
         marked = [text[:end].replace("¶", "").rstrip() for end, mark in enumerate(text) if mark == "¶"]
-        wanted = {written(vendor, REQUESTS[vendor](one)) for one in prefixes(prompt)} - {""}
+        expected = {request_text(vendor, REQUESTS[vendor](prefix)) for prefix in prefixes(prompt)} - {""}
 
-        assert marked == sorted(wanted, key=len)[-4:]
+        assert marked == sorted(expected, key=len)[-4:]
 
 
 class TestForms:
@@ -159,10 +164,10 @@ class TestForms:
         Turns with marks consist of parts, also for the developer and the assistant; other turns stay strings.
         """
         workflow = (
-            system("Be brief.", HERE, "Be kind.")
-            + user("Look.", HERE, "Why?")
+            system("Be brief.", POINT, "Be kind.")
+            + user("Look.", POINT, "Why?")
             + assistant("Because.")
-            + assistant("So.", HERE)
+            + assistant("So.", POINT)
             + user("And?")
         )
 
@@ -197,10 +202,10 @@ class TestForms:
         the point, if any.
         """
         workflow = (
-            system("Be brief.", HERE, "Be kind.")
-            + HERE
+            system("Be brief.", POINT, "Be kind.")
+            + POINT
             + user("Look.", Image(png))
-            + assistant("Well.", HERE, "So.", HERE)
+            + assistant("Well.", POINT, "So.", POINT)
             + user("And?")
         )
         image = {"type": "input_image", "image_url": f"data:image/png;base64,{Image(png).base64}"}
@@ -219,14 +224,14 @@ class TestForms:
                 {"role": "user", "content": "And?"},
             ],
         }
-        first = assistant("Well.", HERE) + "And?"
+        first = assistant("Well.", POINT) + "And?"
         assert openai_responses(first) == openai_responses(without_points(first))
 
     def test_anthropic(self):
         """Any block can have a mark, also in the system part, which takes a point before the first turn."""
         style = EmbeddedResource("docs://style", text="Write plainly.")
-        head = system("Be brief.", HERE, "Be kind.") + HERE
-        request = anthropic_request(head + user("Look.", style, HERE) + assistant("So.", HERE))
+        head = system("Be brief.", POINT, "Be kind.") + POINT
+        request = anthropic_request(head + user("Look.", style, POINT) + assistant("So.", POINT))
 
         assert request["system"] == [
             {"type": "text", "text": "Be brief.\n\n", **ANTHROPIC},
@@ -239,15 +244,15 @@ class TestForms:
 
     def test_gemini(self):
         """Gemini requests have no marks, because Gemini detects stable prefixes itself."""
-        workflow = system("Be brief.", HERE) + user("Look.", HERE, "Why?")
+        workflow = system("Be brief.", POINT) + user("Look.", POINT, "Why?")
 
         assert gemini_request(workflow) == gemini_request(without_points(workflow))
 
-    def test_a_system_part_that_becomes_a_turn(self):
+    def test_system_part_that_becomes_a_turn(self):
         """The points of a system part that becomes a turn stay in that turn."""
-        found = anthropic_messages(system("Be brief.", HERE) + user("Why?"), lossy=True)
+        turns_sent = anthropic_messages(system("Be brief.", POINT) + user("Why?"), lossy=True)
 
-        assert found == [
+        assert turns_sent == [
             {
                 "role": "user",
                 "content": [
@@ -257,33 +262,33 @@ class TestForms:
             }
         ]
 
-    @EVERY
-    def test_a_point_before_all_marks_nothing(self, vendor):
+    @EVERY_VENDOR
+    def test_leading_point_sets_no_mark(self, vendor):
         """A point before all content sets no mark, because there is nothing to cache."""
-        assert FORMS[vendor](HERE + user(HERE, "Why?")) == FORMS[vendor](user("Why?"))
+        assert FORMS[vendor](POINT + user(POINT, "Why?")) == FORMS[vendor](user("Why?"))
 
 
-class TestBound:
-    def test_the_last_four_are_kept(self):
+class TestLimit:
+    def test_last_four_marks_are_kept(self):
         """
         Only the last four marks are kept. Texts are still split at every point, so additional points do not
         change the blocks of a prefix.
         """
-        workflow = system("0", HERE) + user("1", HERE, "2", HERE, "3", HERE, "4", HERE) + "5"
+        workflow = system("0", POINT) + user("1", POINT, "2", POINT, "3", POINT, "4", POINT) + "5"
         request = anthropic_request(workflow)
 
         assert request["system"] == [{"type": "text", "text": "0"}]
         assert [len(MARKS & part.keys()) for part in request["messages"][0]["content"]] == [1, 1, 1, 1, 0]
-        more = anthropic_messages(user("1", HERE, "2", HERE, "3", HERE, "4", HERE, "5", HERE))
+        more = anthropic_messages(user("1", POINT, "2", POINT, "3", POINT, "4", POINT, "5", POINT))
         assert [len(MARKS & part.keys()) for part in more[0]["content"]] == [0, 1, 1, 1, 1]
 
-    def test_each_mark_is_a_value_of_its_own(self):
+    def test_marks_are_separate_objects(self):
         """
         Each mark is a separate object: a change to one request, such as a longer time to live, affects no
         other.
         """
-        workflow = user("a", HERE)
-        one = anthropic_messages(workflow)
-        one[0]["content"][0]["cache_control"]["ttl"] = "1h"
+        workflow = user("a", POINT)
+        changed = anthropic_messages(workflow)
+        changed[0]["content"][0]["cache_control"]["ttl"] = "1h"
 
         assert anthropic_messages(workflow)[0]["content"] == [{"type": "text", "text": "a", **ANTHROPIC}]

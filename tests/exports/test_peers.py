@@ -19,7 +19,7 @@ from promptkit.exports import mcp as for_mcp
 from promptkit.loader.loader import load
 from tests.exports.fastmcp_peer import StdioTransport, fastmcp, for_fastmcp
 
-SHELF = '''
+RECIPES = '''
 import asyncio, time
 from pathlib import Path
 from typing import Annotated, Literal
@@ -98,16 +98,16 @@ COMPLETIONS = [
 
 
 @pytest.fixture
-def shelf(recipes, png, wav):
+def folder(recipes, png, wav):
     """A folder of prompts, with their files."""
-    folder = recipes(shelf=SHELF)
-    (folder / "dot.png").write_bytes(png)
-    (folder / "beep.wav").write_bytes(wav)
-    return folder
+    path = recipes(samples=RECIPES)
+    (path / "dot.png").write_bytes(png)
+    (path / "beep.wav").write_bytes(wav)
+    return path
 
 
 def mcp_server(target, server=None):
-    """Return a server of the official SDK with a prompt and completions of its own, and those of *target*."""
+    """Return a server of the official SDK with its own prompt and completions, and those of *target*."""
     server = server or MCPServer("theirs")
 
     @server.prompt()
@@ -123,7 +123,7 @@ def mcp_server(target, server=None):
 
 
 def fastmcp_server(target, server=None):
-    """Return such a server of fastmcp."""
+    """Return a similar server of fastmcp."""
     server = server or fastmcp.FastMCP("theirs")
 
     @server.prompt
@@ -141,7 +141,7 @@ def fastmcp_server(target, server=None):
 class Official:
     """The official SDK: its server and its client."""
 
-    made = staticmethod(mcp_server)
+    make_server = staticmethod(mcp_server)
 
     @staticmethod
     def client(server):
@@ -170,7 +170,7 @@ class Official:
 class FastMCP(Official):
     """fastmcp: its server and its client."""
 
-    made = staticmethod(fastmcp_server)
+    make_server = staticmethod(fastmcp_server)
 
     @staticmethod
     def client(server):
@@ -194,104 +194,106 @@ class FastMCP(Official):
 PEERS = pytest.mark.parametrize("peer", [Official, FastMCP], ids=["mcp", "fastmcp"])
 
 
-def data(made):
+def as_json(model):
     """Return an SDK object as JSON."""
-    return made.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-async def outcome(call):
+async def outcome_of(call):
     """Return the outcome of a call: its result, or its error without the id that is used in the log."""
     try:
-        found = await call
+        result = await call
     except MCPError as error:
-        message, cut, _ = error.error.message.partition(" (error ")
-        return error.error.code, message + cut, error.error.data
-    found = data(found)
-    return found.get("description"), found.get("messages"), found.get("values"), found.get("total")
+        message, separator, _ = error.error.message.partition(" (error ")
+        return error.error.code, message + separator, error.error.data
+    result = as_json(result)
+    return result.get("description"), result.get("messages"), result.get("values"), result.get("total")
 
 
-async def asked(peer, server):
+async def collect_outcomes(peer, server):
     """Return what a client receives for all calls."""
     async with peer.client(server) as client:
-        listed = {one.name: data(one) for one in await peer.prompts(client)}
-        got = [await outcome(peer.get(client, *call)) for call in GETS]
-        completed = [await outcome(peer.complete(client, *call)) for call in COMPLETIONS]
-    return listed, got, completed
+        prompts = {listed_prompt.name: as_json(listed_prompt) for listed_prompt in await peer.prompts(client)}
+        renderings = [await outcome_of(peer.get(client, *call)) for call in GETS]
+        completions = [await outcome_of(peer.complete(client, *call)) for call in COMPLETIONS]
+    return prompts, renderings, completions
 
 
 @PEERS
-def test_the_same_as_our_own_server(peer, shelf, capfd):
+def test_peers_behave_like_our_server(peer, folder, capfd):
     """
     Lists, typed arguments, every kind of content, errors and completions are the same as in `promptkit
     serve`.
     """
-    ours = anyio.run(asked, peer, ["-m", "promptkit", "serve", "--no-watch", str(shelf)])
-    theirs = anyio.run(asked, peer, peer.made(shelf))
+    ours = anyio.run(collect_outcomes, peer, ["-m", "promptkit", "serve", "--no-watch", str(folder)])
+    theirs = anyio.run(collect_outcomes, peer, peer.make_server(folder))
 
     own = theirs[0].pop("own")
-    for one in theirs[0].values():
-        one.get("_meta", {}).pop("fastmcp", None)
-        if not one.get("_meta"):
-            one.pop("_meta", None)
+    for entry in theirs[0].values():
+        entry.get("_meta", {}).pop("fastmcp", None)
+        if not entry.get("_meta"):
+            entry.pop("_meta", None)
     assert own["arguments"][0]["name"] == "name"
     assert theirs[0] == ours[0]
-    for call, one, other in zip([*GETS, *COMPLETIONS], theirs[1] + theirs[2], ours[1] + ours[2], strict=True):
-        assert (call, one) == (call, other)
+    for call, received, expected in zip(
+        [*GETS, *COMPLETIONS], theirs[1] + theirs[2], ours[1] + ours[2], strict=True
+    ):
+        assert (call, received) == (call, expected)
 
 
 @PEERS
-def test_what_the_server_has_already(peer, shelf):
+def test_own_prompts_of_the_server(peer, folder):
     """The server's own prompts and completions still work."""
 
-    async def work():
-        async with peer.client(peer.made(shelf)) as client:
-            got = await peer.get(client, "own", {"name": "one"})
-            completed = await peer.complete(client, "own", "name", "", None)
-            unknown = await outcome(peer.get(client, "nowhere", {}))
-        return got.messages[0].content.text, completed.values, unknown
+    async def call_server():
+        async with peer.client(peer.make_server(folder)) as client:
+            rendered = await peer.get(client, "own", {"name": "one"})
+            completion = await peer.complete(client, "own", "name", "", None)
+            unknown = await outcome_of(peer.get(client, "nowhere", {}))
+        return rendered.messages[0].content.text, completion.values, unknown
 
-    said, offered, unknown = anyio.run(work)
+    text, values, unknown = anyio.run(call_server)
 
-    assert (said, offered) == ("Own one", ["theirs"])
+    assert (text, values) == ("Own one", ["theirs"])
     assert "nknown prompt" in str(unknown) or "nternal" in str(unknown)
 
 
 @PEERS
-def test_a_prompt_of_the_same_name_is_replaced(peer, recipes):
+def test_prompt_of_the_same_name_is_replaced(peer, recipes):
     """If a prompt has the same name as one of the server's, it replaces it and is listed once."""
-    folder = recipes(own="from promptkit import prompt\n@prompt\ndef own(name: str): return f'Ours {name}'\n")
+    target = recipes(own="from promptkit import prompt\n@prompt\ndef own(name: str): return f'Ours {name}'\n")
 
-    async def work():
-        async with peer.client(peer.made(folder)) as client:
-            got = await peer.get(client, "own", {"name": "one"})
-            return [one.name for one in await peer.prompts(client)], got.messages[0].content.text
+    async def call_server():
+        async with peer.client(peer.make_server(target)) as client:
+            rendered = await peer.get(client, "own", {"name": "one"})
+            return [listed.name for listed in await peer.prompts(client)], rendered.messages[0].content.text
 
-    assert anyio.run(work) == (["own"], "Ours one")
+    assert anyio.run(call_server) == (["own"], "Ours one")
 
 
 @PEERS
-def test_what_needs_scopes_is_left_out(peer, recipes):
+def test_prompts_with_scopes_are_omitted(peer, recipes):
     """
     Prompts that require scopes are omitted, because the other server does not check scopes and would list
     them for every caller.
     """
     source = "from promptkit import prompt\n@prompt{}\ndef {}(): return 'It.'\n"
-    folder = recipes(some=source.format("", "free"), more=source.format("(scopes=['oncall'])", "bound"))
+    target = recipes(some=source.format("", "free"), more=source.format("(scopes=['oncall'])", "bound"))
 
-    async def work():
-        async with peer.client(peer.made(folder)) as client:
-            return {one.name for one in await peer.prompts(client)}
+    async def list_names():
+        async with peer.client(peer.make_server(target)) as client:
+            return {listed.name for listed in await peer.prompts(client)}
 
-    assert anyio.run(work) == {"free", "own"}
+    assert anyio.run(list_names) == {"free", "own"}
 
 
 @PEERS
-def test_requests_run_beside_each_other(peer, shelf):
+def test_requests_run_concurrently(peer, folder):
     """A slow prompt blocks no other, and it can be cancelled."""
 
-    async def work():
+    async def send_requests():
         order = []
-        async with peer.client(peer.made(shelf)) as client, anyio.create_task_group() as group:
+        async with peer.client(peer.make_server(folder)) as client, anyio.create_task_group() as group:
 
             async def get(name, arguments):
                 await peer.get(client, name, arguments)
@@ -303,61 +305,61 @@ def test_requests_run_beside_each_other(peer, shelf):
             group.cancel_scope.cancel()
         return order
 
-    assert anyio.run(work) == ["review"]
+    assert anyio.run(send_requests) == ["review"]
 
 
 @PEERS
-def test_targets(peer, shelf, monkeypatch):
+def test_targets(peer, folder, monkeypatch):
     """A folder, a prompt, or a list of prompts can be added; an invalid target is an error immediately."""
-    greet = load(str(shelf)).prompts[0]
+    greet = load(str(folder)).prompts[0]
 
-    peer.made([greet])
-    peer.made(greet)
+    peer.make_server([greet])
+    peer.make_server(greet)
     with pytest.raises(LoadError):
-        peer.made("nowhere")
-    (shelf / "bad.py").write_text("from promptkit import prompt\n@prompt\ndef bad(x): ...\n")
+        peer.make_server("nowhere")
+    (folder / "bad.py").write_text("from promptkit import prompt\n@prompt\ndef bad(x): ...\n")
     with pytest.raises(CompileError):
-        peer.made(shelf)
+        peer.make_server(folder)
 
 
-def test_a_low_level_server(shelf):
+def test_low_level_server(folder):
     """A low-level server of the official SDK without prompts can serve a catalog."""
     server = LowLevelServer("bare")
-    for_mcp.add_prompts(server, shelf)
+    for_mcp.add_prompts(server, folder)
 
-    async def work():
+    async def call_server():
         async with OfficialClient(server) as client:
             listed = await Official.prompts(client)
-            unknown = await outcome(client.get_prompt("revew", {}))
-        return {one.name for one in listed}, unknown
+            unknown = await outcome_of(client.get_prompt("revew", {}))
+        return {entry.name for entry in listed}, unknown
 
-    names, unknown = anyio.run(work)
+    names, unknown = anyio.run(call_server)
 
     assert "review" in names
     assert unknown[:2] == (-32602, "unknown prompt 'revew'; did you mean 'review'?")
 
 
-def test_middleware_of_fastmcp_sees_them(shelf):
+def test_middleware_of_fastmcp_sees_requests(folder):
     """Middleware of fastmcp sees requests for added prompts."""
-    seen = []
+    names = []
 
-    class Noting(fastmcp.server.middleware.Middleware):
+    class RecordingMiddleware(fastmcp.server.middleware.Middleware):
         async def on_get_prompt(self, context, call_next):
-            seen.append(context.message.name)
+            names.append(context.message.name)
             return await call_next(context)
 
-    async def work():
+    async def call_server():
         async with fastmcp.Client(
-            fastmcp_server(shelf, fastmcp.FastMCP("x", middleware=[Noting()]))
+            fastmcp_server(folder, fastmcp.FastMCP("x", middleware=[RecordingMiddleware()]))
         ) as client:
             await client.get_prompt("review", {"code": "x"})
 
-    anyio.run(work)
+    anyio.run(call_server)
 
-    assert seen == ["review"]
+    assert names == ["review"]
 
 
-def test_nothing_is_imported_that_is_not_asked_for():
+def test_exports_import_no_sdks():
     """The exports for vendors import neither the vendors' SDKs nor other servers."""
     code = (
         "import sys; from promptkit import user; from promptkit.exports import *; "

@@ -20,14 +20,14 @@ from promptkit.exports import (
 )
 from tests.exports.vendors import validate_request
 
-EVERY = pytest.mark.parametrize("vendor", REQUESTS)
+EVERY_VENDOR = pytest.mark.parametrize("vendor", REQUESTS)
 FIELDS = {"model": "m", "max_tokens": 10}
 TURNS = user("Why?") + assistant("Because.") + user("And?")
 
 
 @dataclass
 class Finding:
-    """What is wrong."""
+    """A problem in the code."""
 
     line: int | None
     kind: Literal["bug", "style"]
@@ -58,16 +58,16 @@ def messages(vendor, request):
     return request[{"openai-responses": "input", "gemini": "contents"}.get(vendor, "messages")]
 
 
-@EVERY
+@EVERY_VENDOR
 @pytest.mark.parametrize("answer", [None, Review])
 @pytest.mark.parametrize("workflow", [TURNS, system("Be brief.") + TURNS])
-def test_every_request_is_of_the_vendors_own_type(vendor, workflow, answer):
+def test_requests_match_the_vendors_types(vendor, workflow, answer):
     """The SDK of each vendor accepts the request, with and without a system part and an answer."""
     validate_request(vendor, REQUESTS[vendor](workflow, answer=answer, **fields(vendor)))
 
 
-@EVERY
-def test_what_messages_give_is_what_requests_contain(vendor):
+@EVERY_VENDOR
+def test_request_has_the_same_messages(vendor):
     """Without a system part, the request has the same messages as the function for messages."""
     assert messages(vendor, REQUESTS[vendor](TURNS)) == FORMS[vendor](TURNS)
     assert REQUESTS[vendor](TURNS).keys() == {"openai-responses": {"input"}, "gemini": {"contents"}}.get(
@@ -75,30 +75,30 @@ def test_what_messages_give_is_what_requests_contain(vendor):
     )
 
 
-def test_the_system_part():
+def test_system_part():
     """The system part is where each vendor expects it."""
     workflow = system("Be brief.") + user("Why?")
 
     assert openai_chat_request(workflow)["messages"][0] == {"role": "developer", "content": "Be brief."}
-    old = openai_chat_request(workflow, system_role="system")
-    assert old["messages"][0] == {"role": "system", "content": "Be brief."}
+    with_old_role = openai_chat_request(workflow, system_role="system")
+    assert with_old_role["messages"][0] == {"role": "system", "content": "Be brief."}
     assert openai_responses_request(workflow)["instructions"] == "Be brief."
     assert anthropic_request(workflow)["system"] == [{"type": "text", "text": "Be brief."}]
     assert gemini_request(workflow)["config"] == {"system_instruction": "Be brief."}
 
 
 @pytest.mark.parametrize("vendor", ["openai-responses", "anthropic", "gemini"])
-def test_messages_alone_have_no_place_for_it(vendor):
+def test_messages_reject_a_system_part(vendor):
     """
     The function for messages rejects a system part and names the function for requests; lossy=True turns it
     into a turn.
     """
     workflow = system("Be brief.") + user("Why?")
-    with pytest.raises(ExportError) as refused:
+    with pytest.raises(ExportError) as caught:
         FORMS[vendor](workflow)
 
     assert f"it has a system part: make the whole request, with {REQUESTS[vendor].__name__}(...)" in str(
-        refused.value
+        caught.value
     )
     assert FORMS[vendor](workflow, lossy=True) == FORMS[vendor](Workflow(workflow.sent))
 
@@ -116,8 +116,8 @@ def schema_in(vendor, request):
 
 
 class TestAnswers:
-    @EVERY
-    def test_the_answer_of_a_prompt(self, vendor):
+    @EVERY_VENDOR
+    def test_answer_of_a_prompt(self, vendor):
         """The prompt's answer is the default, and the call can override it; sums and slices have none."""
 
         @prompt(answer=Review)
@@ -130,8 +130,8 @@ class TestAnswers:
         assert rendered.answer is Review
         assert (rendered + "x").answer is rendered[:].answer is None
         assert REQUESTS[vendor](rendered) == REQUESTS[vendor](TURNS, answer=Review)
-        other = schema_in(vendor, REQUESTS[vendor](rendered, answer=Finding))
-        assert list(other["properties"]) == ["line", "kind", "since", "id"]
+        overridden = schema_in(vendor, REQUESTS[vendor](rendered, answer=Finding))
+        assert list(overridden["properties"]) == ["line", "kind", "since", "id"]
 
     @pytest.mark.parametrize("vendor", ["openai-chat", "openai-responses", "anthropic"])
     def test_strict_schemas(self, vendor):
@@ -146,47 +146,47 @@ class TestAnswers:
         assert finding["properties"]["since"]["format"] == "date"
         assert "default" not in schema["properties"]["findings"]
 
-    @EVERY
-    def test_a_class_that_holds_itself(self, vendor):
+    @EVERY_VENDOR
+    def test_recursive_answer(self, vendor):
         """If a vendor does not support recursion, the error shows where the type is recursive."""
         if vendor != "anthropic":
             assert "$defs" in schema_in(vendor, REQUESTS[vendor](TURNS, answer=Tree))
             return
-        with pytest.raises(TypeError) as refused:
+        with pytest.raises(TypeError) as caught:
             REQUESTS[vendor](TURNS, answer=Tree)
 
-        assert str(refused.value) == (
+        assert str(caught.value) == (
             "Anthropic takes no such answer: Tree.below[] is of a class that holds itself; "
             "name as many levels as there are"
         )
 
-    @EVERY
-    def test_members_of_any_name(self, vendor):
+    @EVERY_VENDOR
+    def test_answer_with_arbitrary_members(self, vendor):
         """Gemini supports members with any name; for other vendors the error suggests an alternative."""
         if vendor == "gemini":
             assert REQUESTS[vendor](TURNS, answer=Scores)
             return
-        with pytest.raises(TypeError) as refused:
+        with pytest.raises(TypeError) as caught:
             REQUESTS[vendor](TURNS, answer=Scores)
 
         assert "takes no such answer: Scores.by_name has members of any name; make it a list of" in str(
-            refused.value
+            caught.value
         )
 
     @pytest.mark.parametrize("vendor", ["openai-chat", "openai-responses"])
-    def test_an_answer_that_is_no_object(self, vendor):
+    def test_answer_that_is_not_an_object(self, vendor):
         """OpenAI requires an object as the answer."""
         with pytest.raises(TypeError, match=r"OpenAI takes no such answer: list .*put it into a class"):
             REQUESTS[vendor](TURNS, answer=list[int])
 
 
 class TestFields:
-    @EVERY
-    def test_what_else_is_sent(self, vendor):
+    @EVERY_VENDOR
+    def test_other_fields(self, vendor):
         """Other fields are passed through."""
         assert REQUESTS[vendor](TURNS, model="m")["model"] == "m"
 
-    def test_the_config_of_gemini(self):
+    def test_config_of_gemini(self):
         """The caller's ``config`` is merged with the generated one."""
         request = gemini_request(system("Be brief.") + TURNS, config={"temperature": 0})
 

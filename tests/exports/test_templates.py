@@ -26,7 +26,7 @@ from promptkit.exports.templates import Placeholder, TemplateError, TemplateTurn
 from promptkit.fragments import code_block, fill, quote, tag, truncate, untrusted
 
 
-def refusal(subject, values=None, *, lossy=False):
+def template_error(subject, values=None, *, lossy=False):
     """Return the message of the error for a prompt without a template."""
     with pytest.raises(TemplateError) as caught:
         template_of(subject, values, lossy=lossy)
@@ -74,7 +74,7 @@ def test_turns():
     ]
 
 
-def test_a_prompt_without_arguments():
+def test_prompt_without_arguments():
     """The template of a prompt without arguments is plain text."""
 
     @prompt
@@ -84,7 +84,7 @@ def test_a_prompt_without_arguments():
     assert template_of(plain).turns == (TemplateTurn("user", ("Say {hello} {{world}}.",)),)
 
 
-def test_what_is_read_from_files_and_links_is_text():
+def test_embedded_resources_and_links_become_text():
     """Embedded resources and links become the text that vendors receive."""
 
     @prompt
@@ -93,9 +93,9 @@ def test_what_is_read_from_files_and_links_is_text():
             EmbeddedResource("docs://a", text=f"About {word}."), ResourceLink("https://a.b/c", name="c"), word
         )
 
-    with_blank = template_of(cite, lossy=True).turns
+    turns = template_of(cite, lossy=True).turns
 
-    assert [turn.parts for turn in with_blank] == [
+    assert [turn.parts for turn in turns] == [
         ("[docs://a]\nAbout ", Placeholder("word"), "."),
         ("[c](https://a.b/c)",),
         (Placeholder("word"),),
@@ -103,17 +103,17 @@ def test_what_is_read_from_files_and_links_is_text():
 
 
 @given(st.lists(st.text(), min_size=2, max_size=2))
-def test_it_says_what_the_prompt_says(texts):
+def test_filled_template_equals_the_rendering(texts):
     """A filled template equals the rendered prompt, for any values of the placeholders."""
 
     @prompt
-    def both(first: str, second: str = "x"):
+    def subject(first: str, second: str = "x"):
         yield system(f"{first}: {second}")
         yield assistant(f"{{{second}}}{second}<{first}")
 
-    filled = template_of(both).filled(dict(zip(("first", "second"), texts, strict=True)))
+    filled = template_of(subject).filled(dict(zip(("first", "second"), texts, strict=True)))
 
-    assert filled == [(turn.role, str(turn.content)) for turn in both.render(*texts).shown]
+    assert filled == [(turn.role, str(turn.content)) for turn in subject.render(*texts).shown]
 
 
 class TestValues:
@@ -127,34 +127,34 @@ class TestValues:
 
         return review
 
-    def test_others_have_their_values_or_defaults(self, review):
+    def test_other_arguments_have_values_or_defaults(self, review):
         """Other arguments have their given values, read as from a client, or with None their defaults."""
         (turn,) = template_of(review, {"language": "Rust", "note": None}).turns
 
         assert turn.parts == ("Review this rust, 2 deep: ", Placeholder("code"))
 
-    def test_what_is_no_text_needs_a_value(self, review):
+    def test_argument_that_is_not_text_needs_a_value(self, review):
         """An argument that does not accept any text needs a value, because a placeholder does."""
-        assert refusal(review) == (
+        assert template_error(review) == (
             "prompt 'review' cannot be a template: 'language' takes one of python, rust, and a "
             "placeholder any text: give it a value"
         )
 
     @pytest.mark.parametrize(
-        ("values", "fault"),
+        ("values", "error"),
         [
             ({"language": "go"}, "'language' is 'go', not one of python, rust"),
             ({"language": "rust", "depht": 1}, "'depht' is not an argument of this prompt"),
         ],
     )
-    def test_wrong_values(self, review, values, fault):
-        """Invalid values give the same errors as for a client."""
-        with pytest.raises(ArgumentsError, match=re.escape(fault)):
+    def test_invalid_values(self, review, values, error):
+        """Invalid values give the errors that a client would receive."""
+        with pytest.raises(ArgumentsError, match=re.escape(error)):
             template_of(review, values)
 
-    def test_text_that_may_be_left_out(self, review):
+    def test_optional_text_has_no_template(self, review):
         """Optional text has no template, because a template would keep the text around it."""
-        assert refusal(review, {"language": "rust"}) == (
+        assert template_error(review, {"language": "rust"}) == (
             "prompt 'review' cannot be a template: where 'note' is '', it says '...ew this rust, 2 deep: "
             "{{code}}', and a template '...ew this rust, 2 deep: {{code}} ()': give 'note' a "
             "value (lossy=True makes one that differs there)"
@@ -162,8 +162,8 @@ class TestValues:
         assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Placeholder("note")
 
 
-#: What a prompt does with its text, the start of the error for it, and whether lossy=True makes a template.
-DONE = {
+#: Ways to render a text, the start of the error for each, and whether lossy=True makes a template.
+RENDERINGS = {
     "upper": (lambda text: text.upper(), "the text of 'text' is not part of the result unchanged", False),
     "length": (lambda text: f"{len(text)}", "the text of 'text' is not part of the result unchanged", False),
     "hidden": (lambda _: "x", "the text of 'text' is not part of the result unchanged", False),
@@ -183,26 +183,28 @@ DONE = {
 }
 
 
-@pytest.mark.parametrize("done", DONE)
-def test_what_has_none(done):
+@pytest.mark.parametrize("kind", RENDERINGS)
+def test_prompts_without_a_template(kind):
     """The error has the text for which prompt and template differ, and what each of them gives."""
-    function, why, is_close = DONE[done]
+    function, reason, is_close = RENDERINGS[kind]
 
     @prompt
     def subject(text: str):
         return function(text)
 
-    said = refusal(subject)
+    message = template_error(subject)
 
-    assert said.startswith(f"prompt 'subject' cannot be a template: {why}")
-    assert said.endswith(" (lossy=True makes one that differs there)") == is_close
+    assert message.startswith(f"prompt 'subject' cannot be a template: {reason}")
+    assert message.endswith(" (lossy=True makes one that differs there)") == is_close
     if is_close:
         assert Placeholder("text") in template_of(subject, lossy=True).turns[0].parts
     else:
-        assert refusal(subject, lossy=True).partition(", it says")[0] == said.partition(", it says")[0]
+        assert (
+            template_error(subject, lossy=True).partition(", it says")[0] == message.partition(", it says")[0]
+        )
 
 
-def test_arguments_that_meet():
+def test_equal_arguments():
     """A prompt that renders differently if two arguments are equal has no template."""
 
     @prompt
@@ -211,11 +213,11 @@ def test_arguments_that_meet():
 
     assert (
         "for the same word in all placeholders, it says 'word word twice', and a template 'word word'"
-        in refusal(subject)
+        in template_error(subject)
     )
 
 
-def test_turns_that_come_and_go():
+def test_first_different_turn_is_shown():
     """The first turn that differs is shown, with its role if that differs."""
 
     @prompt
@@ -224,72 +226,72 @@ def test_turns_that_come_and_go():
         yield (assistant if "\n" in text else user)("Yes.")
         yield system("Be brief.") if text == "0" else None
 
-    assert refusal(subject).startswith(
+    assert template_error(subject).startswith(
         "prompt 'subject' cannot be a template: where 'text' is 'two\\nlines', it says '[assistant] Yes.', "
         "and a template '[user] Yes.': give"
     )
 
 
-def test_a_prompt_that_keeps_what_it_said():
+def test_prompt_that_returns_an_earlier_text():
     """A prompt that returns the text of an earlier call has no template."""
-    kept = []
+    texts = []
 
     @prompt
     def subject(text: str):
-        kept.append(text)
-        return kept[0]
+        texts.append(text)
+        return texts[0]
 
-    assert "for other words, it says '{{text}}', and a template '{{text}}'" in refusal(subject)
+    assert "for other words, it says '{{text}}', and a template '{{text}}'" in template_error(subject)
 
 
 class TestFailures:
     @pytest.mark.parametrize(
-        ("error", "why"),
+        ("error", "reason"),
         [
             (PromptError("no such file"), "no such file"),
             (KeyError("x"), "it raises KeyError: 'x'"),
         ],
     )
-    def test_a_prompt_that_fails(self, error, why):
+    def test_prompt_that_fails(self, error, reason):
         """If rendering fails for a made-up word, the error has the prompt's own message."""
 
         @prompt
         def subject(text: str):
             raise error
 
-        said = f"prompt 'subject' cannot be a template: for a made-up word, rendering fails: {why}"
-        assert refusal(subject) == said
+        message = f"prompt 'subject' cannot be a template: for a made-up word, rendering fails: {reason}"
+        assert template_error(subject) == message
 
-    def test_text_that_is_refused(self):
+    def test_text_with_constraints(self):
         """A text with constraints has no template, because a placeholder accepts any text."""
 
         @prompt
         def subject(text: Annotated[str, Meta(min_length=1)]):
             return text
 
-        assert refusal(subject).startswith(
+        assert template_error(subject).startswith(
             "prompt 'subject' cannot be a template: where 'text' is '', rendering fails: prompt 'subject':"
         )
         assert template_of(subject, lossy=True).turns[0].parts == (Placeholder("text"),)
 
-    def test_choices_in_a_pattern(self):
+    def test_text_with_a_pattern(self):
         """For a text with a pattern, no made-up word matches."""
 
         @prompt
         def subject(text: Annotated[str, Meta(pattern="^[a-z]+$")]):
             return text
 
-        said = "for a made-up word, rendering fails: prompt 'subject': 'text' is '{{text}}'"
-        assert said in refusal(subject)
+        message = "for a made-up word, rendering fails: prompt 'subject': 'text' is '{{text}}'"
+        assert message in template_error(subject)
 
-    def test_pictures(self, png):
+    def test_images(self, png):
         """A prompt with an image has no template, because a template is text."""
 
         @prompt
         def subject(text: str):
             return user(text, Image(png))
 
-        assert refusal(subject) == (
+        assert template_error(subject) == (
             "prompt 'subject' cannot be a template: message 2 holds image/png, and a template is text alone"
         )
 

@@ -26,7 +26,7 @@ from promptkit.loader.loader import load
 from tests.exports.vendors import validate
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-EVERY = pytest.mark.parametrize("form", FORMS)
+EVERY_FORM = pytest.mark.parametrize("form", FORMS)
 
 GIF = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
 JPEG = b"\xff\xd8\xff\xe0\0\x10JFIF\0\xff\xd9"
@@ -63,14 +63,14 @@ def content(png, wav):
 
 
 #: The content that each vendor rejects in user turns.
-REFUSED = {
+REJECTED = {
     "openai-chat": {"ogg", "docx", "blob of text", "zip"},
     "openai-responses": {"wav", "mp3", "ogg", "blob of text", "zip"},
     "anthropic": {"wav", "mp3", "ogg", "docx", "blob of text", "zip"},
     "gemini": {"gif", "docx", "blob of text", "zip"},
 }
 #: The recipes whose examples contain content that a vendor rejects.
-UNFIT_RECIPES = {
+REJECTED_RECIPES = {
     "openai-chat": set(),
     "openai-responses": {"summarize_recording", "analyze_code"},  # it has a system part
     "anthropic": {"summarize_recording", "analyze_code"},
@@ -79,81 +79,84 @@ UNFIT_RECIPES = {
 FILES = {"png", "gif", "wav", "mp3", "ogg", "pdf", "docx", "blob of png", "blob of text", "zip"}
 
 
-def refused(form, workflow):
+def is_rejected(form, workflow):
     """Return whether an export rejects a workflow; an accepted workflow must give valid messages."""
     try:
-        found = FORMS[form](workflow)
+        messages = FORMS[form](workflow)
     except ExportError:
         return True
-    validate(form, found)
+    validate(form, messages)
     return False
 
 
 class TestValidity:
-    @EVERY
+    @EVERY_FORM
     def test_every_kind_of_content(self, form, png, wav):
         """
         The accepted content is valid for the vendor's types; in assistant turns, only files are rejected.
         """
         kinds = content(png, wav)
 
-        assert {name for name, kind in kinds.items() if refused(form, user(kind))} == REFUSED[form]
-        assert {name for name, kind in kinds.items() if refused(form, assistant(kind))} == FILES
+        assert {name for name, kind in kinds.items() if is_rejected(form, user(kind))} == REJECTED[form]
+        assert {name for name, kind in kinds.items() if is_rejected(form, assistant(kind))} == FILES
 
-    @EVERY
-    def test_nothing_is_refused_that_may_be_lost(self, form, png, wav):
+    @EVERY_FORM
+    def test_lossy_exports_are_valid(self, form, png, wav):
         """With ``lossy=True`` all messages are valid, and the text of unsupported content is included."""
         kinds = content(png, wav)
         workflow = Workflow(Message(role, kind) for role in ("user", "assistant") for kind in kinds.values())
-        found = FORMS[form](workflow, lossy=True)
+        messages = FORMS[form](workflow, lossy=True)
 
-        validate(form, found)
-        told = str(found)
-        assert all(str(kinds[name]) in told for name in REFUSED[form] | FILES)
+        validate(form, messages)
+        text = str(messages)
+        assert all(str(kinds[name]) in text for name in REJECTED[form] | FILES)
 
-    @EVERY
+    @EVERY_FORM
     def test_every_recipe(self, form, monkeypatch):
         """Each recipe's examples give valid messages for every vendor, except for the listed recipes."""
         monkeypatch.delenv("PROJECT_ROOT", raising=False)
         catalog = compiler.compile(load(str(RECIPES)))
-        seen, unfit = 0, set()
+        count, rejected = 0, set()
         for prompt in catalog.prompts:
             for arguments in prompt.arguments.example_texts:
                 if prompt.name == "git_commit" and "diff" not in arguments:
                     continue  # it renders the staged changes, if there are any
                 workflow = prompt.render(arguments)
-                if refused(form, workflow):
-                    unfit.add(prompt.name)
+                if is_rejected(form, workflow):
+                    rejected.add(prompt.name)
                     validate(form, FORMS[form](workflow, lossy=True))
-                seen += 1
+                count += 1
 
-        assert seen > 13
-        assert unfit == UNFIT_RECIPES[form]
+        assert count > 13
+        assert rejected == REJECTED_RECIPES[form]
 
-    @EVERY
+    @EVERY_FORM
     @given(data=st.data())
     def test_generated_workflows(self, form, png, wav, data):
         """Messages in any order are valid; turns alternate, and no text is lost."""
         kinds = content(png, wav)
-        taken = [kind for name, kind in kinds.items() if name not in REFUSED[form] | FILES]
-        of_user = taken + [kinds[name] for name in FILES - REFUSED[form]]
+        accepted = [kind for name, kind in kinds.items() if name not in REJECTED[form] | FILES]
+        accepted_from_users = accepted + [kinds[name] for name in FILES - REJECTED[form]]
         texts = st.text().filter(str.strip).map(Text)
-        spoken = {"user": st.sampled_from(of_user) | texts, "assistant": st.sampled_from(taken) | texts}
-        messages = st.sampled_from(["user", "assistant"]).flatmap(
-            lambda role: spoken[role].map(lambda said: Message(role, said))
+        contents = {
+            "user": st.sampled_from(accepted_from_users) | texts,
+            "assistant": st.sampled_from(accepted) | texts,
+        }
+        drawn_messages = st.sampled_from(["user", "assistant"]).flatmap(
+            lambda role: contents[role].map(lambda part: Message(role, part))
         )
-        workflow = Workflow(data.draw(st.lists(messages, max_size=8)))
-        found = FORMS[form](workflow)
+        workflow = Workflow(data.draw(st.lists(drawn_messages, max_size=8)))
+        turns = FORMS[form](workflow)
 
-        validate(form, found)
-        roles = [turn["role"] for turn in found]
-        assert all(one != other for one, other in pairwise(roles))
-        written = "\n".join(texts_in(found))
-        plain = [m.content.text for m in workflow if isinstance(m.content, Text)]
-        assert all(text in written for text in plain)
+        validate(form, turns)
+        roles = [turn["role"] for turn in turns]
+        assert all(role != next_role for role, next_role in pairwise(roles))
+        exported_text = "\n".join(texts_in(turns))
+        original_texts = [message.content.text for message in workflow if isinstance(message.content, Text)]
+        assert all(text in exported_text for text in original_texts)
 
-    @EVERY
-    def test_the_types_are_strict(self, form):
+    @EVERY_FORM
+    def test_types_are_strict(self, form):
         """The validation in these tests rejects keys that the vendor does not have."""
         (message,) = FORMS[form](user("Hello."))
 
@@ -186,14 +189,14 @@ class TestForms:
         """A single text is a string, and several parts are a list; the assistant's texts are joined."""
         workflow = user("Look.", Image(png), Audio(wav)) + assistant("I see.") + assistant("Go on?") + "Yes."
 
-        found = FORMS["openai-chat"](workflow)
+        messages = FORMS["openai-chat"](workflow)
 
-        assert [message["role"] for message in found] == ["user", "assistant", "user"]
-        text, image, audio = found[0]["content"]
+        assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+        text, image, audio = messages[0]["content"]
         assert text == {"type": "text", "text": "Look."}
         assert image["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
         assert audio["input_audio"]["format"] == "wav"
-        assert [message["content"] for message in found[1:]] == ["I see.\n\nGo on?", "Yes."]
+        assert [message["content"] for message in messages[1:]] == ["I see.\n\nGo on?", "Yes."]
 
     def test_openai_responses(self, png):
         """Files have a name with the suffix of their type."""
@@ -209,22 +212,22 @@ class TestForms:
     def test_anthropic(self, png):
         """Documents are blocks with their URI as the title, and turns of one role are joined."""
         style = EmbeddedResource("docs://style", text="Write plainly.")
-        found = FORMS["anthropic"](user("Look.") + user(Image(png), style) + assistant("I see."))
+        messages = FORMS["anthropic"](user("Look.") + user(Image(png), style) + assistant("I see."))
 
-        assert [message["role"] for message in found] == ["user", "assistant"]
-        assert [block["type"] for block in found[0]["content"]] == ["text", "image", "document"]
-        assert found[0]["content"][2] == {
+        assert [message["role"] for message in messages] == ["user", "assistant"]
+        assert [block["type"] for block in messages[0]["content"]] == ["text", "image", "document"]
+        assert messages[0]["content"][2] == {
             "type": "document",
             "source": {"type": "text", "media_type": "text/plain", "data": "Write plainly."},
             "title": "docs://style",
         }
-        assert found[1]["content"] == "I see."
+        assert messages[1]["content"] == "I see."
 
     def test_gemini(self, png):
         """The assistant's role is `model`, and binary data stays bytes."""
-        found = FORMS["gemini"](user(Image(png), Audio(MP3)) + assistant("I see."))
+        messages = FORMS["gemini"](user(Image(png), Audio(MP3)) + assistant("I see."))
 
-        assert found == [
+        assert messages == [
             {
                 "role": "user",
                 "parts": [
@@ -239,37 +242,40 @@ class TestForms:
         """A link is exported as text, and additionally by URL if the vendor fetches that kind of content."""
         link = content(png, wav)["linked pdf"]
 
-        fetched = {form: export(user(link)) for form, export in FORMS.items()}
+        messages_by_form = {form: export(user(link)) for form, export in FORMS.items()}
 
-        assert fetched["openai-chat"] == [{"role": "user", "content": str(link)}]
-        assert fetched["openai-responses"][0]["content"][1] == {"type": "input_file", "file_url": link.uri}
-        assert fetched["anthropic"][0]["content"][1]["source"] == {"type": "url", "url": link.uri}
-        assert fetched["gemini"][0]["parts"][1]["file_data"] == {
+        assert messages_by_form["openai-chat"] == [{"role": "user", "content": str(link)}]
+        assert messages_by_form["openai-responses"][0]["content"][1] == {
+            "type": "input_file",
+            "file_url": link.uri,
+        }
+        assert messages_by_form["anthropic"][0]["content"][1]["source"] == {"type": "url", "url": link.uri}
+        assert messages_by_form["gemini"][0]["parts"][1]["file_data"] == {
             "mime_type": "application/pdf",
             "file_uri": link.uri,
         }
 
-    @EVERY
-    def test_types_that_are_written_otherwise(self, form):
+    @EVERY_FORM
+    def test_variants_of_mime_types(self, form):
         """A MIME type can have capitals and parameters, and common aliases are accepted."""
-        named = [
+        variants = [
             EmbeddedResource("docs://a", blob=JPEG, mime_type=name)
             for name in ("image/jpg", "Image/JPEG; q=1")
         ]
         plain = EmbeddedResource("docs://a", blob=JPEG, mime_type="image/jpeg")
 
-        assert FORMS[form](user(*named)) == FORMS[form](user(plain, plain))
+        assert FORMS[form](user(*variants)) == FORMS[form](user(plain, plain))
 
-    @EVERY
-    def test_they_are_json_but_for_bytes(self, form, png):
+    @EVERY_FORM
+    def test_messages_are_json_except_bytes(self, form, png):
         """Messages consist of dictionaries, lists and strings, apart from bytes."""
-        found = FORMS[form](user("Look.", Image(png)))
+        messages = FORMS[form](user("Look.", Image(png)))
 
-        assert json.loads(json.dumps(found, default=lambda data: data.hex()))
+        assert json.loads(json.dumps(messages, default=lambda data: data.hex()))
 
 
 class TestErrors:
-    def test_every_part_is_named(self, png):
+    def test_error_lists_every_rejected_part(self, png):
         """The error lists each rejected part with its message number, type and role, and a fix."""
         workflow = (
             user("Hear.", Audio(OGG))
@@ -290,7 +296,7 @@ class TestErrors:
         )
         assert [part.message for part in caught.value.parts] == [2, 3, 4]
 
-    def test_a_vendor_without_sound(self, wav):
+    def test_vendor_without_audio(self, wav):
         """If a vendor accepts no audio at all, the error suggests text instead of a conversion."""
         with pytest.raises(
             ExportError, match="message 1 holds audio/wav of the user: write a text with the same"

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from pydantic_core import SchemaValidator
 
 
-def _type_of_a_message(form: str) -> Any:
+def _message_type(form: str) -> Any:
     if form == "openai-chat":
         from openai.types.chat import ChatCompletionMessageParam as Message
     elif form == "openai-responses":
@@ -32,29 +32,29 @@ def strict(schema: Any) -> Any:
         return schema
     if schema.get("type") == "model":  # a response class, which would accept any key from a dictionary
         return {"type": "is-instance", "cls": schema["cls"], "ref": schema.get("ref")}
-    found = {key: value if key == "metadata" else strict(value) for key, value in schema.items()}
-    if found.get("type") == "typed-dict":
-        found["extra_behavior"] = "forbid"
-    if found.get("type") == "generator":  # which would only be validated during iteration
-        found["type"] = "list"
-    return found
+    members = {key: value if key == "metadata" else strict(value) for key, value in schema.items()}
+    if members.get("type") == "typed-dict":
+        members["extra_behavior"] = "forbid"
+    if members.get("type") == "generator":  # which would only be validated during iteration
+        members["type"] = "list"
+    return members
 
 
 @cache
 def _validator(form: str) -> SchemaValidator:
-    return SchemaValidator(strict(TypeAdapter(_type_of_a_message(form)).core_schema))
+    return SchemaValidator(strict(TypeAdapter(_message_type(form)).core_schema))
 
 
 def validate(form: str, messages: list[Any]) -> None:
     """Raise `pydantic.ValidationError` if a vendor's SDK rejects one of *messages*."""
     for message in messages:
         if form == "gemini":
-            _type_of_a_message(form).model_validate(message)
+            _message_type(form).model_validate(message)
         else:
             _validator(form).validate_python(message)
 
 
-def _type_of_a_request(vendor: str) -> Any:
+def _request_type(vendor: str) -> Any:
     if vendor == "openai-chat":
         from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming as Request
     elif vendor == "openai-responses":
@@ -66,7 +66,7 @@ def _type_of_a_request(vendor: str) -> Any:
 
 @cache
 def _request_validator(vendor: str) -> SchemaValidator:
-    return SchemaValidator(strict(TypeAdapter(_type_of_a_request(vendor)).core_schema))
+    return SchemaValidator(strict(TypeAdapter(_request_type(vendor)).core_schema))
 
 
 def validate_request(vendor: str, request: dict[str, Any]) -> None:

@@ -43,7 +43,7 @@ class TestPaths:
             "\u202ea",
         ],
     )
-    def test_a_path_that_is_not_plain_is_refused(self, path, folder, outside):
+    def test_unportable_path_is_rejected(self, path, folder, outside):
         """Absolute paths, `..`, and names that another system reads differently are refused."""
         with pytest.raises(OSError, match="not a plain path"):
             check_plain(path)
@@ -60,7 +60,7 @@ class TestPaths:
         folder.write(path, b"one", b" two")
 
         assert folder.read(path, 7) == b"one two"
-        assert [found for found, _ in folder.walk()] == [path]
+        assert [file_path for file_path, _ in folder.walk()] == [path]
 
 
 @posix
@@ -113,17 +113,17 @@ class TestLinks:
         Folder.named("../elsewhere").write("other", b"x")
         assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["file", "other"]
 
-    def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(self, folder, outside, monkeypatch):
+    def test_folder_that_becomes_a_link_is_not_followed(self, folder, outside, monkeypatch):
         """A folder that becomes a link after it was checked is not followed."""
         (folder.path / "a").mkdir()
         check = os.stat
 
         def swap(path, **options):
-            found = check(path, **options)
+            status = check(path, **options)
             if path == "a":
                 (folder.path / "a").rmdir()
                 (folder.path / "a").symlink_to(outside.parent)
-            return found
+            return status
 
         monkeypatch.setattr("os.stat", swap)
         with pytest.raises(OSError, match="it is a link"):
@@ -134,7 +134,7 @@ class TestLinks:
 @posix
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder"])
-def test_something_other_than_a_file_is_refused_at_once(kind, folder):
+def test_special_file_is_rejected_without_waiting(kind, folder):
     """Pipes, sockets and folders are refused without waiting and without change."""
     place = folder.path / "it"
     if kind == "folder":
@@ -202,7 +202,7 @@ def test_empty_folders_are_removed_upwards(folder):
     assert folder.entries() == []
 
 
-def test_what_does_not_exist(tmp_path):
+def test_missing_file(tmp_path):
     """A missing file has no status and no digest, and its folder is created on a write."""
     folder = Folder(tmp_path, "a/b")
 
@@ -311,7 +311,7 @@ class TestInside:
             Folder.inside(tmp_path, "a").create()
 
 
-def test_a_file_is_finished_before_it_replaces_the_other(folder):
+def test_failing_finish_keeps_the_previous_file(folder):
     """An exception in `finish` keeps the previous file and leaves no other file."""
     folder.write("file", b"before")
 
@@ -370,7 +370,7 @@ class TestNewFiles:
         ],
         ids=["file", "folder", "link", "dangling link", "pipe"],
     )
-    def test_nothing_is_left_if_something_is_in_the_way(self, make, folder, outside):
+    def test_existing_entry_prevents_all_writes(self, make, folder, outside):
         """An existing entry is named in the error, and nothing is written."""
         (folder.path / "empty").mkdir()
         make(folder.path / "z", outside)
@@ -466,11 +466,11 @@ def test_a_folder_that_cannot_be_read_is_reported(folder, monkeypatch):
     monkeypatch.setattr(folder, "entries", refuse)
     errors = []
 
-    found = [
+    paths = [
         path for path, _ in folder.walk(on_error=lambda path, error: errors.append((path, error.strerror)))
     ]
 
-    assert found == ["a/1", "c/3"]
+    assert paths == ["a/1", "c/3"]
     assert errors == [("b", "Permission denied")]
     with pytest.raises(PermissionError):
         list(folder.walk())

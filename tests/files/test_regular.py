@@ -12,7 +12,7 @@ as_root = pytest.mark.skipif(
 
 
 class TestRead:
-    def test_a_file_and_its_bound(self, tmp_path):
+    def test_file_and_its_limit(self, tmp_path):
         """A file of up to the limit is read, and a larger one refused."""
         (tmp_path / "file").write_bytes(b"x" * 10)
 
@@ -23,7 +23,7 @@ class TestRead:
     @posix
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize("kind", ["pipe", "device", "socket"])
-    def test_what_is_no_file(self, kind, tmp_path):
+    def test_special_files_are_rejected(self, kind, tmp_path):
         """Pipes, devices and sockets are refused without being opened."""
         file = tmp_path / "file"
         if kind == "device":
@@ -41,12 +41,12 @@ class TestRead:
 
 
 class TestForeign:
-    def test_mine_and_nobodys(self, tmp_path):
+    def test_own_files_and_missing_files(self, tmp_path):
         """The user's own files, root's files and missing files are not foreign."""
         assert [is_foreign(path) for path in (tmp_path, "/", tmp_path / "no", "\0")] == [False] * 4
 
     @as_root
-    def test_anothers(self, tmp_path, monkeypatch):
+    def test_file_of_another_user(self, tmp_path, monkeypatch):
         """Another user's file is foreign, unless they own the named folder or ran `sudo`."""
         monkeypatch.delenv("SUDO_UID", raising=False)
         file = tmp_path / "file"
@@ -61,7 +61,7 @@ class TestForeign:
         assert not is_foreign(file)
 
     @as_root
-    def test_a_link_is_whose_it_is(self, tmp_path, monkeypatch):
+    def test_link_of_another_user(self, tmp_path, monkeypatch):
         """Another user's link is foreign, even if it leads to the user's own file."""
         monkeypatch.delenv("SUDO_UID", raising=False)
         (tmp_path / "file").touch()

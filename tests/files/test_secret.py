@@ -5,7 +5,7 @@ import pytest
 from promptkit.files.writing import write_new_secret
 
 
-def test_a_secret_is_its_owners(tmp_path):
+def test_only_the_owner_can_access_a_secret(tmp_path):
     """Only the owner can access a new secret and the folder created for it."""
     file = tmp_path / "folder" / "key"
     write_new_secret(file, b"secret")
@@ -26,7 +26,7 @@ def test_a_file_that_exists_stays(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need privileges")
-def test_a_link_that_leads_nowhere_stays(tmp_path):
+def test_dangling_link_is_kept(tmp_path):
     """The target of a dangling link is not created."""
     (tmp_path / "key").symlink_to(tmp_path / "other")
     write_new_secret(tmp_path / "key", b"secret")

@@ -30,7 +30,7 @@ def logs(level: Literal["info", "error"], day: str = "today") -> str:
 CATALOG = compile(Recipes(prompts=(review,), resources=(logs,)))
 
 #: Requests that are valid in either era, with their params.
-ASKED = [
+REQUESTS = [
     ("prompts/list", {}),
     ("prompts/list", {"cursor": "nowhere"}),
     ("prompts/get", {"name": "review", "arguments": {"code": "ß\n\u2028", "language": "rust"}}),
@@ -53,7 +53,7 @@ SESSION = (
     + line(notification("notifications/initialized"))
     + b"".join(
         line(request(i, method, {**params, "_meta": {"progressToken": f"t{i}"}}))
-        for i, (method, params) in enumerate(ASKED)
+        for i, (method, params) in enumerate(REQUESTS)
     )
     + NOISE
     + line(request("sub", "resources/subscribe", {"uri": "logs://info"}))
@@ -63,25 +63,27 @@ SESSION = (
 STATELESS = (
     line(modern("d", "server/discover"))
     + line(modern("s", "subscriptions/listen", {"notifications": {"promptsListChanged": True}}))
-    + b"".join(line(modern(i, method, params, progressToken=i)) for i, (method, params) in enumerate(ASKED))
+    + b"".join(
+        line(modern(i, method, params, progressToken=i)) for i, (method, params) in enumerate(REQUESTS)
+    )
     + NOISE
     + line(notification("notifications/cancelled", {"requestId": "s"}))
     + line(modern("last", "ping"))
 )
 
 #: A client that probes with server/discover and then opens a session, with requests in both eras.
-BOTH = (
+BOTH_ERAS = (
     line(modern("d", "server/discover"))
     + line(initialize("2025-03-26", "i"))
     + b"".join(
         line(request(f"a{i}", method, params)) + line(modern(f"b{i}", method, params))
-        for i, (method, params) in enumerate(ASKED)
+        for i, (method, params) in enumerate(REQUESTS)
     )
     + line([request("x", "ping"), request("y", "prompts/list")])
 )
 
 
-def replies(chunks):
+def collect_replies(chunks):
     """Return all messages, sorted, that a server sends for a stream that arrives in *chunks*."""
     sent = []
     server = Server(CATALOG, sent.append, changes=True)
@@ -93,19 +95,19 @@ def replies(chunks):
     return sorted(b"".join(sent).splitlines())
 
 
-@pytest.mark.parametrize("stream", [SESSION, STATELESS, BOTH], ids=["session", "stateless", "both"])
+@pytest.mark.parametrize("stream", [SESSION, STATELESS, BOTH_ERAS], ids=["session", "stateless", "both"])
 def test_one_byte_at_a_time(stream):
     """A stream that arrives byte by byte gives the same replies as one that arrives whole."""
-    assert replies([bytes([byte]) for byte in stream]) == replies([stream])
+    assert collect_replies([bytes([byte]) for byte in stream]) == collect_replies([stream])
 
 
-@given(stream=st.sampled_from([SESSION, STATELESS, BOTH]), data=st.data())
-def test_however_it_is_cut(stream, data):
+@given(stream=st.sampled_from([SESSION, STATELESS, BOTH_ERAS]), data=st.data())
+def test_any_chunks(stream, data):
     """The replies are the same wherever the stream is split into chunks."""
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=30))
     edges = [0, *sorted(cuts), len(stream)]
 
-    assert replies([stream[a:b] for a, b in pairwise(edges)]) == replies([stream])
+    assert collect_replies([stream[a:b] for a, b in pairwise(edges)]) == collect_replies([stream])
 
 
 def test_both_eras_on_one_stream():
@@ -113,27 +115,29 @@ def test_both_eras_on_one_stream():
     A client that probes with server/discover and then opens a session is served in both eras, and each
     request gets the reply of its own era.
     """
-    found = {}
-    for text in replies([BOTH]):
+    replies_by_id = {}
+    for text in collect_replies([BOTH_ERAS]):
         reply = json.loads(text)
         for part in reply if isinstance(reply, list) else [reply]:
             if "id" in part:
-                found[part["id"]] = part
+                replies_by_id[part["id"]] = part
 
-    assert found["d"]["result"]["supportedVersions"] == [MODERN]
-    assert found["i"]["result"]["protocolVersion"] == "2025-03-26"
-    assert len(found) == 2 + 2 * len(ASKED) + 2
-    for i in range(len(ASKED)):
-        session, stateless = found[f"a{i}"], found[f"b{i}"]
+    assert replies_by_id["d"]["result"]["supportedVersions"] == [MODERN]
+    assert replies_by_id["i"]["result"]["protocolVersion"] == "2025-03-26"
+    assert len(replies_by_id) == 2 + 2 * len(REQUESTS) + 2
+    for i in range(len(REQUESTS)):
+        session, stateless = replies_by_id[f"a{i}"], replies_by_id[f"b{i}"]
         assert ("result" in session) == ("result" in stateless)
         assert "resultType" not in session.get("result", {})
         assert stateless.get("result", {"resultType": "complete"})["resultType"] == "complete"
 
 
 @pytest.mark.parametrize("stream", [SESSION, STATELESS], ids=["session", "stateless"])
-def test_every_request_is_answered_once(stream):
+def test_every_request_gets_one_reply(stream):
     """Each request with a readable id gets exactly one reply, unless it is cancelled."""
-    answered = [json.loads(text).get("id") for text in replies([stream]) if b'"method"' not in text]
+    ids = [json.loads(text).get("id") for text in collect_replies([stream]) if b'"method"' not in text]
 
-    expected = [*range(len(ASKED)), "last", *([0, "sub"] if stream == SESSION else ["d"])]
-    assert sorted(map(str, (found for found in answered if found is not None))) == sorted(map(str, expected))
+    expected = [*range(len(REQUESTS)), "last", *([0, "sub"] if stream == SESSION else ["d"])]
+    assert sorted(map(str, (reply_id for reply_id in ids if reply_id is not None))) == sorted(
+        map(str, expected)
+    )

@@ -122,7 +122,7 @@ SERVED = [
 ]
 
 #: Requests that are rejected.
-REFUSED = [
+REJECTED = [
     ("prompts/get", {"name": LONG}),
     ("prompts/get", {"name": 3}),
     ("prompts/get", {"name": "greet", "arguments": {"times": LONG, LONG: "x"}}),
@@ -136,31 +136,31 @@ REFUSED = [
 ]
 
 #: Lines that are not valid requests.
-LINES = [b"{", b"3", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"id":9,"method":"ping"}']
+INVALID_LINES = [b"{", b"3", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"id":9,"method":"ping"}']
 
 
 class Conversation:
     """A client that tries everything, and all messages that it receives."""
 
     def __init__(self, revision, meta):
-        declared = {"elicitation": {}, "roots": {}, "sampling": {}}
-        self.client = Client(CATALOG, revision, capabilities=declared, changes=True)
-        self.said, self.asked, self.numbers, self.meta = [], {}, count(100), meta
-        self.requests()
-        for text in LINES:
-            self.said += self.client.send(text + b"\n")
-        self.questions()
-        self.changes()
+        capabilities = {"elicitation": {}, "roots": {}, "sampling": {}}
+        self.client = Client(CATALOG, revision, capabilities=capabilities, changes=True)
+        self.messages, self.methods, self.numbers, self.meta = [], {}, count(100), meta
+        self.send_requests()
+        for text in INVALID_LINES:
+            self.messages += self.client.send(text + b"\n")
+        self.send_elicitations()
+        self.send_subscriptions()
 
     def post(self, method, params, **meta):
         """Send one request, and record the replies."""
         number = next(self.numbers)
-        self.asked[number] = method
-        found = self.client.post(method, params, number, **self.meta, **meta)
-        self.said += found
-        return found
+        self.methods[number] = method
+        replies = self.client.post(method, params, number, **self.meta, **meta)
+        self.messages += replies
+        return replies
 
-    def requests(self):
+    def send_requests(self):
         """Send every valid and invalid request."""
         for method, params in SERVED:
             known = METHODS[method]
@@ -172,40 +172,40 @@ class Conversation:
                 initialize(self.client.revision)["params"] | {"capabilities": self.client.capabilities},
             )
             self.client.send(line(notification("notifications/initialized")))
-        for method, params in REFUSED:
+        for method, params in REJECTED:
             self.post(method, params)
         self.post("prompts/get", {"name": "steps"}, progressToken="p")
 
-    def questions(self):
+    def send_elicitations(self):
         """Cause two elicitations, and answer the first."""
         params = {"name": "review", "arguments": {"diff": "x"}}
         (first,), (second,) = self.post("prompts/get", params), self.post("prompts/get", params)
         answer = {"action": "accept", "content": {"depth": 1}}
         if first.get("method"):
-            self.said += self.client.answer(first["id"], answer)
+            self.messages += self.client.answer(first["id"], answer)
             self.post("prompts/get", params)
         elif "result" in first:
             retry = {**params, "requestState": first["result"]["requestState"]}
             self.post("prompts/get", {**retry, "inputResponses": {"arguments": answer}})
             self.post("prompts/get", retry, capabilities={})
-            self.unserved()
+            self.send_unsupported_revision()
         assert second.keys() == first.keys()
 
-    def unserved(self):
+    def send_unsupported_revision(self):
         """Send a request with an unsupported revision."""
         meta = envelope() | {"io.modelcontextprotocol/protocolVersion": "2099-01-01"}
-        self.said += self.client.send(line(request(next(self.numbers), "prompts/list", {"_meta": meta})))
+        self.messages += self.client.send(line(request(next(self.numbers), "prompts/list", {"_meta": meta})))
 
-    def changes(self):
+    def send_subscriptions(self):
         """Subscribe to changes, until the server closes."""
         if self.client.revision == MODERN:
             self.post("subscriptions/listen", {"notifications": ALL_CHANGES})
         else:
             self.post("resources/subscribe", {"uri": "notes://a"})
-        for last in (lambda: self.client.server.replace(OTHER), lambda: self.client.server.close(0)):
+        for cause_change in (lambda: self.client.server.replace(OTHER), lambda: self.client.server.close(0)):
             self.client.sent.clear()
-            last()
-            self.said += self.client.replies()
+            cause_change()
+            self.messages += self.client.replies()
 
 
 @cache
@@ -214,21 +214,23 @@ def conversation(revision, **meta):
     return Conversation(revision, meta)
 
 
-def said(revision):
+def messages(revision):
     """Return all messages that a server sends to a client that tries everything."""
-    return conversation(revision).said
+    return conversation(revision).messages
 
 
 def errors(revision):
-    return [message["error"] for message in said(revision) if "error" in message]
+    return [message["error"] for message in messages(revision) if "error" in message]
 
 
 def results(revision):
-    return [message["result"] for message in said(revision) if "result" in message]
+    return [message["result"] for message in messages(revision) if "result" in message]
 
 
 def notifications(revision):
-    return [message for message in said(revision) if message.get("method", "").startswith("notifications/")]
+    return [
+        message for message in messages(revision) if message.get("method", "").startswith("notifications/")
+    ]
 
 
 def members(value, key):
@@ -247,32 +249,32 @@ class TestMessages:
         "base/json-rpc", "base/response/result-or-error", "base/response/not-both", "base/batch/sent"
     )
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_each_is_a_request_a_reply_or_a_notification(self, revision):
+    def test_every_message_is_a_request_a_reply_or_a_notification(self, revision):
         """Each message is one JSON-RPC 2.0 object with exactly the members of its kind, never an array."""
-        kinds = {tuple(sorted(message)) for message in said(revision)}
+        kinds = {tuple(sorted(message)) for message in messages(revision)}
 
         replies = {("id", "jsonrpc", "result"), ("error", "id", "jsonrpc"), ("error", "jsonrpc")}
-        asks = {("id", "jsonrpc", "method", "params")} if revision in HANDSHAKES[2:] else set()
-        assert kinds == replies | {("jsonrpc", "method", "params")} | asks
-        assert {message["jsonrpc"] for message in said(revision)} == {"2.0"}
+        requests = {("id", "jsonrpc", "method", "params")} if revision in HANDSHAKES[2:] else set()
+        assert kinds == replies | {("jsonrpc", "method", "params")} | requests
+        assert {message["jsonrpc"] for message in messages(revision)} == {"2.0"}
 
     @pytest.mark.requirement("base/notification/no-id")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_notifications_have_no_id(self, revision):
         """Notifications have no id."""
-        found = notifications(revision)
+        sent = notifications(revision)
 
-        told = {"progress", "prompts/list_changed", "resources/list_changed", "resources/updated"}
-        told |= {"subscriptions/acknowledged"} if revision == MODERN else set()
-        told |= {"cancelled"} if revision not in HANDSHAKES[:2] else set()
-        assert {message["method"].removeprefix("notifications/") for message in found} == told
-        assert [message for message in found if "id" in message] == []
+        expected = {"progress", "prompts/list_changed", "resources/list_changed", "resources/updated"}
+        expected |= {"subscriptions/acknowledged"} if revision == MODERN else set()
+        expected |= {"cancelled"} if revision not in HANDSHAKES[:2] else set()
+        assert {message["method"].removeprefix("notifications/") for message in sent} == expected
+        assert [message for message in sent if "id" in message] == []
 
     @pytest.mark.requirement("base/request/own-id", "base/request/own-id-null", "base/request/own-id-reused")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_what_the_server_asks(self, revision):
+    def test_requests_of_the_server_have_unique_ids(self, revision):
         """Each request of the server has a unique string id."""
-        ids = [message["id"] for message in said(revision) if "id" in message and "method" in message]
+        ids = [message["id"] for message in messages(revision) if "id" in message and "method" in message]
 
         assert len(ids) == (3 if revision in HANDSHAKES[2:] else 0)
         assert {type(number) for number in ids} <= {str}
@@ -280,30 +282,34 @@ class TestMessages:
 
     @pytest.mark.requirement("ping/not-excessive")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_the_client_is_not_pinged(self, revision):
+    def test_client_is_not_pinged(self, revision):
         """A server sends its client elicitations, but no pings."""
-        asked = {message["method"] for message in said(revision) if "id" in message and "method" in message}
+        methods = {
+            message["method"] for message in messages(revision) if "id" in message and "method" in message
+        }
 
-        assert asked == ({"elicitation/create"} if revision in HANDSHAKES[2:] else set())
+        assert methods == ({"elicitation/create"} if revision in HANDSHAKES[2:] else set())
 
     @pytest.mark.requirement("stdio/no-requests", "stdio/known-kinds")
-    def test_what_a_modern_client_is_sent(self):
+    def test_messages_to_a_modern_client(self):
         """
         A modern client gets only replies, and notifications that belong to its pending requests and streams.
         """
-        talk = conversation(MODERN)
-        (stream,) = [number for number, method in talk.asked.items() if method == "subscriptions/listen"]
-        sent = [message for message in said(MODERN) if "method" in message]
+        recorded = conversation(MODERN)
+        (stream,) = [
+            number for number, method in recorded.methods.items() if method == "subscriptions/listen"
+        ]
+        sent = [message for message in messages(MODERN) if "method" in message]
 
-        about = [message["params"] for message in sent]
+        params_sent = [message["params"] for message in sent]
         assert [message for message in sent if "id" in message] == []
         assert {
             params.get("progressToken") or params.get("requestId") or params["_meta"][STREAM]
-            for params in about
+            for params in params_sent
         } == {"p", stream}
 
     @pytest.mark.requirement("stdio/known-kinds")
-    def test_a_modern_client_that_does_not_listen(self):
+    def test_modern_client_that_does_not_listen(self):
         """A modern client that does not listen gets no notifications."""
         client = Client(CATALOG, MODERN, changes=True)
         client.ask("prompts/list")
@@ -316,10 +322,10 @@ class TestMessages:
 
     @pytest.mark.requirement("base/auth/none")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_nobody_has_to_say_who_they_are(self, revision):
+    def test_no_credentials_are_required(self, revision):
         """Each method of the revision is served to a client without credentials."""
-        talk = conversation(revision)
-        answered = {talk.asked[message["id"]] for message in talk.said if "result" in message}
+        recorded = conversation(revision)
+        answered = {recorded.methods[message["id"]] for message in recorded.messages if "result" in message}
 
         assert answered == {
             name
@@ -331,14 +337,14 @@ class TestMessages:
 class TestErrors:
     @pytest.mark.requirement("base/error/members", "base/error/integer-code", "base/error/short-message")
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_each_has_a_code_and_a_line(self, revision):
+    def test_every_error_has_a_code_and_a_short_message(self, revision):
         """Each error has an integer code, and a message of one line and limited length, for any input."""
-        found = errors(revision)
+        received = errors(revision)
 
-        assert len(found) >= len(REFUSED) + len(LINES)
-        assert {type(error["code"]) for error in found} == {int}
-        assert {len(error["message"].splitlines()) for error in found} == {1}
-        assert max(len(error["message"]) for error in found) <= 500
+        assert len(received) >= len(REJECTED) + len(INVALID_LINES)
+        assert {type(error["code"]) for error in received} == {int}
+        assert {len(error["message"].splitlines()) for error in received} == {1}
+        assert max(len(error["message"]) for error in received) <= 500
 
     @pytest.mark.requirement(
         "base/error/undefined-codes",
@@ -346,7 +352,7 @@ class TestErrors:
         "base/error/retired-codes",
         "base/error/own-codes",
     )
-    def test_the_codes_of_the_modern_era(self):
+    def test_codes_of_the_modern_era(self):
         """
         In the modern era, errors have the codes of JSON-RPC and two codes that the specification defines.
         """
@@ -356,7 +362,7 @@ class TestErrors:
         }
 
     @pytest.mark.requirement("base/error/own-codes")
-    def test_no_code_is_made_up(self):
+    def test_only_defined_codes_are_used(self):
         """In the range reserved by JSON-RPC, only its own codes and those of MCP are used."""
         codes = {kind.code for kind in JsonRpcError.__subclasses__()}
         reserved = {code for code in codes if -32768 <= code <= -32000}
@@ -364,7 +370,7 @@ class TestErrors:
         assert reserved == {-32700, -32600, -32601, -32602, -32603, -32002, -32020, -32021, -32022}
 
     @pytest.mark.requirement("base/error/defined-meaning", "base/meta/missing-capability")
-    def test_the_codes_that_are_defined(self):
+    def test_data_of_errors(self):
         """One error's data has the missing capabilities, the other's the supported revisions."""
         data = {error["code"]: error["data"] for error in errors(MODERN) if error["code"] in (-32021, -32022)}
 
@@ -377,7 +383,7 @@ class TestErrors:
 
 class TestResults:
     @pytest.mark.requirement("base/result/type", "base/result/known-type")
-    def test_each_says_its_type(self):
+    def test_every_result_has_a_type(self):
         """
         In the modern era, each result has the type `complete` or `input_required`, and extensions add none.
         """
@@ -386,7 +392,7 @@ class TestResults:
         assert (types.count("input_required"), set(types)) == (2, {"complete", "input_required"})
 
     @pytest.mark.requirement("base/meta/server-info")
-    def test_each_says_who_made_it(self):
+    def test_every_result_names_the_server(self):
         """In the modern era, each result has the name and the version of the server."""
         names = {tuple(result["_meta"][SERVER]) for result in results(MODERN)}
 
@@ -396,36 +402,44 @@ class TestResults:
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_nothing_is_logged(self, revision):
         """Logging is not declared, and no log message is sent even if prompts fail."""
-        (declared,) = [result["capabilities"] for result in results(revision) if "capabilities" in result]
+        (capabilities,) = [result["capabilities"] for result in results(revision) if "capabilities" in result]
 
-        assert "logging" not in declared
-        assert [found for found in notifications(revision) if found["method"].endswith("/message")] == []
+        assert "logging" not in capabilities
+        assert [
+            notification_sent
+            for notification_sent in notifications(revision)
+            if notification_sent["method"].endswith("/message")
+        ] == []
 
     @pytest.mark.requirement("logging/not-asked-for", "base/deprecated")
     @pytest.mark.parametrize("meta", [{}, {LEVEL: "debug"}], ids=["no-level", "debug"])
-    def test_nothing_deprecated_is_used(self, meta):
+    def test_deprecated_features_are_not_used(self, meta):
         """
         A client that declares roots and sampling and sets a log level gets no such requests and no log
         messages.
         """
-        found = conversation(MODERN, **meta).said
+        received = conversation(MODERN, **meta).messages
 
-        asked = [
-            asking["method"] for requests in members(found, "inputRequests") for asking in requests.values()
+        methods = [
+            input_request["method"]
+            for requests in members(received, "inputRequests")
+            for input_request in requests.values()
         ]
-        assert set(asked) == {"elicitation/create"}
-        assert [message for message in found if message.get("method") == "notifications/message"] == []
-        assert [declared for declared in members(found, "capabilities") if "logging" in declared] == []
+        assert set(methods) == {"elicitation/create"}
+        assert [message for message in received if message.get("method") == "notifications/message"] == []
+        assert [
+            capabilities for capabilities in members(received, "capabilities") if "logging" in capabilities
+        ] == []
 
 
 class TestMetadata:
     @pytest.mark.requirement("base/meta/key-prefix", "base/meta/key-name", "base/meta/reserved-prefix")
     @pytest.mark.parametrize("revision", SINCE_2025_06)
-    def test_keys(self, revision):
+    def test_keys_of_metadata(self, revision):
         """
-        Keys of metadata are well-formed, and those that the protocol does not define avoid its prefixes.
+        Keys of metadata are well-formed, and keys outside the protocol do not use its prefixes.
         """
-        keys = {key for meta in members(said(revision), "_meta") for key in meta}
+        keys = {key for meta in members(messages(revision), "_meta") for key in meta}
         own = keys - {SERVER, STREAM}
 
         assert (keys == own) == (revision != MODERN)
@@ -441,21 +455,22 @@ class TestMetadata:
     @pytest.mark.requirement("base/meta/reserved-values", "base/meta/trace-context")
     @pytest.mark.parametrize("value", ["garbage", 7, None, [1], {"a": {}}], ids=str)
     @pytest.mark.parametrize("revision", SINCE_2025_06)
-    def test_what_is_not_read(self, revision, value):
+    def test_unused_reserved_keys_are_ignored(self, revision, value):
         """Reserved keys that a server does not use can have any value, and are not echoed."""
         keys = ["traceparent", "tracestate", "baggage", "io.modelcontextprotocol/future", SERVER, STREAM]
         client = Client(CATALOG, revision)
 
-        plain, dressed = (
-            [client.ask(*asked, **meta) for asked in SERVED[2:4]] for meta in ({}, dict.fromkeys(keys, value))
+        plain, with_reserved_keys = (
+            [client.ask(*method_and_params, **meta) for method_and_params in SERVED[2:4]]
+            for meta in ({}, dict.fromkeys(keys, value))
         )
 
-        assert dressed == plain
+        assert with_reserved_keys == plain
         assert not {"traceparent", "tracestate", "baggage"} & {k for m in members(plain, "_meta") for k in m}
 
     @pytest.mark.parametrize("token", [None, [], {}, 1.5, True], ids=str)
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_a_token_that_is_none(self, revision, token):
+    def test_invalid_progress_token(self, revision, token):
         """A progress token with an invalid type is rejected."""
         error = Client(CATALOG, revision).ask("prompts/list", progressToken=token)["error"]
 
@@ -465,13 +480,13 @@ class TestMetadata:
     @pytest.mark.parametrize("revision", SINCE_2025_11)
     def test_sizes_of_icons(self, revision):
         """The size of an icon arrives unchanged."""
-        assert list(members(said(revision), "sizes")) == [["48x48"]]
+        assert list(members(messages(revision), "sizes")) == [["48x48"]]
 
     @pytest.mark.requirement("base/icons/sizes")
     @pytest.mark.parametrize(
         "size", ["48", "48 x 48", "48X48", "048x48", "0x0", "x", "", "ANY", "48x48\n", 48]
     )
-    def test_sizes_that_are_none(self, size):
+    def test_invalid_sizes_of_icons(self, size):
         """An icon with an invalid size cannot be created."""
         with pytest.raises(ValueError, match="write it as '48x48', or 'any'") as caught:
             Icon("data:,", sizes=[size, "any"])
@@ -482,7 +497,7 @@ class TestMetadata:
     @pytest.mark.parametrize("revision", SINCE_2025_06)
     def test_dates(self, revision):
         """A date is ISO 8601 with an offset, and the same instant as the author's."""
-        dates = {*members(said(revision), "lastModified")}
+        dates = {*members(messages(revision), "lastModified")}
 
         assert dates == {"2026-01-31T06:30:00Z"}
 
@@ -523,16 +538,24 @@ every_type.__annotations__ = TYPES
 
 @pytest.mark.requirement("base/schema/valid", "base/schema/remote-refs")
 @pytest.mark.parametrize("revision", SINCE_2025_11)
-def test_schemas(revision):
+def test_schemas_are_valid(revision):
     """
     The schemas of arguments and of elicitations are valid in the dialect 2020-12, with internal references
     only.
     """
-    typed = prompt(elicit=True)(every_type)
-    client = Client(compile(Recipes(prompts=(typed,))), revision, capabilities={"elicitation": {}})
-    found = [*client.post("prompts/list", {}, 1), *client.post("prompts/get", {"name": "every_type"}, 2)]
+    prompt_of_every_type = prompt(elicit=True)(every_type)
+    client = Client(
+        compile(Recipes(prompts=(prompt_of_every_type,))), revision, capabilities={"elicitation": {}}
+    )
+    messages_received = [
+        *client.post("prompts/list", {}, 1),
+        *client.post("prompts/get", {"name": "every_type"}, 2),
+    ]
 
-    schemas = [*members(found, "promptkit/arguments"), *members(found, "requestedSchema")]
+    schemas = [
+        *members(messages_received, "promptkit/arguments"),
+        *members(messages_received, "requestedSchema"),
+    ]
     assert [len(schema["properties"]) for schema in schemas] == [len(TYPES)] * 2
     for schema in schemas:
         jsonschema.Draft202012Validator.check_schema(schema)
@@ -544,7 +567,7 @@ def test_schemas(revision):
 @pytest.mark.requirement("base/request/id-kinds", "base/response/same-id")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("number", [7, "7", 0, "", -1, 2**53, 10**30, "ü"])
-def test_a_reply_bears_the_id_of_its_request(revision, number):
+def test_reply_has_the_id_of_its_request(revision, number):
     """
     A reply has the same id as its request, whether it is text or an integer, for results and for errors.
     """
@@ -552,17 +575,17 @@ def test_a_reply_bears_the_id_of_its_request(revision, number):
 
     ids = [client.ask(method, {}, number)["id"] for method in ("prompts/list", "prompts/get", "nope")]
 
-    assert [(type(found), found) for found in ids] == [(type(number), number)] * 3
+    assert [(type(reply_id), reply_id) for reply_id in ids] == [(type(number), number)] * 3
 
 
 @pytest.mark.requirement("base/request/null-id", "base/error/unreadable-id")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("number", [None, 1.5, True, {}, []], ids=str)
-def test_an_id_that_is_none(revision, number):
+def test_invalid_id(revision, number):
     """A message with an invalid id is rejected, and the error has no id."""
-    (found,) = Client(CATALOG, revision).post("prompts/list", {}, number)
+    (reply,) = Client(CATALOG, revision).post("prompts/list", {}, number)
 
-    assert (found["error"]["code"], found.keys()) == (-32600, {"jsonrpc", "error"})
+    assert (reply["error"]["code"], reply.keys()) == (-32600, {"jsonrpc", "error"})
 
 
 @pytest.mark.requirement("base/error/parse", "base/error/unreadable-id")
@@ -572,13 +595,13 @@ def test_an_id_that_is_none(revision, number):
     [b"{", b"nonsense", b'{"jsonrpc":"2.0","id":"\xff","method":"x"}', b'{"id":NaN}'],
     ids=["cut", "text", "no-utf-8", "nan"],
 )
-def test_a_line_that_is_no_json(revision, text):
+def test_line_of_invalid_json(revision, text):
     """A line of invalid JSON gets the error -32700 without an id, and the next line is served."""
     client = Client(CATALOG, revision)
 
-    (found,) = client.send(text + b"\n")
+    (reply,) = client.send(text + b"\n")
 
-    assert (found["error"]["code"], found.keys()) == (-32700, {"jsonrpc", "error"})
+    assert (reply["error"]["code"], reply.keys()) == (-32700, {"jsonrpc", "error"})
     assert "result" in client.ask("prompts/list")
 
 
@@ -589,35 +612,35 @@ def test_a_line_that_is_no_json(revision, text):
     [{"jsonrpc": None}, {"jsonrpc": "1.0"}, {"method": None}, {"method": 3}, {"params": []}, {"params": 3}],
     ids=str,
 )
-def test_json_that_is_no_request(revision, changed):
+def test_invalid_request(revision, changed):
     """An invalid request gets the error -32600 with its id, and the next line is served."""
     client = Client(CATALOG, revision)
     message = {**request(5, "prompts/list", {"_meta": envelope()}), **changed}
 
-    (found,) = client.send(line({key: value for key, value in message.items() if value is not None}))
+    (reply,) = client.send(line({key: value for key, value in message.items() if value is not None}))
 
-    assert (found["error"]["code"], found["id"]) == (-32600, 5)
+    assert (reply["error"]["code"], reply["id"]) == (-32600, 5)
     assert "result" in client.ask("prompts/list")
 
 
 @pytest.mark.requirement("base/error/invalid-request")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("text", [b"3", b"null", b'"ping"', b"{}"])
-def test_json_that_is_no_message(revision, text):
+def test_json_that_is_not_a_message(revision, text):
     """JSON that is not a message gets the error -32600."""
-    (found,) = Client(CATALOG, revision).send(text + b"\n")
+    (reply,) = Client(CATALOG, revision).send(text + b"\n")
 
-    assert found["error"]["code"] == -32600
+    assert reply["error"]["code"] == -32600
 
 
 @pytest.mark.requirement("base/error/method-not-found")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_methods_that_there_are_not(revision):
+def test_unknown_methods(revision):
     """
     Unknown methods, methods of clients and other servers, and those of the other era get the error -32601.
     """
     foreign = [
-        name for name, known in METHODS.items() if not (known.modern, known.handshake)[revision != MODERN]
+        name for name, method in METHODS.items() if not (method.modern, method.handshake)[revision != MODERN]
     ]
     unknown = [
         "nope/nope",
@@ -630,15 +653,16 @@ def test_methods_that_there_are_not(revision):
     client = Client(CATALOG, revision)
     params = {"uri": "notes://a", "notifications": {}}
 
-    found = {
+    errors_by_method = {
         method: client.ask(method, params)["error"]
         for method in (*unknown, *foreign)
         if method != "initialize"
     }
 
     assert foreign
-    assert found == {
-        method: {"code": -32601, "message": f"method not found: {method}", "data": method} for method in found
+    assert errors_by_method == {
+        method: {"code": -32601, "message": f"method not found: {method}", "data": method}
+        for method in errors_by_method
     }
 
 
@@ -657,7 +681,7 @@ def test_methods_that_there_are_not(revision):
     ],
     ids=str,
 )
-def test_params_that_do_not_fit(revision, method, params):
+def test_invalid_params(revision, method, params):
     """Invalid params get the error -32602."""
     error = Client(CATALOG, revision).ask(method, params)["error"]
 
@@ -669,7 +693,7 @@ def test_params_that_do_not_fit(revision, method, params):
 
 @pytest.mark.skipif(not SCHEMAS.is_dir(), reason="the published schemas are not here")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_conversations_are_checked(revision):
+def test_conversations_are_valid(revision):
     """The conversations are valid for the published schemas, which `Client` checks."""
     assert (SCHEMAS / f"{revision}.json").is_file()
-    assert json.dumps(said(revision))
+    assert json.dumps(messages(revision))

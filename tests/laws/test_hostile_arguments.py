@@ -48,15 +48,15 @@ TYPES = {
 }
 
 
-def taking(name, annotation):
+def prompt_with_parameter(name, annotation):
     """Return a prompt with one parameter of a type, which renders the name of its value's type."""
 
-    def made(value):
+    def render_type(value):
         return type(value).__name__
 
-    made.__name__ = made.__qualname__ = name
-    made.__annotations__ = {"value": annotation}
-    return prompt(made)
+    render_type.__name__ = render_type.__qualname__ = name
+    render_type.__annotations__ = {"value": annotation}
+    return prompt(render_type)
 
 
 @resource("notes:///{name}")
@@ -65,7 +65,7 @@ def notes(name: str) -> str:
 
 
 CATALOG = compile(
-    Recipes(prompts=tuple(taking(*item) for item in TYPES.items()), resources=(notes,)),
+    Recipes(prompts=tuple(prompt_with_parameter(*item) for item in TYPES.items()), resources=(notes,)),
 )
 
 
@@ -102,7 +102,7 @@ TEXTS = {
     "half a pair as a key": '{"\\ud800": 1}',
     "data: URI without a comma": "data:;base64",
     "data: URI of bad base64": "data:;base64,////////_",
-    "data: URI of bytes that are no UTF-8": "data:text/plain;base64,//79",
+    "data: URI of bytes that are not UTF-8": "data:text/plain;base64,//79",
     "data: URI of escaped bytes": "data:,%FF%FE%00",
     "data: URI of bad escapes": "data:,%zz%",
     "megabytes of base64": "A" * 2 * MEGABYTE,
@@ -135,31 +135,31 @@ VALUES = {
     "deep": nested(100_000),
     "bytes": b"\xff",
     "object": object,
-    "key that is no text": {1: 1, None: 2},
+    "key that is not text": {1: 1, None: 2},
 }
 
 
-def rendered(name, value):
+def render_or_error(name, value):
     """Return a prompt's rendering for a value, or the one error that it may raise."""
     try:
         return CATALOG.render(name, {"value": value})
-    except ArgumentsError as errors:
-        return errors
+    except ArgumentsError as error:
+        return error
 
 
 class TestValues:
     @pytest.mark.parametrize("value", [*TEXTS.values(), *VALUES.values()], ids=[*TEXTS, *VALUES])
-    def test_each_gives_a_value_or_one_clear_fault(self, value):
+    def test_every_value_gives_a_rendering_or_a_short_error(self, value):
         """No value crashes a reader or takes it long, and no error grows with the value."""
         for name in TYPES:
-            found = rendered(name, value)
+            result = render_or_error(name, value)
 
-            if isinstance(found, ArgumentsError):
-                assert all(fault.argument == "value" for fault in found.errors)
-                assert max(len(str(fault) + str(fault.as_data())) for fault in found.errors) < 2000
+            if isinstance(result, ArgumentsError):
+                assert all(error.argument == "value" for error in result.errors)
+                assert max(len(str(error) + str(error.as_data())) for error in result.errors) < 2000
 
     @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-    def test_the_server_answers_each_and_goes_on(self, text):
+    def test_server_answers_every_request(self, text):
         """Every request gets one valid reply, and the next request is served."""
         client = Client(CATALOG, MODERN)
 
@@ -189,13 +189,13 @@ class TestValues:
         ],
         ids=["digits", "NaN", "too large", "infinity", "exponent", "no comma", "NaN in JSON"],
     )
-    def test_a_fault_says_what_came_and_what_would_do(self, name, value, reason):
-        """The error quotes the value, with the middle of a long one omitted, and names what is expected."""
-        (fault,) = rendered(name, value).errors
+    def test_error_has_the_value_and_the_expected_type(self, name, value, reason):
+        """The error quotes the value, with the middle of a long one omitted, and names the expected type."""
+        (error,) = render_or_error(name, value).errors
 
-        assert fault.reason == reason
+        assert error.reason == reason
 
-    def test_of_duplicate_keys_the_last_counts(self):
+    def test_last_duplicate_key_counts(self):
         """
         Of duplicate keys, the last one counts, as in common JSON parsers, so a filter in front of the server
         sees the same value.
@@ -228,35 +228,35 @@ class TestNames:
     """Unknown names."""
 
     LONG = "n" * MEGABYTE
-    SHOWN = "n" * 200 + "..."
+    SHORTENED = "n" * 200 + "..."
 
-    def test_a_long_argument_is_named_in_short(self):
+    def test_long_argument_name_is_shortened(self):
         """The error for a long unknown argument is short, in its message and in its data."""
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "a", self.LONG: "b"})
-        (fault,) = caught.value.errors
+        (error,) = caught.value.errors
 
-        assert str(fault) == f"'{self.SHOWN}' is not an argument of this prompt"
-        assert fault.as_data()["argument"] == self.SHOWN
+        assert str(error) == f"'{self.SHORTENED}' is not an argument of this prompt"
+        assert error.as_data()["argument"] == self.SHORTENED
 
-    def test_a_long_key_is_named_in_short(self):
+    def test_long_key_is_shortened(self):
         """The path in the error for a long key is truncated."""
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("sizes", {"value": {self.LONG: "x"}})
-        (fault,) = caught.value.errors
+        (error,) = caught.value.errors
 
-        assert str(fault) == f"\"value['{'n' * 193}...\" is 'x', not a whole number"
-        assert fault.as_data()["path"] == f"['{'n' * 198}..."
+        assert str(error) == f"\"value['{'n' * 193}...\" is 'x', not a whole number"
+        assert error.as_data()["path"] == f"['{'n' * 198}..."
 
-    def test_a_long_prompt_is_named_in_short(self):
+    def test_long_prompt_name_is_shortened(self):
         """The error for a long unknown prompt shows the start of its name."""
         with pytest.raises(UnknownPromptError) as caught:
             CATALOG.render(self.LONG)
 
-        assert str(caught.value) == f"unknown prompt '{self.SHOWN}'"
-        assert caught.value.as_data() == {"name": self.SHOWN}
+        assert str(caught.value) == f"unknown prompt '{self.SHORTENED}'"
+        assert caught.value.as_data() == {"name": self.SHORTENED}
 
-    def test_a_long_uri_is_named_in_short(self):
+    def test_long_uri_is_shortened(self):
         """The error for a long unknown resource shows the start of its URI."""
         with pytest.raises(UnknownResourceError) as caught:
             CATALOG.read(f"x:{self.LONG[:60_000]}")
@@ -264,7 +264,7 @@ class TestNames:
         assert str(caught.value) == f"unknown resource 'x:{'n' * 198}...'"
         assert caught.value.as_data() == {"uri": f"x:{'n' * 198}..."}
 
-    def test_a_uri_that_is_too_long_is_refused_in_words(self):
+    def test_too_long_uri_is_rejected(self):
         """A URI that is too long is rejected without being matched against templates."""
         uri = f"notes:///{self.LONG}"
 
@@ -277,7 +277,7 @@ class TestNames:
         )
         assert "result" in Client(CATALOG).ask("resources/read", {"uri": "notes:///" + "n" * 65_527})
 
-    def test_a_name_that_people_may_have_typed_is_named_in_full(self):
+    def test_ordinary_name_is_shown_in_full(self):
         """Names of ordinary length are shown in full."""
         assert str(UnknownPromptError("n" * 200)) == f"unknown prompt '{'n' * 200}'"
         assert UnknownPromptError("greeet", "greet").as_data() == {"name": "greeet", "nearest": "greet"}
@@ -286,7 +286,7 @@ class TestNames:
     @pytest.mark.parametrize(
         "name", ["\ud800", "\0", "\x1b[2J", "value\u200b", "\u202evalue", "v\u0430lue", "", "value "]
     )
-    def test_an_argument_that_only_looks_right_is_refused(self, name):
+    def test_lookalike_argument_is_rejected(self, name):
         """An unknown argument that looks like a known one is shown with escapes."""
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "a", name: "b"})
@@ -303,7 +303,7 @@ class TestNames:
         ],
         ids=["prompt", "argument", "resource"],
     )
-    def test_the_wire_carries_only_the_short_name(self, revision, method, params):
+    def test_reply_has_the_shortened_name(self, revision, method, params):
         """The reply to a request with a megabyte-long name is short."""
         client = Client(CATALOG, revision)
 
@@ -313,7 +313,7 @@ class TestNames:
         assert sum(map(len, client.sent)) < 2000
 
     @pytest.mark.parametrize("name", ["n" * MEGABYTE, "language" * 100_000, "\u0130" * 300_000], ids=ascii)
-    def test_nothing_is_near_to_what_is_far_longer(self, name):
+    def test_very_long_name_has_no_suggestion(self, name):
         """A very long name is not compared with short names."""
         assert nearest(name[:MEGABYTE], ["code", "language", *map(str, range(1000))]) is None
 
@@ -342,7 +342,7 @@ class TestLines:
             *("half a pair in UTF-8", "overlong UTF-8", "deep list", "deep object", "quotes", "word"),
         ],
     )
-    def test_what_is_no_json_value_is_refused(self, value):
+    def test_invalid_json_value_is_rejected(self, value):
         """An invalid JSON value gives an error, and the next line is served."""
         client = Client(CATALOG)
         params = {"name": "str", "arguments": {"value": "HERE"}}
@@ -356,7 +356,7 @@ class TestLines:
         assert "error" in reply
         assert "result" in client.get("str", value="hello")
 
-    def test_of_duplicate_members_one_counts(self):
+    def test_duplicate_argument(self):
         """A duplicate argument neither crashes the server nor gives two values."""
         client = Client(CATALOG)
         good = line(request(1, "prompts/get", {"name": "int", "arguments": {"value": "1"}}))

@@ -12,7 +12,7 @@ from promptkit.errors import ArgumentsError
 from promptkit.types import choices
 from promptkit.types.errors import MAX_ERRORS, ConversionError
 from promptkit.types.parsing import reader_of
-from tests.laws.test_hostile_arguments import CATALOG, TYPES, rendered
+from tests.laws.test_hostile_arguments import CATALOG, TYPES, render_or_error
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -25,35 +25,35 @@ class TestDigits:
         "value", [DIGITS, -DIGITS, [DIGITS], {"x": DIGITS}], ids=["plus", "minus", "list", "dict"]
     )
     @pytest.mark.parametrize("name", TYPES)
-    def test_a_number_that_python_does_not_write_is_told_by_its_size(self, name, value):
+    def test_error_for_a_huge_number_is_short(self, name, value):
         """The error for a number with very many digits is short and readable."""
-        found = rendered(name, value)
+        result = render_or_error(name, value)
 
-        if isinstance(found, ArgumentsError):
-            assert len(str(found)) < 300
-            assert "Exceeds the limit" not in str(found)
+        if isinstance(result, ArgumentsError):
+            assert len(str(result)) < 300
+            assert "Exceeds the limit" not in str(result)
 
-    def test_its_size_is_in_bits(self):
+    def test_size_of_a_huge_number_is_in_bits(self):
         """The error gives such a number's size in bits, which needs no conversion to digits."""
-        assert "is a whole number of 33,220 bits, not text" in str(rendered("str", DIGITS))
+        assert "is a whole number of 33,220 bits, not text" in str(render_or_error("str", DIGITS))
 
     @pytest.mark.parametrize("value", ["1E+999999999", "1E-999999999", "-1E+4301"])
-    def test_a_decimal_that_would_fill_the_memory_is_refused(self, value):
+    def test_huge_decimal_is_rejected(self, value):
         """
         A decimal with too large an exponent is rejected, because writing it out, as f-strings can, would
         exhaust memory.
         """
-        (fault,) = rendered("Decimal", value).errors
+        (error,) = render_or_error("Decimal", value).errors
 
-        assert fault.reason == "has more than 4,300 digits: send a smaller number"
+        assert error.reason == "has more than 4,300 digits: send a smaller number"
 
     @pytest.mark.parametrize("value", ["1E+4300", "1E-4300", "0E+999999999", "3.14"])
-    def test_a_decimal_of_any_use_is_read(self, value):
+    def test_ordinary_decimal_is_accepted(self, value):
         """Decimals of ordinary size are read."""
-        assert rendered("Decimal", value) == user("Decimal")
+        assert render_or_error("Decimal", value) == user("Decimal")
 
 
-class TestFaults:
+class TestErrors:
     @pytest.mark.parametrize(
         ("name", "make"),
         [
@@ -66,7 +66,7 @@ class TestFaults:
         ],
         ids=["separated", "list", "words that are numbers", "values", "keys", "union"],
     )
-    def test_of_very_many_faults_the_first_are_told(self, name, make):
+    def test_number_of_reported_errors_is_limited(self, name, make):
         """
         Of very many errors only the first ones are reported; all of them would take minutes and megabytes.
         """
@@ -75,7 +75,7 @@ class TestFaults:
 
         assert MAX_ERRORS <= len(caught.value.errors) <= 2 * MAX_ERRORS
 
-    def test_of_very_many_unknown_arguments_the_first_are_told(self):
+    def test_number_of_reported_unknown_arguments_is_limited(self):
         """
         Of very many unknown arguments only the first are reported, because each is compared with all known
         names.
@@ -85,14 +85,14 @@ class TestFaults:
 
         assert len(caught.value.errors) == MAX_ERRORS
 
-    def test_arguments_that_come_after_them_are_read(self):
+    def test_argument_after_many_unknown_ones_is_read(self):
         """An argument that follows many unknown ones is not reported as missing."""
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * MAX_ERRORS)}, "value": "x"})
 
-        assert {fault.reason for fault in caught.value.errors} == {"is not an argument of this prompt"}
+        assert {error.reason for error in caught.value.errors} == {"is not an argument of this prompt"}
 
-    def test_the_way_to_a_fault_is_not_as_long_as_its_keys(self):
+    def test_path_of_an_error_does_not_repeat_a_long_key(self):
         """The paths of many errors do not each repeat one long key."""
         with pytest.raises(ConversionError) as caught:
             reader_of(dict[str, list[int]]).read({"k" * 1_000_000: ["x"] * MANY})
@@ -100,22 +100,22 @@ class TestFaults:
         assert max(len(part.path) for part in caught.value.parts) < 300
 
     @pytest.mark.parametrize("frames", range(8))
-    def test_what_is_nested_too_deeply_is_one_fault(self, frames):
+    def test_too_deep_nesting_is_one_error(self, frames):
         """Too deep nesting gives one error of promptkit's, not Python's, wherever the stack overflows."""
-        (fault,) = called_below(frames, lambda: rendered("Tree", nested_tree(2000))).errors
+        (error,) = call_below(frames, lambda: render_or_error("Tree", nested_tree(2000))).errors
 
-        assert fault.reason == "is nested too deeply"
+        assert error.reason == "is nested too deeply"
 
-    def test_nothing_near_is_sought_for_what_another_type_takes(self, monkeypatch):
+    def test_no_suggestion_for_a_value_of_another_member(self, monkeypatch):
         """In a union, no suggestion is computed as long as another member may accept the value."""
-        monkeypatch.setattr(choices, "nearest", lambda *_: pytest.fail("it was sought"))
+        monkeypatch.setattr(choices, "nearest", lambda *_: pytest.fail("a suggestion was computed"))
 
         assert reader_of(list[Literal["red", "green"] | int]).read("1, 2, red") == [1, 2, "red"]
 
 
-def called_below(frames, function):
+def call_below(frames, function):
     """Call a function *frames* stack frames deeper."""
-    return called_below(frames - 1, function) if frames else function()
+    return call_below(frames - 1, function) if frames else function()
 
 
 def nested_tree(depth):
@@ -130,7 +130,7 @@ class TestPatterns:
     @pytest.mark.parametrize("end", ["x", "e", ".."], ids=["letter", "exponent", "points"])
     @pytest.mark.parametrize("annotation", [Decimal, dict[str, Decimal], list[list[Decimal]]], ids=str)
     @pytest.mark.timeout(5)
-    def test_digits_with_a_wrong_end_are_refused_at_once(self, annotation, end):
+    def test_digits_with_an_invalid_end_are_rejected_quickly(self, annotation, end):
         """Digits with an invalid end are rejected without backtracking."""
         digits = "1" * 200_000 + end
         sent = {Decimal: digits, dict[str, Decimal]: {"a": digits}, list[list[Decimal]]: [[digits]]}
@@ -139,17 +139,17 @@ class TestPatterns:
             reader_of(annotation).read(sent[annotation])
 
     @pytest.mark.parametrize("text", ["0.", "0.5", ".5", "5.", "5", "-5.25e3", "+1E-2"])
-    def test_it_takes_what_it_took(self, text):
+    def test_number_can_start_or_end_with_the_point(self, text):
         """A number can start or end with its decimal point."""
         assert reader_of(dict[str, Decimal]).read({"a": text}) == {"a": Decimal(text)}
 
-    def test_a_nought_of_many_places_is_nought(self):
+    def test_zero_with_a_huge_exponent(self):
         """A zero with a huge exponent is read as plain zero, which is cheap to write out."""
-        found = reader_of(Decimal).read("0E-999999999")
+        zero = reader_of(Decimal).read("0E-999999999")
 
-        assert f"{found:f}" == "0"
+        assert f"{zero:f}" == "0"
 
-    def test_a_number_of_very_many_places_is_refused(self):
+    def test_too_many_decimal_places_are_rejected(self):
         """A number with very many decimal places is rejected."""
         with pytest.raises(ConversionError) as caught:
             reader_of(Decimal).read("0." + "1" * 10_000)
@@ -160,13 +160,13 @@ class TestPatterns:
         "typed", ["a b" * 100_000, "x" * 1_000_000, "ab " * 100_000 + "c"], ids=["words", "letters", "end"]
     )
     @pytest.mark.timeout(10)
-    def test_a_long_text_is_completed_at_once(self, typed):
+    def test_long_values_are_ranked_quickly(self, typed):
         """Ranking very long completion values is fast."""
         assert rank([f"notes/{typed}", typed[::-1], typed, "abc"], typed)[0] == typed
 
 
 class TestArrays:
-    def test_all_faults_of_a_named_tuple_are_told(self):
+    def test_all_errors_of_a_named_tuple_are_reported(self):
         """All errors of a named tuple are reported, each with its path."""
         with pytest.raises(ConversionError) as caught:
             reader_of(Row).read('["a", ["x", 1, "y"], 2]')
@@ -179,14 +179,14 @@ class TestArrays:
         ]
 
     @pytest.mark.parametrize("sent", ["[]", "[1]", '[1, [], "a", 2]', '{"number": 1}'], ids=repr)
-    def test_what_is_no_such_array_is_refused(self, sent):
+    def test_array_of_another_shape_is_rejected(self, sent):
         """An array that is too short or too long is rejected, as is an object."""
         with pytest.raises(ConversionError) as caught:
             reader_of(Row).read(sent)
 
         assert [part.expected for part in caught.value.parts] == ["a list of number, sizes, name"]
 
-    def test_what_may_be_left_out_has_its_default(self):
+    def test_omitted_fields_have_defaults(self):
         """Omitted fields have their defaults."""
         assert reader_of(Row).read("[1, []]") == Row(1, set())
 

@@ -28,10 +28,10 @@ SIZE: Final = 300
 YAML_SIZE: Final = 100
 
 #: Maximum number of measurements of text that does not seem linear.
-CHANCES: Final = 12
+MAX_MEASUREMENTS: Final = 12
 
 
-def imported(read):
+def import_with(read):
     """Return a function that reads a command and generates its recipe."""
 
     def call(text):
@@ -42,7 +42,7 @@ def imported(read):
     return call
 
 
-def edited(module):
+def edit_with(module):
     """
     Return a function that reads a configuration and adds, changes and removes an entry, if it can hold any.
     """
@@ -169,23 +169,23 @@ TOML = {
 }
 
 READERS = {
-    "Claude Code": (imported(read_claude_command), CLAUDE, SIZE),
-    "Gemini CLI": (imported(read_gemini_command), GEMINI, SIZE),
-    "VS Code": (imported(read_vscode_prompt), VSCODE, SIZE),
+    "Claude Code": (import_with(read_claude_command), CLAUDE, SIZE),
+    "Gemini CLI": (import_with(read_gemini_command), GEMINI, SIZE),
+    "VS Code": (import_with(read_vscode_prompt), VSCODE, SIZE),
     "skill": (
         lambda text: read_skill(text.encode()),
         {kind: within("---\n", make, "---\nx") for kind, make in YAML.items()}
         | {"no end": within("---\n", repeated("a: b\n"), "")},
         YAML_SIZE,
     ),
-    "YAML": (edited(yaml_edits), YAML, YAML_SIZE),
-    "JSON": (edited(jsonc_edits), JSON, SIZE),
-    "TOML": (edited(toml_edits), TOML, SIZE),
+    "YAML": (edit_with(yaml_edits), YAML, YAML_SIZE),
+    "JSON": (edit_with(jsonc_edits), JSON, SIZE),
+    "TOML": (edit_with(toml_edits), TOML, SIZE),
 }
 KINDS = [(reader, kind) for reader, (_, kinds, _) in READERS.items() for kind in kinds]
 
 
-def seconds(read, text):
+def measure_seconds(read, text):
     """Return the CPU time of reading a text, whether it is rejected or not."""
     gc.disable()
     try:
@@ -197,32 +197,35 @@ def seconds(read, text):
         gc.enable()
 
 
-def growth(kind, read, make, size):
+def measure_growth(kind, read, make, size):
     """Measure small and large text, and repeat the measurement if it does not seem linear."""
     small, large = make(size), make(size * TIMES)
     least = [inf, inf]
-    for _ in range(CHANCES):
-        least = [min(before, seconds(read, text)) for before, text in zip(least, (small, large), strict=True)]
+    for _ in range(MAX_MEASUREMENTS):
+        least = [
+            min(before, measure_seconds(read, text))
+            for before, text in zip(least, (small, large), strict=True)
+        ]
         if Growth(kind, *least).linear:
             break
     return Growth(kind, *least)
 
 
 @pytest.mark.parametrize(("reader", "kind"), KINDS)
-def test_sixteen_times_as_much_text_takes_no_more_than_so_long(reader, kind):
+def test_reading_takes_linear_time(reader, kind):
     """The time to read a file grows linearly with its size, not quadratically."""
     read, kinds, size = READERS[reader]
 
-    measured = growth(kind, read, kinds[kind], size)
+    measured = measure_growth(kind, read, kinds[kind], size)
 
     assert measured.linear, (
         f"{measured.small * 1e3:.1f} ms, then {measured.large * 1e3:.1f} ms: {measured.ratio:.0f}x"
     )
 
 
-def test_quadratic_work_is_seen():
+def test_quadratic_time_is_detected():
     """The check fails for a quadratic reader, which counts the preceding lines at each character."""
-    measured = growth(
+    measured = measure_growth(
         "lines", lambda text: [text.count("\n", 0, at) for at in range(len(text))], repeated("x\n"), 500
     )
 

@@ -28,7 +28,7 @@ DOCSTRINGS = {
 
 
 @pytest.mark.parametrize("kind", DOCSTRINGS)
-def test_docstrings(kind):
+def test_docstrings_are_parsed(kind):
     """The summary and the descriptions are found, however often a docstring repeats a part."""
     text = DOCSTRINGS[kind]
 
@@ -36,7 +36,7 @@ def test_docstrings(kind):
     assert "p" not in read_descriptions(text)
 
 
-def calls(function, *arguments):
+def count_calls(function, *arguments):
     """Return the number of function calls that *function* makes, also of C functions."""
     counts, before = Counter(), sys.getprofile()
     sys.setprofile(lambda _frame, event, _arg: counts.update((event,)))
@@ -48,7 +48,7 @@ def calls(function, *arguments):
 
 
 @pytest.mark.parametrize("text", ["{x} word ", "{code_block(x)} ", "word\\n{code_block(x)}\\n"])
-def test_an_f_string_with_many_holes(text, recipes):
+def test_f_string_with_many_placeholders(text, recipes):
     """`check` takes linear time for an f-string with many placeholders."""
     head = "from promptkit import prompt\nfrom promptkit.fragments import code_block\n\n@prompt\n"
     body = 'def greet(x: str):\n    """Say."""\n    return f"{}"\n'
@@ -57,6 +57,6 @@ def test_an_f_string_with_many_holes(text, recipes):
     ]
 
     # The first run also imports modules.
-    _, few, many = (calls(partial(compile, lint=True), folder) for folder in folders)
+    _, few, many = (count_calls(partial(compile, lint=True), folder) for folder in folders)
 
     assert few * 2 < many < few * 20

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(120)
 SIZE = 64
 
 
-def calls(data: bytes) -> int:
+def count_calls(data: bytes) -> int:
     """Return the number of function calls, also of C functions, for what a new server receives."""
     server = opened()
     counts = Counter[str]()
@@ -40,17 +40,17 @@ def test_there_are_many_kinds():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sixteen_times_as_much_makes_no_more_than_so_many_calls(kind):
+def test_number_of_calls_is_linear(kind):
     """The number of calls grows linearly with the input, not quadratically."""
     few, many = (KINDS[kind](size) for size in (SIZE, SIZE * TIMES))
     for data in (few, many):  # the first run also imports modules and fills caches
-        calls(data)
+        count_calls(data)
 
-    assert calls(many) <= MOST * calls(few)
+    assert count_calls(many) <= MOST * count_calls(few)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_is_answered(kind):
+def test_every_kind_is_answered(kind):
     """The measured input gets a reply, which is not an internal error."""
     sent: list[bytes] = []
     server = hostile.Server(hostile.CATALOG, sent.append, limits=hostile.LIMITS)
@@ -60,36 +60,36 @@ def test_each_is_answered(kind):
     server.receive_data(KINDS[kind](SIZE))
 
     replies = [json.loads(line) for line in b"".join(sent).splitlines()]
-    found = [each for reply in replies for each in (reply if isinstance(reply, list) else [reply])]
-    assert found
-    assert -32603 not in [each.get("error", {}).get("code") for each in found]
+    messages = [message for reply in replies for message in (reply if isinstance(reply, list) else [reply])]
+    assert messages
+    assert -32603 not in [message.get("error", {}).get("code") for message in messages]
 
 
 class TestReport:
-    def test_it_shows_every_kind(self, capsys):
+    def test_report_lists_every_kind(self, capsys):
         """The report lists every kind of input."""
         hostile.main(["--quick", "--rounds", "1"])
 
-        shown = capsys.readouterr().out
-        assert [kind for kind in KINDS if f" {kind} " not in shown] == []
+        report = capsys.readouterr().out
+        assert [kind for kind in KINDS if f" {kind} " not in report] == []
 
-    def test_it_shows_what_is_asked_for(self, capsys):
+    def test_kinds_can_be_selected(self, capsys):
         """`--only` selects kinds by a part of their name."""
         code = hostile.main(["--quick", "--rounds", "3", "--only", "float"])
 
-        shown = capsys.readouterr().out
-        assert (code, "float" in shown, "batch" in shown) == (0, True, False)
+        report = capsys.readouterr().out
+        assert (code, "float" in report, "batch" in report) == (0, True, False)
 
     @pytest.mark.parametrize(
         ("small", "large", "linear"),
         [(1.0, 16.0, True), (1.0, 24.0, True), (1.0, 25.0, False), (1e-6, 9e-4, True)],
         ids=["linear", "with room", "more", "too short to tell"],
     )
-    def test_its_verdict(self, small, large, linear):
+    def test_linear_ratio(self, small, large, linear):
         """For sixteen times as much input, up to twenty-four times the time counts as linear."""
         assert Growth("input", small, large).linear is linear
 
-    def test_quadratic_work_is_seen(self, monkeypatch):
+    def test_quadratic_time_is_detected(self, monkeypatch):
         """Quadratic work does not count as linear."""
 
         class Slow:
@@ -102,7 +102,7 @@ class TestReport:
         assert not grown("quadratic", lambda size: b"x" * size, 2_000, 1).linear
 
 
-def test_every_type_is_attacked():
+def test_every_type_is_called():
     """Every prompt of the measured catalog is called by some kind of input."""
     sent = b"".join(make(1) for make in KINDS.values())
 

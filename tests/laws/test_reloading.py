@@ -107,17 +107,17 @@ class Folder:
         self.path = path
         self._seconds = count(1_000_000_000)
 
-    def edit(self, what, name, how):
+    def edit(self, kind, name, content):
         """Apply one edit, if its file exists."""
         path = self.path / f"{name}.py"
-        if what == "data":
-            self._write(self.path / "data.txt", how)
-        elif what == "write":
-            self._write(path, source(str(self.path.name), name, how))
-        elif path.exists() and what == "remove":
+        if kind == "data":
+            self._write(self.path / "data.txt", content)
+        elif kind == "write":
+            self._write(path, source(str(self.path.name), name, content))
+        elif path.exists() and kind == "remove":
             path.unlink()
-        elif path.exists() and how != name:
-            self._write(self.path / f"{how}.py", path.read_text())
+        elif path.exists() and content != name:
+            self._write(self.path / f"{content}.py", path.read_text())
             path.unlink()
 
     def _write(self, path, text):
@@ -127,20 +127,20 @@ class Folder:
         os.utime(path, (moment, moment))
 
 
-def wire(catalog):
+def visible_state(catalog):
     """Return everything that clients can see of a catalog without arguments, by revision."""
-    seen = {}
+    state = {}
     if catalog is None:
-        return seen
+        return state
     snapshot = Snapshot(catalog, SERVER_INFO, 50, changes=True)
     for method, revision in product(LISTS, REVISIONS.values()):
         pages = snapshot.pages(method, revision)
-        seen[method, revision] = [pages.page(cursor) for cursor in pages.cursors]
+        state[method, revision] = [pages.page(cursor) for cursor in pages.cursors]
     for revision in REVISIONS.values():
         lowering = lowering_for(revision, SERVER_INFO)
         for name, prompt in catalog.items():
-            seen[revision, name] = lowering.result(prompt, prompt.render())
-    return seen
+            state[revision, name] = lowering.result(prompt, prompt.render())
+    return state
 
 
 class Fresh:
@@ -165,8 +165,8 @@ class Fresh:
         lost = not any(file.served for file in merged) and any(file.served for file in self._files)
         if not lost:
             self._files, self._owners = merged, linked.owners
-            self.seen = wire(catalog)
-            assert not catalog.healthy or wire(compile(recipes)) == self.seen
+            self.seen = visible_state(catalog)
+            assert not catalog.healthy or visible_state(compile(recipes)) == self.seen
         for name in self._modules():
             del sys.modules[name]
         before.restore()
@@ -182,9 +182,9 @@ class Reloaded:
     def __init__(self, folder: Path) -> None:
         self._reloader = Reloader(folder, lambda _: None)
         self.catalog = self._reloader.load()
-        self._reloader._publish = self._take
+        self._reloader._publish = self._publish
 
-    def _take(self, catalog):
+    def _publish(self, catalog):
         self.catalog = catalog
 
     def reload(self):
@@ -198,13 +198,13 @@ class Reloaded:
     st.fixed_dictionaries(dict.fromkeys(NAMES[:5], modules), optional=dict.fromkeys(NAMES[5:], modules)),
     st.lists(st.lists(edits, min_size=1, max_size=2), min_size=3, max_size=6),
 )
-def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
+def test_reloaded_catalog_equals_a_fresh_one(first, steps):
     """
     After any edits, additions, removals and renames, the served catalog equals that of a new process, and in
     both a broken file keeps its last good prompts.
     """
-    with TemporaryDirectory(prefix="law_") as place, pytest.MonkeyPatch.context() as monkeypatch:
-        root = Path(os.path.realpath(place))
+    with TemporaryDirectory(prefix="law_") as temporary, pytest.MonkeyPatch.context() as monkeypatch:
+        root = Path(os.path.realpath(temporary))
         (root / "pyproject.toml").touch()  # the project ends here, whatever is next to it
         folder = Folder(root / root.name)  # a name that no other example uses
         monkeypatch.chdir(root)
@@ -214,10 +214,10 @@ def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
             folder.edit("write", name, module)
         fresh, reloaded = Fresh(folder.path), Reloaded(folder.path)
         fresh.load()
-        assert wire(reloaded.catalog) == fresh.seen
+        assert visible_state(reloaded.catalog) == fresh.seen
         for step in steps:
             for edit in step:
                 folder.edit(*edit)
             fresh.load()
             reloaded.reload()
-            assert wire(reloaded.catalog) == fresh.seen, fresh.diagnostics
+            assert visible_state(reloaded.catalog) == fresh.seen, fresh.diagnostics

@@ -18,38 +18,38 @@ from tests.laws.test_types import ALL, JSON, TYPES, beyond_schemas, closed, leni
 from tests.wire import initialize, line, request
 
 
-class Called:
+class ToolServer:
     """A server with one tool, whose only argument has the given type."""
 
     def __init__(self, annotation):
-        self.got, self.sent = [], []
+        self.received, self.sent = [], []
 
         def typed(value) -> str:
-            self.got.append(value)
+            self.received.append(value)
             return "Called."
 
         typed.__annotations__["value"] = annotation
-        made = prompt(typed)
+        typed_prompt = prompt(typed)
         self.validator = jsonschema.Draft202012Validator(
-            closed(made.compiled.schema),
+            closed(typed_prompt.compiled.schema),
             format_checker=jsonschema.FormatChecker(["date", "uuid", "duration"]),
         )
-        self.server = Server(compile(Recipes(prompts=(made,))), self.sent.append, tools=True)
+        self.server = Server(compile(Recipes(prompts=(typed_prompt,))), self.sent.append, tools=True)
         self.server.receive_data(line(initialize("2025-11-25")))
 
-    def with_value(self, value):
+    def call(self, value):
         """Return the result of a call, and the values that the function received."""
-        self.got.clear()
+        self.received.clear()
         self.sent.clear()
         params = {"name": "typed", "arguments": {"value": value}}
         self.server.receive_data(line(request(1, "tools/call", params)))
-        return json.loads(self.sent[0])["result"], list(self.got)
+        return json.loads(self.sent[0])["result"], list(self.received)
 
 
-tool_of = cache(Called)
+tool_of = cache(ToolServer)
 
 
-def sent_of(value):
+def as_sent(value):
     """Return a value as a client sends it."""
     return json.loads(json.dumps(json_of(value)))
 
@@ -57,34 +57,36 @@ def sent_of(value):
 @ALL
 @settings(max_examples=share(15), deadline=None)
 @given(st.data())
-def test_what_fits_the_schema_calls_with_that_value(annotation, data):
+def test_valid_value_reaches_the_function(annotation, data):
     """For every type, the function receives exactly the value that is valid for `inputSchema`."""
     value = data.draw(TYPES[annotation])
 
-    result, got = tool_of(annotation).with_value(sent_of(value))
+    result, received = tool_of(annotation).call(as_sent(value))
 
-    assert (got, "isError" in result) == ([value], False)
+    assert (received, "isError" in result) == ([value], False)
 
 
 @ALL
 @settings(max_examples=share(30), deadline=None)
 @given(st.data())
-def test_what_does_not_fit_is_a_fault(annotation, data):
+def test_invalid_value_is_an_error(annotation, data):
     """
     For every type, a value that is invalid for `inputSchema` gives an error for the model, and the function
     is not called. Text may be accepted leniently.
     """
-    valid = sent_of(data.draw(TYPES[annotation]))
+    valid = as_sent(data.draw(TYPES[annotation]))
     value = data.draw(near(valid) | JSON)
-    called = tool_of(annotation)
-    result, got = called.with_value(value)
+    server = tool_of(annotation)
+    result, received = server.call(value)
 
-    if called.validator.is_valid({"value": value}):
-        assert (result["content"][0]["text"], len(got)) == ("Called.", 1) or beyond_schemas(annotation, value)
+    if server.validator.is_valid({"value": value}):
+        assert (result["content"][0]["text"], len(received)) == ("Called.", 1) or beyond_schemas(
+            annotation, value
+        )
     elif not lenient(annotation, value) or value is None:
         assert result["isError"] is True
         assert result["content"][0]["text"].startswith("prompt 'typed': ")
-        assert got == []
+        assert received == []
 
 
 @pytest.mark.parametrize(
@@ -103,10 +105,10 @@ def test_what_does_not_fit_is_a_fault(annotation, data):
     ],
     ids=str,
 )
-def test_what_means_two_things_is_what_the_schema_says(annotation, value):
+def test_ambiguous_values_have_their_json_type(annotation, value):
     """
     In tool calls, ambiguous values have their JSON type: "5" is text, and an empty string is not omitted.
     """
-    _, got = tool_of(annotation).with_value(value)
+    _, received = tool_of(annotation).call(value)
 
-    assert got == [b"" if annotation is bytes else value]
+    assert received == [b"" if annotation is bytes else value]

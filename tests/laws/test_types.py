@@ -137,7 +137,7 @@ JSON = st.recursive(
 @ALL
 @settings(max_examples=share(60))
 @given(st.data())
-def test_what_promptkit_writes_it_reads(annotation, data):
+def test_written_text_can_be_parsed(annotation, data):
     """For every type, the text of a value gives that value, and so does the text shown for a default."""
     value = data.draw(TYPES[annotation])
 
@@ -204,7 +204,7 @@ def compiled(annotation):
 
 
 @ALL
-def test_the_schema_is_a_schema(annotation):
+def test_schemas_are_valid(annotation):
     """The schema of every type is valid under 2020-12, and its description starts with the author's."""
     schema = compiled(annotation).schema
 
@@ -246,8 +246,10 @@ def closed(schema):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: closed(part) for key, part in schema.items()}
-    return {"additionalProperties": False, **found} if isinstance(schema.get("properties"), dict) else found
+    members = {key: closed(part) for key, part in schema.items()}
+    return (
+        {"additionalProperties": False, **members} if isinstance(schema.get("properties"), dict) else members
+    )
 
 
 @cache
@@ -276,18 +278,18 @@ def near(value):
 @ALL
 @settings(max_examples=share(80), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-def test_the_schema_and_the_reader_agree(annotation, data):
+def test_schema_and_reader_agree(annotation, data):
     """The schema and the reader accept the same JSON values, apart from the documented leniency."""
-    valid = json.loads(msgspec.json.encode(json_of(data.draw(TYPES[annotation]))))
-    value = data.draw(near(valid) | JSON)
+    sample = json.loads(msgspec.json.encode(json_of(data.draw(TYPES[annotation]))))
+    value = data.draw(near(sample) | JSON)
     if lenient(annotation, value):
         return
     try:
         reader(annotation).read(value)
     except ConversionError:
-        taken = False
+        is_accepted = False
     else:
-        taken = True
+        is_accepted = True
 
-    valid = validator_of(annotation).is_valid({"value": value})
-    assert taken == valid or (valid and beyond_schemas(annotation, value))
+    is_valid = validator_of(annotation).is_valid({"value": value})
+    assert is_accepted == is_valid or (is_valid and beyond_schemas(annotation, value))

@@ -45,7 +45,7 @@ OUTSIDE = [
     *["%5B%22%5Cu002e%5Cu002e/notes.txt%22%5D"],
 ]
 
-#: Values that are no URI of ``numbers://{n}``.
+#: Values that are not URIs of ``numbers://{n}``.
 INVALID_URIS = [
     *[3, None, ["x:a"], {"uri": "x:a"}],
     *["", "numbers", "//numbers/1", "numbers:1", " numbers://1", "numbers://1\n", "numbers://\x001"],

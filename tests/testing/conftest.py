@@ -1,4 +1,4 @@
-"""Pytest runs like an author's."""
+"""Runs of pytest as authors start it."""
 
 import pkgutil
 import sys
@@ -9,7 +9,7 @@ import pytest
 import promptkit
 
 #: Plugins for the development of promptkit, which no test here needs. Loading each takes time.
-OTHERS = ("anyio", "typeguard")
+UNUSED_PLUGINS = ("anyio", "typeguard")
 
 #: Start pytest as its script does, without the current folder on the path.
 PYTEST = (sys.executable, "-PE", "-m", "pytest")
@@ -27,24 +27,24 @@ def whole_package():
 
 
 @pytest.fixture
-def words(monkeypatch):
+def arguments(monkeypatch):
     """The arguments of each pytest run, in an environment without CI's variables."""
     for name in ("CI", "BUILD_NUMBER", "PYTHONPATH", "PYTEST_ADDOPTS", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    return ["-p", "no:cacheprovider", *(word for name in OTHERS for word in ("-p", f"no:{name}"))]
+    return ["-p", "no:cacheprovider", *(option for name in UNUSED_PLUGINS for option in ("-p", f"no:{name}"))]
 
 
 @pytest.fixture
-def run(pytester, words, whole_package, monkeypatch):
+def run(pytester, arguments, whole_package, monkeypatch):
     """A function that runs pytest in this process, and returns the result."""
-    for name in list(sys.modules):  # from folders of other tests
-        if name.partition(".")[0] in ("prompts", "recipes"):
-            monkeypatch.delitem(sys.modules, name)
+    for module_name in list(sys.modules):  # from folders of other tests
+        if module_name.partition(".")[0] in ("prompts", "recipes"):
+            monkeypatch.delitem(sys.modules, module_name)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # bytecode hides an edit within the same second
-    return lambda *options: pytester.runpytest_inprocess(*words, *options)
+    return lambda *options: pytester.runpytest_inprocess(*arguments, *options)
 
 
 @pytest.fixture
-def run_alone(pytester, words):
+def run_alone(pytester, arguments):
     """A function that runs pytest in a separate process, which takes several times as long."""
-    return lambda *options: pytester.run(*PYTEST, *words, *options)
+    return lambda *options: pytester.run(*PYTEST, *arguments, *options)

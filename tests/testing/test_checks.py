@@ -22,7 +22,7 @@ class TestExamples:
     @pytest.mark.parametrize(
         "error", [ValueError("no"), PromptError("no"), EmptyPromptError("other"), ArgumentsError("other", ())]
     )
-    def test_an_example_has_to_render(self, error):
+    def test_example_must_render(self, error):
         """An example must render: any exception is reported with the arguments, even one for the caller."""
         with pytest.raises(RenderingError) as caught:
             check_examples(failing(error))
@@ -30,7 +30,7 @@ class TestExamples:
         assert caught.value.__cause__ is error
         assert str(caught.value) == "prompt 'ask' fails for {'text': 'sample'}"
 
-    def test_examples_that_are_not_all_that_is_needed(self):
+    def test_required_argument_without_an_example(self):
         """If a required argument has no example, the other examples cannot be rendered by themselves."""
 
         @prompt
@@ -39,7 +39,7 @@ class TestExamples:
 
         check_examples(ask.compiled)
 
-    def test_defaults_may_be_refused(self):
+    def test_defaults_can_be_rejected(self):
         """
         A prompt may reject its defaults with a `PromptError`, since no caller has sent them. Any other
         exception is a failure.
@@ -57,27 +57,27 @@ class TestExamples:
         with pytest.raises(RenderingError):
             check_examples(fails.compiled)
 
-    def test_each_is_rendered(self):
+    def test_all_examples_are_rendered(self):
         """All examples are rendered, for asynchronous prompts as well."""
-        seen = []
+        texts = []
 
         @prompt
         async def ask(text: Annotated[str, Arg(examples=["a", "b"])]):
-            seen.append(text)
+            texts.append(text)
             return text
 
         check_examples(ask.compiled)
 
-        assert seen == ["a", "b"]
+        assert texts == ["a", "b"]
 
 
 class TestGenerated:
     @pytest.mark.parametrize("error", [PromptError("no"), EmptyPromptError("other")])
-    def test_what_people_are_told_is_no_fault(self, error):
+    def test_generated_arguments_can_be_rejected(self, error):
         """A prompt may reject generated arguments with an error meant for the caller."""
         assert check_generated(failing(error)) is None
 
-    def test_what_renders_for_nothing_says_why(self):
+    def test_reason_if_no_arguments_render(self):
         """If no generated arguments render, the last of the prompt's own error messages is returned."""
 
         @prompt
@@ -86,7 +86,7 @@ class TestGenerated:
 
         assert check_generated(ask.compiled) == "there is no difference to HEAD"
 
-    def test_continuous_integration_tries_the_same_each_time(self, monkeypatch):
+    def test_arguments_are_reproducible_in_ci(self, monkeypatch):
         """In CI, the same arguments are generated each time."""
         monkeypatch.setenv("CI", "true")
         tried = []
@@ -104,7 +104,7 @@ class TestGenerated:
         assert len(first) >= 20
 
     @pytest.mark.parametrize("error", [KeyError("no"), ArgumentsError("other", ()), SystemError("no")])
-    def test_anything_else_is(self, error):
+    def test_other_exception_is_a_failure(self, error):
         """Any other exception is a failure, reported for the simplest arguments that cause it."""
         with pytest.raises(RenderingError) as caught:
             check_generated(failing(error))
@@ -113,7 +113,7 @@ class TestGenerated:
         assert len(caught.value.arguments["text"]) == 6
 
     @pytest.mark.parametrize("name", ["review-code", "3d-model", "class", "-"])
-    def test_a_prompt_may_have_any_name_that_clients_take(self, name):
+    def test_name_need_not_be_an_identifier(self, name):
         """The name need not be a Python identifier."""
 
         @prompt(name=name)
@@ -122,17 +122,17 @@ class TestGenerated:
 
         assert check_generated(ask.compiled) is None
 
-    def test_what_cannot_be_sent_is(self):
+    def test_text_that_cannot_be_encoded_is_a_failure(self):
         """
         Text that cannot be encoded is a failure too, although it only shows when the text is serialized.
         """
 
         @prompt
-        def say(text: str):
+        def ask(text: str):
             return f"half of a pair: \ud83d {text}"
 
         with pytest.raises(RenderingError) as caught:
-            check_generated(say.compiled)
+            check_generated(ask.compiled)
 
         assert type(caught.value.__cause__) is UnicodeEncodeError
         assert caught.value.arguments == {"text": ""}

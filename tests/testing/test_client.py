@@ -90,10 +90,17 @@ class TestMethods:
     def test_lists(self, revision):
         """Lists are complete, and each item has the attributes of the revision."""
         client = Client(ALL, revision=revision)
-        titled = revision >= "2025-06-18"
+        has_titles = revision >= "2025-06-18"
 
-        assert [one.name for one in client.list_prompts()] == ["plan", "release", "review"]
-        assert [(one.name, one.required) for one in client.list_prompts()[2].arguments] == [
+        assert [listed_prompt.name for listed_prompt in client.list_prompts()] == [
+            "plan",
+            "release",
+            "review",
+        ]
+        assert [
+            (listed_prompt.name, listed_prompt.required)
+            for listed_prompt in client.list_prompts()[2].arguments
+        ] == [
             ("code", True),
             ("language", False),
         ]
@@ -101,17 +108,17 @@ class TestMethods:
         assert (listed.uri, listed.name, listed.title) == (
             "shelf://notice",
             "notice",
-            "The notice" if titled else None,
+            "The notice" if has_titles else None,
         )
         (template,) = client.list_resource_templates()
         assert (template.uri_template, template.name) == ("shelf://books/{title}", "book")
-        assert bool(client.list_prompts()[0].meta) == titled
+        assert bool(client.list_prompts()[0].meta) == has_titles
 
-    def test_a_list_of_many_pages_comes_whole(self):
+    def test_all_pages_of_a_list_are_requested(self):
         """The client requests all pages of a list."""
         many = [prompt(name=f"p{number:04}")(lambda: "Hi.") for number in range(1234)]
 
-        assert [one.name for one in Client(many).list_prompts()] == [one.options.name for one in many]
+        assert [each.name for each in Client(many).list_prompts()] == [each.options.name for each in many]
 
     @EVERY_REVISION
     def test_tools(self, revision):
@@ -122,25 +129,25 @@ class TestMethods:
         client = Client(ALL, revision=revision, tools=True, answers={"notes": "long"})
         tools = client.list_tools()
 
-        assert [one.name for one in tools] == ["plan", "release", "review"]
+        assert [tool.name for tool in tools] == ["plan", "release", "review"]
         assert tools[2].input_schema == review.compiled.schema
         hints = tools[2].annotations
         assert hints.read_only_hint if revision > "2024-11-05" else hints is None
-        called = client.call_tool("review", {"code": "x"})
-        said = "[user]\n\nReview this python code.\n\nx\n\n[assistant]\n\nGladly."
-        assert called.content == (Text(said),)
+        result = client.call_tool("review", {"code": "x"})
+        transcript = "[user]\n\nReview this python code.\n\nx\n\n[assistant]\n\nGladly."
+        assert result.content == (Text(transcript),)
         sent = {"day": dt.date(2026, 1, 31), "hours": [1, 2], "tone": Tone.COLD}
         assert client.call_tool("plan", sent).text == "Saturday: 3 COLD"
-        released = client.call_tool("release", {"version": "1"})
-        can_ask = revision >= "2025-06-18"
-        assert released.is_error is not can_ask
-        assert released.text == ("1: long" if can_ask else "prompt 'release': 'notes' is missing")
+        release_result = client.call_tool("release", {"version": "1"})
+        has_forms = revision >= "2025-06-18"
+        assert release_result.is_error is not has_forms
+        assert release_result.text == ("1: long" if has_forms else "prompt 'release': 'notes' is missing")
 
-    def test_tools_that_search(self):
+    def test_search_tools(self):
         """`tools="search"` lists the two tools for large catalogs; by default there are no tools."""
         client = Client(ALL, tools="search")
 
-        assert [one.name for one in client.list_tools()] == ["find_prompts", "get_prompt"]
+        assert [tool.name for tool in client.list_tools()] == ["find_prompts", "get_prompt"]
         assert "Ask for a review" in client.call_tool("find_prompts", {"query": "review"}).text
         assert Client(ALL).list_tools() == []
         with pytest.raises(ProtocolError, match="method not found: tools/call"):
@@ -148,7 +155,7 @@ class TestMethods:
         with pytest.raises(ProtocolError, match="unknown tool 'review'"):
             client.call_tool("review", {"code": "x"})
 
-    def test_a_capability_that_is_required(self):
+    def test_required_capability(self):
         """
         A prompt can require a client capability; a client without it gets the error that the protocol
         defines.
@@ -160,9 +167,9 @@ class TestMethods:
             return "It can."
 
         assert Client(needy, answers={}).get_prompt("needy").text == "It can."
-        with pytest.raises(ProtocolError, match="does not declare 'elicitation'") as refused:
+        with pytest.raises(ProtocolError, match="does not declare 'elicitation'") as caught:
             Client(needy).get_prompt("needy")
-        assert (refused.value.code, refused.value.data) == (
+        assert (caught.value.code, caught.value.data) == (
             -32021,
             {"requiredCapabilities": {"elicitation": {}}},
         )
@@ -189,7 +196,7 @@ class TestMethods:
         assert client.complete("shelf://books/{title}", "title", "e", {"shelf": "1"}).values[0] == "Emma"
 
     @EVERY_REVISION
-    def test_a_request_is_answered_as_it_comes(self, revision):
+    def test_raw_request(self, revision):
         """`request` sends params unchanged, and returns the raw result."""
         result = Client(ALL, revision=revision).request(
             "prompts/get", {"name": "review", "arguments": {"code": "x"}}
@@ -198,7 +205,7 @@ class TestMethods:
         assert result["messages"][1] == {"role": "assistant", "content": {"type": "text", "text": "Gladly."}}
         assert ("resultType" in result) == (revision == MODERN)
 
-    def test_it_says_who_it_is(self):
+    def test_context_of_a_prompt(self):
         """A prompt sees the client's name and revision, by default the newest revision."""
 
         @prompt
@@ -211,7 +218,7 @@ class TestMethods:
 
 class TestContent:
     @pytest.mark.parametrize(("revision", "kind"), [("2024-11-05", "EmbeddedResource"), (MODERN, "Audio")])
-    def test_an_older_revision_receives_what_it_has(self, revision, kind, wav):
+    def test_content_is_lowered_for_older_revisions(self, revision, kind, wav):
         """Content that a revision lacks arrives in another form, as in a real client."""
         play = prompt(name="play")(lambda: Audio(wav))
         (message,) = Client(play, revision=revision).get_prompt("play")
@@ -220,11 +227,11 @@ class TestContent:
 
     def test_annotations_arrive(self):
         """The annotations audience, priority and last-modified arrive."""
-        said = Text("a", audience="user", priority=0.5, last_modified="2026-01-31T12:00:00Z")
+        text = Text("a", audience="user", priority=0.5, last_modified="2026-01-31T12:00:00Z")
 
-        assert Client(prompt(name="say")(lambda: said)).get_prompt("say") == user(said)
+        assert Client(prompt(name="say")(lambda: text)).get_prompt("say") == user(text)
 
-    def test_every_kind_arrives(self):
+    def test_every_kind_of_content_arrives(self):
         """Content of each kind arrives as the prompt returned it."""
         client, catalog = Client(str(KINDS)), compile(load(KINDS))
 
@@ -234,7 +241,7 @@ class TestContent:
 
 class TestElicitation:
     @EVERY_REVISION
-    def test_answers_are_entered(self, revision):
+    def test_answers_become_arguments(self, revision):
         """The answers become arguments in both eras, if the revision has forms."""
         client = Client(release, revision=revision, answers={"version": "1.0", "notes": "long", "more": 1})
         if revision >= "2025-06-18":
@@ -246,7 +253,7 @@ class TestElicitation:
 
     @pytest.mark.parametrize("revision", REVISIONS[2:])
     @pytest.mark.parametrize("answers", [None, {}, {"version": "1.0"}, {"other": "1.0"}])
-    def test_what_is_not_answered_is_missing(self, revision, answers):
+    def test_unanswered_arguments_are_missing(self, revision, answers):
         """If the client has no forms, or the answers are declined or incomplete, the prompt is rejected."""
         with pytest.raises(ProtocolError, match="'notes' is missing") as caught:
             Client(release, revision=revision, answers=answers).get_prompt("release")
@@ -256,7 +263,7 @@ class TestElicitation:
 
 class TestErrors:
     @EVERY_REVISION
-    def test_a_refusal_has_code_message_and_data(self, revision):
+    def test_error_has_code_message_and_data(self, revision):
         """
         Every error reply raises a `ProtocolError` with the code, message and data that a client receives.
         """
@@ -265,23 +272,23 @@ class TestErrors:
         with pytest.raises(ProtocolError, match="unknown prompt 'reveiw'; did you mean 'review'") as caught:
             client.get_prompt("reveiw")
         assert (caught.value.code, caught.value.data) == (-32602, {"name": "reveiw", "nearest": "review"})
-        for refused in (
+        for send in (
             lambda: client.request("prompts/sing"),
             lambda: client.read_resource("shelf://nothing"),
             lambda: client.complete("review", "nothing", ""),
             lambda: client.get_prompt("review", {"code": "x", "language": "cobol"}),
         ):
             with pytest.raises(ProtocolError):
-                refused()
+                send()
         assert client.get_prompt("review", {"code": "x"})
 
-    def test_what_an_author_tells_people_arrives(self, capfd):
+    def test_only_prompt_errors_reach_the_client(self, capfd):
         """
         A `PromptError` reaches the client; the text of any other exception only goes to the server's stderr.
         """
 
         @prompt
-        def tells():
+        def rejects():
             msg = "Choose another day."
             raise PromptError(msg)
 
@@ -289,16 +296,16 @@ class TestErrors:
         def fails():
             raise ZeroDivisionError("a secret of the server")
 
-        client = Client([tells, fails])
+        client = Client([rejects, fails])
 
         with pytest.raises(ProtocolError, match=r"^Choose another day\.$"):
-            client.get_prompt("tells")
+            client.get_prompt("rejects")
         with pytest.raises(ProtocolError, match=r"^prompt 'fails' failed \(error [0-9a-f]{8}\)$") as caught:
             client.get_prompt("fails")
         assert caught.value.code == -32603
         assert "ZeroDivisionError: a secret of the server" in capfd.readouterr().err
 
-    def test_it_can_be_shown_and_pickled(self):
+    def test_error_can_be_printed_and_pickled(self):
         """The text of the error is its message, and the error survives pickling."""
         error = ProtocolError(-32602, "no", {"a": 1})
         copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own)
@@ -306,7 +313,7 @@ class TestErrors:
         assert str(error) == "no"
         assert (copy.code, copy.message, copy.data) == (-32602, "no", {"a": 1})
 
-    def test_a_revision_that_there_is_not(self):
+    def test_unknown_revision(self):
         """An unknown revision is an error that suggests the nearest one."""
         with pytest.raises(
             ValueError, match=r"no revision '2025-6-18' of the protocol, .*did you mean '2025-06-18'"
@@ -326,22 +333,22 @@ class TestTargets:
         ],
         ids=["folder", "path", "file", "object", "catalog"],
     )
-    def test_what_can_be_named(self, target):
+    def test_targets_of_a_folder(self, target):
         """A client accepts a folder, a path, a file, an object in it, and a compiled catalog."""
         assert "3 functions in ruby" in Client(target).get_prompt("typed", {"count": 3, "language": "ruby"})
 
-    def test_what_a_test_holds(self):
+    def test_modules_and_objects_as_targets(self):
         """A client accepts a module, one prompt or resource, and any iterable of these."""
         for target in (sys.modules[__name__], review, [review], iter(ALL), (review, notice)):
-            assert "review" in [one.name for one in Client(target).list_prompts()]
-        assert [one.name for one in Client(notice).list_resources()] == ["notice"]
+            assert "review" in [listed.name for listed in Client(target).list_prompts()]
+        assert [listed.name for listed in Client(notice).list_resources()] == ["notice"]
 
-    def test_nothing_is_there(self):
+    def test_missing_file(self):
         """A missing file raises the loader's error."""
         with pytest.raises(LoadError, match="there is no such file or folder"):
             Client("./nowhere/at/all")
 
-    def test_a_fault_is_not_passed_over(self):
+    def test_invalid_prompt_is_an_error(self):
         """A prompt that cannot be compiled is an error; a catalog is served without its invalid prompts."""
 
         @prompt
@@ -354,7 +361,7 @@ class TestTargets:
 
 
 class TestLoops:
-    def test_it_can_be_used_in_asynchronous_tests(self):
+    def test_client_works_in_asynchronous_tests(self):
         """All methods work within a running event loop, also for prompts that run a loop themselves."""
 
         @prompt
@@ -375,13 +382,13 @@ class TestLoops:
 
         asyncio.run(test())
 
-    def test_several_threads_may_share_it(self):
+    def test_threads_can_share_a_client(self):
         """Several threads can share a client, and each gets its own replies."""
-        client, got = Client(review), {}
+        client, replies = Client(review), {}
 
         def ask(code):
             for _ in range(20):
-                got.setdefault(code, set()).add(client.get_prompt("review", {"code": code})[0].text[-1])
+                replies.setdefault(code, set()).add(client.get_prompt("review", {"code": code})[0].text[-1])
 
         threads = [threading.Thread(target=ask, args=(str(number),)) for number in range(5)]
         for thread in threads:
@@ -389,11 +396,11 @@ class TestLoops:
         for thread in threads:
             thread.join()
 
-        assert got == {str(number): {str(number)} for number in range(5)}
+        assert replies == {str(number): {str(number)} for number in range(5)}
 
 
 class TestClosing:
-    def test_with(self):
+    def test_context_manager(self):
         """A block closes the client; closing it again is harmless, and using it is an error."""
         with Client(ALL) as client:
             client.get_prompt("plan", {"day": "2026-01-31", "hours": "1"})
@@ -401,16 +408,16 @@ class TestClosing:
         with pytest.raises(RuntimeError, match="the client is closed"):
             client.list_prompts()
 
-    def test_nothing_is_left_behind(self):
+    def test_unreferenced_client_is_freed(self):
         """A client without references is freed, and its threads end."""
         before = set(threading.enumerate())
         client = Client(ALL)
         client.get_prompt("plan", {"day": "2026-01-31", "hours": "1"})
-        gone = weakref.ref(client)
+        reference = weakref.ref(client)
         del client
         gc.collect()
 
-        assert gone() is None
+        assert reference() is None
         for thread in set(threading.enumerate()) - before:
             thread.join(5)
             assert not thread.is_alive()

@@ -1,4 +1,4 @@
-"""`pytest --promptkit`, in pytest runs like an author's."""
+"""`pytest --promptkit`, in runs of pytest as authors start it."""
 
 import json
 import re
@@ -87,7 +87,7 @@ RECIPES = {
     "test_sound": "from sound import review\n\ndef test(): assert review('x')",
 }
 
-FAULTY = [
+FAILED = [
     "broken.py::broken.py",
     "finding.py::greet",
     "generated.py::divide",
@@ -101,12 +101,12 @@ def project(pytester):
     """A function that writes recipes into a folder of the project."""
 
     def write(*names, folder="recipes", **more):
-        place = pytester.path / folder
-        place.mkdir(exist_ok=True, parents=True)
-        wanted = names or (() if more else RECIPES)
-        for name, source in {**{name: RECIPES[name] for name in wanted}, **more}.items():
-            (place / f"{name}.py").write_text(dedent(source).lstrip("\n"))
-        return place
+        folder_path = pytester.path / folder
+        folder_path.mkdir(exist_ok=True, parents=True)
+        selected = names or (() if more else RECIPES)
+        for name, source in {**{name: RECIPES[name] for name in selected}, **more}.items():
+            (folder_path / f"{name}.py").write_text(dedent(source).lstrip("\n"))
+        return folder_path
 
     return write
 
@@ -117,16 +117,16 @@ def run(run):
     return lambda *options: run("-rA", "--tb=short", *options)
 
 
-def outcomes(ran):
-    """Return the tests that have passed and those that have failed, without their folders."""
-    lines = [re.match(r"(PASSED|FAILED) (?:\S*/)?([^/\s]+)", line) for line in ran.outlines]
-    found = {"PASSED": set(), "FAILED": set()}
+def outcomes_of(result):
+    """Return the passed tests and the failed tests, without their folders."""
+    lines = [re.match(r"(PASSED|FAILED) (?:\S*/)?([^/\s]+)", line) for line in result.outlines]
+    names = {"PASSED": set(), "FAILED": set()}
     for line in filter(None, lines):
-        found[line[1]].add(line[2])
-    return sorted(found["PASSED"]), sorted(found["FAILED"])
+        names[line[1]].add(line[2])
+    return sorted(names["PASSED"]), sorted(names["FAILED"])
 
 
-def test_a_planted_fault_of_each_kind_is_found(project, run, monkeypatch):
+def test_every_kind_of_problem_is_reported(project, run, monkeypatch):
     """
     A diagnostic, a prompt that cannot be served, a file that cannot be imported, an example that is rejected,
     and a generated argument for which a prompt fails are each reported with their location; all other prompts
@@ -135,23 +135,23 @@ def test_a_planted_fault_of_each_kind_is_found(project, run, monkeypatch):
     project()
     monkeypatch.setenv("CI", "true")  # the same generated arguments in each run
 
-    ran = run("--promptkit", "recipes")
-    shown = ran.stdout.str()
+    result = run("--promptkit", "recipes")
+    output = result.stdout.str()
 
-    assert outcomes(ran) == (["sound.py::refuse", "sound.py::review", "test_sound.py::test"], FAULTY)
-    assert "finding.py:6: warning PK207: prompt 'greet'" in shown
-    assert "unserved.py:4: error PK301: prompt 'unserved': parameter 'name' has no annotation" in shown
-    assert "broken.py:2: error PK101" in shown
-    assert "prompt 'refused' fails for {'name': 'Grace'}" in shown
-    assert "There is no Grace." in shown
-    assert "prompt 'divide' fails for {'amount': '0.0', 'among': '0'}" in shown
-    assert "return amount / among" in shown
-    assert "ZeroDivisionError" in shown
-    assert "promptkit/" not in shown
-    assert "Falsifying" not in shown
+    assert outcomes_of(result) == (["sound.py::refuse", "sound.py::review", "test_sound.py::test"], FAILED)
+    assert "finding.py:6: warning PK207: prompt 'greet'" in output
+    assert "unserved.py:4: error PK301: prompt 'unserved': parameter 'name' has no annotation" in output
+    assert "broken.py:2: error PK101" in output
+    assert "prompt 'refused' fails for {'name': 'Grace'}" in output
+    assert "There is no Grace." in output
+    assert "prompt 'divide' fails for {'amount': '0.0', 'among': '0'}" in output
+    assert "return amount / among" in output
+    assert "ZeroDivisionError" in output
+    assert "promptkit/" not in output
+    assert "Falsifying" not in output
 
 
-def test_a_prompt_that_refuses_whatever_is_made_up_is_skipped(project, run):
+def test_prompt_that_rejects_all_generated_arguments_is_skipped(project, run):
     """
     A prompt that rejects all generated arguments is skipped with its reason; it may only lack input here.
     """
@@ -164,13 +164,13 @@ def test_a_prompt_that_refuses_whatever_is_made_up_is_skipped(project, run):
     """
     project(review=source)
 
-    ran = run("--promptkit", "recipes")
+    result = run("--promptkit", "recipes")
 
-    ran.assert_outcomes(skipped=1)
-    assert "not rendered: there is no difference" in ran.stdout.str()
+    result.assert_outcomes(skipped=1)
+    assert "not rendered: there is no difference" in result.stdout.str()
 
 
-def test_a_prompt_that_is_not_to_be_sampled_is_skipped(project, run):
+def test_unsampled_prompt_is_skipped(project, run):
     """
     With `sample=False`, a prompt is called neither for examples nor for generated arguments, and the reason
     is shown.
@@ -185,10 +185,10 @@ def test_a_prompt_that_is_not_to_be_sampled_is_skipped(project, run):
     """
     project(publish=source)
 
-    ran = run("--promptkit", "recipes")
+    result = run("--promptkit", "recipes")
 
-    ran.assert_outcomes(skipped=1)
-    assert "not rendered: sample=False" in ran.stdout.str()
+    result.assert_outcomes(skipped=1)
+    assert "not rendered: sample=False" in result.stdout.str()
 
 
 CASES = """
@@ -207,51 +207,51 @@ CASES = """
 
 
 class TestCases:
-    def test_each_is_a_test(self, project, run):
+    def test_every_case_is_a_test(self, project, run):
         """
         Each case is a test; a case without the expected outcome fails with a one-line message, in any file.
         """
-        more = """
+        more_cases = """
             from .review import review
 
             review.case("empty", "")
             review.case("full", "x").refused("is empty")
             review.case("wrong", 3)
         """
-        project(review=CASES, cases_more=more)
+        project(review=CASES, cases_more=more_cases)
 
-        ran = run("--promptkit", "recipes", "-q")
+        result = run("--promptkit", "recipes", "-q")
 
-        passed, failed = outcomes(ran)
+        passed, failed = outcomes_of(result)
         assert passed == ["review.py::review", "review.py::review[nothing]", "review.py::review[short]"]
         assert failed == [
             "cases_more.py::cases_more.py",
             *(f"review.py::review[{name}]" for name in ("empty", "full", "wrong")),
         ]
-        said = ran.stdout.str()
-        assert "prompt 'review': the case 'empty' is refused: the code is empty" in said
-        assert "the case 'full' should be refused, but is rendered: 'is empty'" in said
-        assert "parameter 'code' takes str, not an int (3)" in said
+        output = result.stdout.str()
+        assert "prompt 'review': the case 'empty' is refused: the code is empty" in output
+        assert "the case 'full' should be refused, but is rendered: 'is empty'" in output
+        assert "parameter 'code' takes str, not an int (3)" in output
 
-    def test_snapshots_are_kept_when_they_are_asked_for(self, project, run, pytester):
+    def test_snapshots_of_cases(self, project, run, pytester):
         """
         Snapshots are checked once `--snapshot-update` has written them. Each is a file next to the prompt,
         without secrets; a changed text is shown as a diff, and accepted by an update.
         """
         project(review=CASES)
-        kept = pytester.path / "recipes/__snapshots__/review/review[short].md"
+        snapshot = pytester.path / "recipes/__snapshots__/review/review[short].md"
 
         assert not run("--promptkit", "recipes").ret
-        assert not kept.exists()
+        assert not snapshot.exists()
         run("--promptkit", "recipes", "--snapshot-update").assert_outcomes(passed=3)
-        assert kept.read_text() == "[user]\nReview x = 1. <secret>\n"
-        assert [file.name for file in kept.parent.iterdir()] == [kept.name]
+        assert snapshot.read_text() == "[user]\nReview x = 1. <secret>\n"
+        assert [file.name for file in snapshot.parent.iterdir()] == [snapshot.name]
         run("--promptkit", "recipes").assert_outcomes(passed=3)
 
         project(review=CASES.replace("Review {code}", "Check {code}"))
-        ran = run("--promptkit", "recipes")
-        ran.assert_outcomes(passed=2, failed=1)
-        ran.stdout.fnmatch_lines(
+        result = run("--promptkit", "recipes")
+        result.assert_outcomes(passed=2, failed=1)
+        result.stdout.fnmatch_lines(
             [
                 "prompt 'review': the case 'short' renders another text (- snapshot, + now)",
                 "- Review x = 1. <secret>",
@@ -259,7 +259,7 @@ class TestCases:
             ]
         )
         run("--promptkit", "recipes", "--snapshot-update").assert_outcomes(passed=3)
-        assert kept.read_text() == "[user]\nCheck x = 1. <secret>\n"
+        assert snapshot.read_text() == "[user]\nCheck x = 1. <secret>\n"
 
 
 def test_several_targets_are_loaded_together(project, run, pytester):
@@ -270,13 +270,13 @@ def test_several_targets_are_loaded_together(project, run, pytester):
         project(folder=folder, **{name: f"from promptkit import prompt\n\n@prompt\ndef {name}(): return 'x'"})
         project(folder=folder, twice="from promptkit import prompt\n\n@prompt\ndef twice(): return 'x'")
 
-    ran = run("--promptkit", "-q")
+    result = run("--promptkit", "-q")
 
-    assert outcomes(ran)[0] == ["more.py::more", "recipes.py::recipes", "twice.py::twice"]
-    assert "already defined at" in ran.stdout.str()
+    assert outcomes_of(result)[0] == ["more.py::more", "recipes.py::recipes", "twice.py::twice"]
+    assert "already defined at" in result.stdout.str()
 
 
-def test_without_the_option_a_recipe_is_no_test(project, run):
+def test_recipes_are_not_collected_by_default(project, run):
     """Without the option, recipes are not collected."""
     project()
 
@@ -330,30 +330,32 @@ DELICATE = {
 }
 
 
-class TestBesideCheck:
+class TestComparedWithCheck:
     """`pytest --promptkit` compared with `promptkit check --render`."""
 
     @pytest.fixture
-    def both(self, run, capsys):
+    def run_both(self, run, capsys):
         """A function that returns the diagnostics of both, by file, line and code, and the pytest run."""
 
-        def both(*target):
+        def run_both(*target):
             main(["check", *target, "--render", "--json", "--client=zed"])
             data = json.loads(capsys.readouterr().out)["diagnostics"]
-            by_check = {(Path(one["file"]).name, one["line"], one["code"]) for one in data}
-            ran = run("--promptkit", *target)
-            told = re.findall(
-                r"^(?:E +)?(\S+?):(\d+): (?:error|warning) (PK\d+)", ran.stdout.str(), re.MULTILINE
+            by_check = {
+                (Path(diagnostic["file"]).name, diagnostic["line"], diagnostic["code"]) for diagnostic in data
+            }
+            result = run("--promptkit", *target)
+            by_pytest = re.findall(
+                r"^(?:E +)?(\S+?):(\d+): (?:error|warning) (PK\d+)", result.stdout.str(), re.MULTILINE
             )
-            return by_check, {(Path(file).name, int(line), code) for file, line, code in told}, ran
+            return by_check, {(Path(file).name, int(line), code) for file, line, code in by_pytest}, result
 
-        return both
+        return run_both
 
     @pytest.mark.parametrize("target", [(), ("recipes",)], ids=["configured", "named"])
-    def test_they_find_the_same(self, target, project, both, pytester):
+    def test_both_report_the_same_diagnostics(self, target, project, run_both, pytester):
         """
         Both report the same diagnostics: for the catalog, for clients, in renderings, and outside of prompts.
-        Both obey the same suppressions, and both search subfolders except those that are not served.
+        Both obey the same suppressions, and both search the served subfolders only.
         """
         project("finding", "sound", **DELICATE)
         project("unserved", folder="recipes/ops/deep")
@@ -363,26 +365,26 @@ class TestBesideCheck:
             "[tool.promptkit]\nignore = ['PK210']\nclients = ['zed']\n"
         )
 
-        by_check, by_pytest, ran = both(*target)
+        by_check, by_pytest, result = run_both(*target)
 
         assert {code for _, _, code in by_check} >= {"PK101", "PK103", "PK107", "PK207", "PK211", "PK501"}
-        assert "PK210" not in ran.stdout.str()
+        assert "PK210" not in result.stdout.str()
         assert by_pytest == by_check
-        assert "drafts" not in ran.stdout.str()
-        assert "recipes/ops/deep/unserved.py::unserved" in ran.stdout.str()
+        assert "drafts" not in result.stdout.str()
+        assert "recipes/ops/deep/unserved.py::unserved" in result.stdout.str()
 
     @pytest.mark.parametrize("target", ["recipes/twins.py", "recipes/twins.py:lower"])
-    def test_a_file_or_an_object_is_all_that_is_looked_at(self, target, project, both, pytester):
+    def test_only_the_named_file_or_object_is_checked(self, target, project, run_both, pytester):
         """If the configuration names a file, or a prompt in it, nothing next to it is checked."""
         project(**DELICATE)
         (pytester.path / "pyproject.toml").write_text(f"[tool.promptkit]\ntarget = '{target}'\n")
 
-        by_check, by_pytest, ran = both()
+        by_check, by_pytest, result = run_both()
 
         assert by_check == by_pytest == set()
-        assert outcomes(ran) == (["twins.py::review"], [])
+        assert outcomes_of(result) == (["twins.py::review"], [])
 
-    def test_a_folder_above_leads_to_its_target(self, project, run, pytester):
+    def test_folder_that_contains_the_target(self, project, run, pytester):
         """
         Given a folder that contains the target, pytest tests the served prompts below it and ignores other
         files.
@@ -391,13 +393,13 @@ class TestBesideCheck:
         project("finding", folder="recipes/_drafts")
         project(folder="tests", util="def area(): return raduis", test_it="def test(): pass")
 
-        assert outcomes(run("--promptkit", ".")) == (
+        assert outcomes_of(run("--promptkit", ".")) == (
             ["sound.py::refuse", "sound.py::review", "test_it.py::test"],
             [],
         )
 
     @pytest.mark.parametrize(
-        ("setting", "says"),
+        ("setting", "message"),
         [
             ("ignore = ['PK998']", "[tool.promptkit] ignore: there is no code 'PK998'"),
             ("ignore = ['PK301']", "[tool.promptkit] ignore: PK301 is an error that cannot be"),
@@ -407,19 +409,19 @@ class TestBesideCheck:
             ),
         ],
     )
-    def test_a_setting_that_does_not_exist_is_told_by_both(self, setting, says, project, run, capsys):
+    def test_both_reject_an_unknown_setting(self, setting, message, project, run, capsys):
         """Both reject a misspelt code or client."""
-        settings = project("sound").with_name("pyproject.toml")
-        settings.write_text(f"[tool.promptkit]\n{setting}\n")
+        configuration = project("sound").with_name("pyproject.toml")
+        configuration.write_text(f"[tool.promptkit]\n{setting}\n")
 
         assert main(["check", "recipes"]) == 2
-        assert says in capsys.readouterr().err
-        for ran in (run("--promptkit", "recipes"), run("--promptkit")):
-            assert ran.ret == pytest.ExitCode.USAGE_ERROR
-            assert says in ran.stderr.str()
+        assert message in capsys.readouterr().err
+        for result in (run("--promptkit", "recipes"), run("--promptkit")):
+            assert result.ret == pytest.ExitCode.USAGE_ERROR
+            assert message in result.stderr.str()
 
 
-def test_our_own_recipes_are_clean(run, monkeypatch):
+def test_recipes_of_this_repository(run, monkeypatch):
     """
     ``pytest --promptkit recipes`` in a checkout passes for each of the thirteen recipes and their cases, with
     no environment variable set except ``CI``.
@@ -428,26 +430,26 @@ def test_our_own_recipes_are_clean(run, monkeypatch):
     monkeypatch.setenv("CI", "true")  # the same generated arguments in each run
 
     profile = settings.get_current_profile_name()
-    ran = run("--promptkit", "-n0", "-k", "not test_", "recipes")
+    result = run("--promptkit", "-n0", "-k", "not test_", "recipes")
     settings.load_profile(profile)  # which conftest.py has replaced
 
-    assert ran.ret == 0
-    passed, failed = outcomes(ran)
+    assert result.ret == 0
+    passed, failed = outcomes_of(result)
     assert failed == []
-    assert [one for one in passed if "[" not in one] == [
+    assert [name for name in passed if "[" not in name] == [
         f"{name}.py::{name}" for name in sorted(compile(load(ROOT / "recipes")))
     ]
 
 
-class TestWhatIsCollected:
-    def test_the_folder_recipes(self, project, run):
+class TestCollectedFiles:
+    def test_default_folder(self, project, run):
         """Without a target, the folder `recipes` is collected, and no other."""
         project("sound")
         project("finding", folder="elsewhere")
 
-        assert outcomes(run("--promptkit")) == (["sound.py::refuse", "sound.py::review"], [])
+        assert outcomes_of(run("--promptkit")) == (["sound.py::refuse", "sound.py::review"], [])
 
-    def test_the_target_of_the_configuration(self, project, run, pytester):
+    def test_configured_target(self, project, run, pytester):
         """The configured target is collected next to the regular tests, and its `ignore` is obeyed."""
         project("finding", "sound", folder="mine")
         project("test_sound", folder="tests", sound=RECIPES["sound"])
@@ -456,26 +458,26 @@ class TestWhatIsCollected:
             "[tool.pytest.ini_options]\ntestpaths = ['tests']\npythonpath = ['mine']\n"
         )
 
-        assert outcomes(run("--promptkit", "-n1")) == (
+        assert outcomes_of(run("--promptkit", "-n1")) == (
             ["finding.py::greet", "sound.py::refuse", "sound.py::review", "test_sound.py::test"],
             [],
         )
 
-    def test_a_folder_whose_configuration_names_a_module(self, project, run, pytester):
+    def test_folder_with_a_module_as_configured_target(self, project, run, pytester):
         """A folder on the command line is searched even if the configured target is a module."""
         project("sound")
         (pytester.path / "pyproject.toml").write_text("[tool.promptkit]\ntarget = 'recipes.sound'\n")
 
-        assert outcomes(run("--promptkit", ".")) == (["sound.py::refuse", "sound.py::review"], [])
+        assert outcomes_of(run("--promptkit", ".")) == (["sound.py::refuse", "sound.py::review"], [])
 
-    def test_one_file_or_one_prompt(self, project, run):
+    def test_single_prompt(self, project, run):
         """A file, or one of its prompts, is selected like any test."""
         project()
 
-        assert outcomes(run("--promptkit", "recipes/sound.py::review")) == (["sound.py::review"], [])
+        assert outcomes_of(run("--promptkit", "recipes/sound.py::review")) == (["sound.py::review"], [])
 
     @pytest.mark.parametrize(
-        ("configuration", "says"),
+        ("configuration", "message"),
         [
             ("", "there is no folder recipes or prompts here: name one, or set target in"),
             (
@@ -485,17 +487,17 @@ class TestWhatIsCollected:
             ("[tool.promptkit]\ntarget = 'json'", "'json' is a module; name the folder that it is in"),
         ],
     )
-    def test_there_is_no_target(self, configuration, says, run, pytester):
+    def test_missing_or_invalid_target(self, configuration, message, run, pytester):
         """A missing or invalid target is reported in one sentence before any test runs."""
         (pytester.path / "pyproject.toml").write_text(configuration)
 
-        ran = run("--promptkit")
+        result = run("--promptkit")
 
-        assert ran.ret == pytest.ExitCode.USAGE_ERROR
-        assert says in ran.stderr.str()
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert message in result.stderr.str()
 
 
-def test_fixtures_that_all_tests_use_count(project, run):
+def test_autouse_fixtures_apply_to_prompts(project, run):
     """Autouse fixtures of a `conftest.py` also apply to prompts."""
     project(
         "sound",
@@ -516,14 +518,14 @@ def test_fixtures_that_all_tests_use_count(project, run):
         """,
     )
 
-    assert "reads.py::reads" in outcomes(run("--promptkit", "recipes"))[0]
+    assert "reads.py::reads" in outcomes_of(run("--promptkit", "recipes"))[0]
 
 
-def test_what_is_missing_is_named_with_the_command(project, run_alone):
+def test_missing_hypothesis(project, run_alone):
     """Without hypothesis, each test of a prompt fails with the command that installs it."""
     project("sound", conftest="import sys\nsys.modules['hypothesis'] = None")
 
-    ran = run_alone("-rA", "--tb=short", "--promptkit", "recipes", "-p", "no:hypothesispytest")
+    result = run_alone("-rA", "--tb=short", "--promptkit", "recipes", "-p", "no:hypothesispytest")
 
-    assert outcomes(ran)[1] == ["sound.py::refuse", "sound.py::review"]
-    assert f"needs hypothesis: {install_command('testing')}" in ran.stdout.str()
+    assert outcomes_of(result)[1] == ["sound.py::refuse", "sound.py::review"]
+    assert f"needs hypothesis: {install_command('testing')}" in result.stdout.str()

@@ -1,4 +1,4 @@
-"""The fixtures, in pytest runs like an author's."""
+"""The fixtures, in runs of pytest as authors start it."""
 
 import re
 from textwrap import dedent
@@ -62,7 +62,7 @@ def write(pytester, wav):
     return write
 
 
-def test_catalog_and_client_are_those_of_the_target(write, run):
+def test_catalog_and_client_of_the_target(write, run):
     """The catalog is compiled once; each test gets its own client, in synchronous and asynchronous tests."""
     write(
         **{
@@ -95,7 +95,7 @@ def test_catalog_and_client_are_those_of_the_target(write, run):
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("files", "message"),
     [
         ({"pyproject.toml": "[tool.promptkit]\ntarget = 'nowhere'"}, "cannot load 'nowhere'"),
         (
@@ -105,16 +105,16 @@ def test_catalog_and_client_are_those_of_the_target(write, run):
         ({"prompts/bad.py": "import nothing_there"}, "PK101"),
     ],
 )
-def test_what_is_wrong_with_the_target_is_said(files, says, write, run):
+def test_errors_of_the_target_are_reported(files, message, write, run):
     """
     If the target has errors, the test fails with a one-line message instead of using part of the target.
     """
     write(**files, **{"test_it.py": "def test(promptkit_client): pass"})
 
-    ran = run("--rootdir=.")
+    result = run("--rootdir=.")
 
-    ran.assert_outcomes(errors=1)
-    assert says in ran.stdout.str()
+    result.assert_outcomes(errors=1)
+    assert message in result.stdout.str()
 
 
 class TestSnapshot:
@@ -125,7 +125,7 @@ class TestSnapshot:
             assert talk.render() == promptkit_snapshot
     """
 
-    def test_it_is_a_readable_file(self, write, run, pytester):
+    def test_snapshot_is_a_readable_file(self, write, run, pytester):
         """
         A snapshot is one readable Markdown file per test, with media as type, size and digest. A changed word
         is shown with its line, as - and +.
@@ -140,14 +140,14 @@ class TestSnapshot:
         assert re.sub(r"sha256:[0-9a-f]{8}", "sha256:DIGEST", file.read_text()) == SNAPSHOT
 
         write(**{"prompts/talk.py": RECIPE.replace('"first"', '"other"')})
-        ran = run("--color=no")
-        ran.assert_outcomes(failed=1)
-        shown = [line[1:].strip() for line in ran.outlines if line.startswith("E")]
-        assert [line for line in shown if line.startswith(("- ", "+ "))] == [
+        result = run("--color=no")
+        result.assert_outcomes(failed=1)
+        error_lines = [line[1:].strip() for line in result.outlines if line.startswith("E")]
+        assert [line for line in error_lines if line.startswith(("- ", "+ "))] == [
             "- The first answer.",
             "+ The other answer.",
         ]
-        assert len(shown) <= 15
+        assert len(error_lines) <= 15
 
     @pytest.mark.parametrize(
         ("before", "after"),
@@ -159,10 +159,10 @@ class TestSnapshot:
             ("user(ResourceLink('a:b', name='c'))", "user(ResourceLink('a:b', name='c', title='c'))"),
         ],
     )
-    def test_what_looks_alike_is_told_apart(self, before, after, write, run):
+    def test_similar_workflows_have_different_snapshots(self, before, after, write, run):
         """A written snapshot matches its own workflow, but not a different one that looks the same."""
 
-        def rendered(workflow):
+        def write_test(workflow):
             write(
                 **{
                     "pyproject.toml": "",
@@ -175,13 +175,13 @@ class TestSnapshot:
                 }
             )
 
-        rendered(before)
+        write_test(before)
         run("--snapshot-update").assert_outcomes(passed=1)
         run().assert_outcomes(passed=1)
-        rendered(after)
+        write_test(after)
         run().assert_outcomes(failed=1)
 
-    def test_what_it_takes(self, write, run):
+    def test_accepted_types(self, write, run):
         """Messages, content and text can have snapshots; any other type is an error."""
         write(
             **{
@@ -201,13 +201,13 @@ class TestSnapshot:
         )
 
         run("--snapshot-update").assert_outcomes(passed=1, failed=1)
-        ran = run()
-        ran.assert_outcomes(passed=1, failed=1)
+        result = run()
+        result.assert_outcomes(passed=1, failed=1)
         assert "TypeError: promptkit_snapshot takes what a prompt renders to, or text, not a dict" in (
-            ran.stdout.str()
+            result.stdout.str()
         )
 
-    def test_syrupy_is_missing(self, write, run_alone):
+    def test_missing_syrupy(self, write, run_alone):
         """Without syrupy, the fixture's error gives the install command; nothing else needs syrupy."""
         write(
             **{
@@ -217,7 +217,7 @@ class TestSnapshot:
             }
         )
 
-        ran = run_alone("-p", "no:syrupy")
+        result = run_alone("-p", "no:syrupy")
 
-        ran.assert_outcomes(errors=1, passed=1)
-        assert f"promptkit_snapshot needs syrupy: {install_command('testing')}" in ran.stdout.str()
+        result.assert_outcomes(errors=1, passed=1)
+        assert f"promptkit_snapshot needs syrupy: {install_command('testing')}" in result.stdout.str()

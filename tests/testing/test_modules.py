@@ -30,7 +30,7 @@ PATCHES = """
 """
 
 #: Uses a client of the same recipes, and imports from them.
-HAS_A_CLIENT = """
+USES_A_CLIENT = """
     import {module} as early
     from promptkit.testing import Client
 
@@ -69,27 +69,27 @@ def project(pytester):
 @pytest.mark.parametrize(
     ("module", "files", "options"),
     [
-        ("prompts.review_diff", (PATCHES, HAS_A_CLIENT), ("--promptkit",)),
-        ("prompts.ops.review_diff", (HAS_A_CLIENT, PATCHES), ("--promptkit",)),
-        ("prompts.ops.review_diff", (PATCHES, HAS_A_CLIENT), ()),
+        ("prompts.review_diff", (PATCHES, USES_A_CLIENT), ("--promptkit",)),
+        ("prompts.ops.review_diff", (USES_A_CLIENT, PATCHES), ("--promptkit",)),
+        ("prompts.ops.review_diff", (PATCHES, USES_A_CLIENT), ()),
     ],
     ids=["first, prompts", "last, prompts", "first, tests"],
 )
-def test_what_a_test_patches_is_what_a_client_gets(module, files, options, project, run_alone):
+def test_client_renders_with_the_patch_of_a_test(module, files, options, project, run_alone):
     """
     A client renders with the test's patch: there is only one module, in any order of tests, with or without
     `--promptkit`.
     """
     project(module, *files)
 
-    ran = run_alone(*options)
+    result = run_alone(*options)
 
-    ran.assert_outcomes(passed=2 + len(options))
+    result.assert_outcomes(passed=2 + len(options))
 
 
-def test_in_a_package(project, run_alone, pytester):
+def test_package_is_executed_once(project, run_alone, pytester):
     """The package itself is executed only once, too."""
-    project("prompts.review_diff", PATCHES, HAS_A_CLIENT)
+    project("prompts.review_diff", PATCHES, USES_A_CLIENT)
     pytester.path.joinpath("prompts", "__init__.py").write_text(
         "import sys\nassert not hasattr(sys, 'once')\nsys.once = True\n"
     )
@@ -105,8 +105,8 @@ UNNAMED = """
     from promptkit.testing import Client
 
     def test_loop():
-        found = Client("prompts/loop.py").list_prompts()
-        assert [one.name for one in found] == ["a", "b"]
+        prompts = Client("prompts/loop.py").list_prompts()
+        assert [prompt.name for prompt in prompts] == ["a", "b"]
 
     def test_twice():
         with pytest.raises(CompileError, match="PK202"):
@@ -127,7 +127,7 @@ EDITS = """
 """
 
 
-def test_imported_modules_are_loaded_as_they_are(project, run_alone, pytester):
+def test_imported_modules_are_loaded_again(project, run_alone, pytester):
     """
     Although a test has imported the modules before, prompts that no variable holds are served, duplicate
     names are detected, and a client gets the new version of an edited file and of all files that import it.

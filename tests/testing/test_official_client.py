@@ -50,11 +50,11 @@ METHODS = {
 }
 
 
-def received_officially(folder, revision, calls, monkeypatch, people=()):
+def receive_officially(folder, revision, calls, monkeypatch, users=()):
     """
     Return what the official client receives for each call, a result or an error, from a server of *folder*.
 
-    All calls are made once for each of *people*, with their answers; without any, once, and without forms.
+    All calls are made once for each of *users*, with their answers; without users, once, and without forms.
     """
     monkeypatch.setattr(mcp.client.session, "LATEST_HANDSHAKE_VERSION", revision)
     monkeypatch.setenv("PROJECT_ROOT", str(RECIPES))
@@ -66,9 +66,9 @@ def received_officially(folder, revision, calls, monkeypatch, people=()):
 
     answers = {}
 
-    async def person(_context, asked):
-        entered = {name: answers[name] for name in asked.requested_schema["properties"] if name in answers}
-        return types.ElicitResult(action="accept" if entered else "decline", content=entered or None)
+    async def answer_form(_context, form):
+        content = {name: answers[name] for name in form.requested_schema["properties"] if name in answers}
+        return types.ElicitResult(action="accept" if content else "decline", content=content or None)
 
     async def attempt(client, method, params):
         try:
@@ -76,33 +76,37 @@ def received_officially(folder, revision, calls, monkeypatch, people=()):
         except mcp.MCPError as error:
             return error
 
-    async def connected():
+    async def run_calls():
         mode = "legacy" if revision in HANDSHAKES else revision
-        got = []
+        outcomes = []
         async with OfficialClient(
-            server, mode=mode, elicitation_callback=person if people else None
+            server, mode=mode, elicitation_callback=answer_form if users else None
         ) as client:
             assert client.protocol_version == revision
-            for one in people or ({},):
+            for user_answers in users or ({},):
                 answers.clear()
-                answers.update(one)
-                got += [await attempt(client, *call) for call in calls]
-        return got
+                answers.update(user_answers)
+                outcomes += [await attempt(client, *call) for call in calls]
+        return outcomes
 
-    return anyio.run(connected)
+    return anyio.run(run_calls)
 
 
-def outcome(got):
+def as_json(result):
     """
     Return the full outcome of a call as JSON: the result with its ``_meta``, or the error with code and data.
     """
-    if isinstance(got, mcp.MCPError | ProtocolError):
-        error = got.error if isinstance(got, mcp.MCPError) else got
+    if isinstance(result, mcp.MCPError | ProtocolError):
+        error = result.error if isinstance(result, mcp.MCPError) else result
         return {"error": (error.code, error.message, error.data)}
-    return got if isinstance(got, dict) else got.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return (
+        result
+        if isinstance(result, dict)
+        else result.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    )
 
 
-def asked(client, method, params):
+def request(client, method, params):
     """Return the result or error that our client receives."""
     try:
         return client.request(method, params)
@@ -110,17 +114,17 @@ def asked(client, method, params):
         return error
 
 
-def get(name, arguments=None):
+def get_call(name, arguments=None):
     """Return the call that gets a prompt."""
     return "prompts/get", {"name": name, "arguments": arguments or {}}
 
 
-def read(uri):
+def read_call(uri):
     """Return the call that reads a resource."""
     return "resources/read", {"uri": uri}
 
 
-def complete(name, argument, typed="", **chosen):
+def complete_call(name, argument, typed="", **chosen):
     """Return the call that completes an argument of a prompt, or a variable of a template."""
     ref = {"type": "ref/resource", "uri": name} if ":" in name else {"type": "ref/prompt", "name": name}
     context = {"context": {"arguments": chosen}} if chosen else {}
@@ -135,31 +139,31 @@ CALLS = {
         RECIPES,
         [
             *LISTS,
-            *(get(name, arguments) for name, arguments in ARGUMENTS.items()),
-            get("code_reveiw"),
-            get("code_review", {"language": "klingon"}),
-            read("project:///code_review.py"),
-            read("project:///../secret"),
-            complete("tune_for_model", "model", "op"),
-            complete("describe_screenshot", "picture", "d"),
+            *(get_call(name, arguments) for name, arguments in ARGUMENTS.items()),
+            get_call("code_reveiw"),
+            get_call("code_review", {"language": "klingon"}),
+            read_call("project:///code_review.py"),
+            read_call("project:///../secret"),
+            complete_call("tune_for_model", "model", "op"),
+            complete_call("describe_screenshot", "picture", "d"),
         ],
     ),
     "kinds": (
         KINDS,
         [
             *LISTS,
-            *map(get, ("text", "image", "audio", "embedded_text", "embedded_blob", "link", "turns")),
-            get("typed", {"count": "3", "language": "rust"}),
-            get("typed", {"count": "many"}),
-            read("shelf://notice"),
-            read("shelf://cover"),
-            read("shelf://books/Emma%20%26%20others"),
-            read("shelf://nothing"),
-            complete("typed", "language"),
-            complete("typed", "model", "", language="rust"),
-            complete(BOOK, "title", "e"),
-            complete(BOOK, "titel"),
-            complete("nobody", "title"),
+            *map(get_call, ("text", "image", "audio", "embedded_text", "embedded_blob", "link", "turns")),
+            get_call("typed", {"count": "3", "language": "rust"}),
+            get_call("typed", {"count": "many"}),
+            read_call("shelf://notice"),
+            read_call("shelf://cover"),
+            read_call("shelf://books/Emma%20%26%20others"),
+            read_call("shelf://nothing"),
+            complete_call("typed", "language"),
+            complete_call("typed", "model", "", language="rust"),
+            complete_call(BOOK, "title", "e"),
+            complete_call(BOOK, "titel"),
+            complete_call("nobody", "title"),
         ],
     ),
 }
@@ -174,14 +178,14 @@ def received_by_official():
     def received_for(name, revision):
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(ARGUMENTS["debug_error"], "screenshot", picture.base64)
-            return received_officially(CALLS[name][0], revision, CALLS[name][1], patch)
+            return receive_officially(CALLS[name][0], revision, CALLS[name][1], patch)
 
     return received_for
 
 
 @pytest.mark.parametrize("name", CALLS)
 @EVERY_REVISION
-def test_it_receives_what_the_official_client_does(name, revision, received_by_official, monkeypatch):
+def test_both_clients_receive_the_same(name, revision, received_by_official, monkeypatch):
     """
     For every recipe and every revision, both clients receive the same lists, messages, resources, completions
     and errors, including their ``_meta``.
@@ -192,50 +196,58 @@ def test_it_receives_what_the_official_client_does(name, revision, received_by_o
     folder, calls = CALLS[name]
     client = Client(str(folder), revision=revision)
 
-    for call, official in zip(calls, received_by_official(name, revision), strict=True):
-        assert outcome(asked(client, *call)) == outcome(official), call
+    for call, expected in zip(calls, received_by_official(name, revision), strict=True):
+        assert as_json(request(client, *call)) == as_json(expected), call
 
 
-def described(one):
+def as_data(item):
     """
     Return an item of a list, ours or the official client's, with the same names and without unset values.
     """
-    values = one.model_dump() if hasattr(one, "model_dump") else msgspec.to_builtins(asdict(one))
-    return without_nothing(values)
+    values = item.model_dump() if hasattr(item, "model_dump") else msgspec.to_builtins(asdict(item))
+    return without_empty(values)
 
 
-def without_nothing(value):
+def without_empty(value):
     """Return a value without members that are None or empty, at any depth."""
     if isinstance(value, dict):
-        named = {"meta" if key == "_meta" else key: without_nothing(item) for key, item in value.items()}
+        named = {"meta" if key == "_meta" else key: without_empty(item) for key, item in value.items()}
         return {key: item for key, item in named.items() if item not in (None, [], {})}
-    return [without_nothing(item) for item in value] if isinstance(value, list | tuple) else value
+    return [without_empty(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @EVERY_REVISION
-def test_its_values_are_those_of_the_official_client(revision, received_by_official):
+def test_both_clients_return_the_same_values(revision, received_by_official):
     """Our methods return the same values as the official client's, attribute by attribute."""
     names = ["text", "image", "audio", "embedded_text", "embedded_blob", "link", "turns"]
     all_calls = CALLS["kinds"][1]
     results = received_by_official("kinds", revision)
-    calls = [*LISTS, read("shelf://notice"), read("shelf://cover"), complete(BOOK, "title", "e")]
-    prompts, resources, templates, notice, cover, offered, *got = (
-        results[all_calls.index(call)] for call in (*calls, *map(get, names))
+    calls = [
+        *LISTS,
+        read_call("shelf://notice"),
+        read_call("shelf://cover"),
+        complete_call(BOOK, "title", "e"),
+    ]
+    prompts, resources, templates, notice, cover, expected_completion, *rendered = (
+        results[all_calls.index(call)] for call in (*calls, *map(get_call, names))
     )
     client = Client(str(KINDS), revision=revision)
 
-    assert list(map(described, client.list_prompts())) == list(map(described, prompts.prompts))
-    assert list(map(described, client.list_resources())) == list(map(described, resources.resources))
-    assert list(map(described, client.list_resource_templates())) == list(
-        map(described, templates.resource_templates)
+    assert list(map(as_data, client.list_prompts())) == list(map(as_data, prompts.prompts))
+    assert list(map(as_data, client.list_resources())) == list(map(as_data, resources.resources))
+    assert list(map(as_data, client.list_resource_templates())) == list(
+        map(as_data, templates.resource_templates)
     )
-    for uri, official in (("shelf://notice", notice), ("shelf://cover", cover)):
-        (contents,) = official.contents
+    for uri, expected in (("shelf://notice", notice), ("shelf://cover", cover)):
+        (contents,) = expected.contents
         assert client.read_resource(uri) == received(types.EmbeddedResource(resource=contents))
-    found = client.complete(BOOK, "title", "e")
-    assert list(found.values) == offered.completion.values == ["Emma", "Erewhon", "Dune"]
-    assert (found.total, found.has_more) == (offered.completion.total, offered.completion.has_more)
-    for name, result in zip(names, got, strict=True):
+    completion = client.complete(BOOK, "title", "e")
+    assert list(completion.values) == expected_completion.completion.values == ["Emma", "Erewhon", "Dune"]
+    assert (completion.total, completion.has_more) == (
+        expected_completion.completion.total,
+        expected_completion.completion.has_more,
+    )
+    for name, result in zip(names, rendered, strict=True):
         assert [(message.role, message.content) for message in client.get_prompt(name)] == [
             (message.role, received(message.content)) for message in result.messages
         ]
@@ -260,26 +272,30 @@ COMPLETE = {"all", "more than is asked", "text for a number", "empty text"}
 
 
 @EVERY_REVISION
-def test_forms_are_answered_as_by_the_official_client(revision, recipes, monkeypatch):
+def test_forms_are_answered_the_same(revision, recipes, monkeypatch):
     """Both clients get the same prompt, or the same error, for any answers."""
     folder = recipes(release=ASKING)
-    calls = [get("release"), get("release", {"version": "2.0"}), get("release", {"copies": "many"})]
+    calls = [
+        get_call("release"),
+        get_call("release", {"version": "2.0"}),
+        get_call("release", {"copies": "many"}),
+    ]
 
-    expected = received_officially(folder, revision, calls, monkeypatch, ANSWERS.values())
+    expected = receive_officially(folder, revision, calls, monkeypatch, ANSWERS.values())
     by_answer = dict(zip(ANSWERS, zip(*[iter(expected)] * len(calls), strict=True), strict=True))
 
     for name, answers in ANSWERS.items():
         client = Client(str(folder), revision=revision, answers=answers)
-        found = [outcome(asked(client, *call)) for call in calls]
-        assert found == list(map(outcome, by_answer[name])), name
-        assert ("messages" in found[0]) == (revision >= "2025-06-18" and name in COMPLETE), name
+        outcomes = [as_json(request(client, *call)) for call in calls]
+        assert outcomes == list(map(as_json, by_answer[name])), name
+        assert ("messages" in outcomes[0]) == (revision >= "2025-06-18" and name in COMPLETE), name
 
 
 @pytest.mark.parametrize("revision", REVISIONS[-2:])
-def test_without_forms_nobody_is_asked(revision, recipes, monkeypatch):
+def test_missing_arguments_without_forms(revision, recipes, monkeypatch):
     """Without forms, our client gets the same error for missing arguments as the official one."""
     folder = recipes(release=ASKING)
 
-    (expected,) = received_officially(folder, revision, [get("release")], monkeypatch)
+    (expected,) = receive_officially(folder, revision, [get_call("release")], monkeypatch)
 
-    assert outcome(asked(Client(str(folder), revision=revision), *get("release"))) == outcome(expected)
+    assert as_json(request(Client(str(folder), revision=revision), *get_call("release"))) == as_json(expected)

@@ -1,4 +1,4 @@
-"""The pytest plugin, in pytest runs like an author's."""
+"""The pytest plugin, in runs of pytest as authors start it."""
 
 import re
 import sys
@@ -21,16 +21,16 @@ def run(run):
     return lambda *options: run("-p", "no:hypothesispytest", "-p", "no:syrupy", *options)
 
 
-def explanation(result):
+def explanation_of(result):
     """Return pytest's explanation of the failed comparison."""
     return [line[1:].strip() for line in result.outlines if re.match(r"E\b", line)]
 
 
-def test_the_entry_point_is_there():
+def test_entry_point():
     """Pytest finds the plugin wherever promptkit is installed."""
-    (found,) = (point for point in entry_points(group="pytest11") if point.name == "promptkit")
+    (entry_point,) = (point for point in entry_points(group="pytest11") if point.name == "promptkit")
 
-    assert found.value == "promptkit.testing.pytest_plugin"
+    assert entry_point.value == "promptkit.testing.pytest_plugin"
 
 
 class TestComparison:
@@ -49,20 +49,20 @@ class TestComparison:
             assert conversation("changed") == conversation("word")
     """
 
-    def test_a_changed_word_is_a_line_of_each(self, pytester, run):
+    def test_only_the_changed_line_is_shown(self, pytester, run):
         """For conversations of 22 turns, only the changed line is shown."""
         pytester.makepyfile(self.CONVERSATION)
 
-        said = explanation(run())
+        lines = explanation_of(run())
 
-        assert said[0].endswith("assert Workflow == Workflow: the transcripts differ (- right, + left)")
-        assert said[1:] == ["message 16, user:", "- A word in 4.", "+ A changed in 4."]
+        assert lines[0].endswith("assert Workflow == Workflow: the transcripts differ (- right, + left)")
+        assert lines[1:] == ["message 16, user:", "- A word in 4.", "+ A changed in 4."]
 
-    @pytest.mark.parametrize("changed", [2, 3])
-    @pytest.mark.parametrize("around", ["", "x" * 300], ids=["short", "long"])
-    def test_several_changed_words_are_all_seen(self, changed, around, pytester, run):
+    @pytest.mark.parametrize("count", [2, 3])
+    @pytest.mark.parametrize("padding", ["", "x" * 300], ids=["short", "long"])
+    def test_every_changed_word_is_shown(self, count, padding, pytester, run):
         """Of 22 turns, each changed word is shown with - and +, and pytest truncates nothing."""
-        numbers = [3, 12, 20][:changed]
+        numbers = [3, 12, 20][:count]
         pytester.makepyfile(
             f"""
             from promptkit import assistant, user
@@ -72,7 +72,7 @@ class TestComparison:
                 for number in range(2, 22):
                     role = assistant if number % 2 else user
                     said = word if number in numbers else 'word'
-                    turns += role(f"Well,\\na {{said}} in {{number}}.{around}")
+                    turns += role(f"Well,\\na {{said}} in {{number}}.{padding}")
                 return turns
 
             def test_conversation():
@@ -81,15 +81,15 @@ class TestComparison:
             """
         )
 
-        ran = run()
-        said = [line for line in explanation(ran) if line.startswith(("- ", "+ "))]
+        result = run()
+        changes = [line for line in explanation_of(result) if line.startswith(("- ", "+ "))]
 
-        assert [line[:20].rstrip(".x") for line in said] == [
+        assert [line[:20].rstrip(".x") for line in changes] == [
             line for number in numbers for line in (f"- a word in {number}", f"+ a changed in {number}")
         ]
-        assert "truncated" not in ran.stdout.str()
+        assert "truncated" not in result.stdout.str()
 
-    def test_what_does_not_fit_is_left_to_more_output(self, pytester, run):
+    def test_output_is_shortened(self, pytester, run):
         """If everything differs, the changes come first, and -vv shows the location of each."""
         pytester.makepyfile(
             """
@@ -103,7 +103,7 @@ class TestComparison:
             """
         )
 
-        short, long = explanation(run()), explanation(run("-vv"))
+        short, long = explanation_of(run()), explanation_of(run("-vv"))
 
         assert short[1:6] == ["- 1 right", "+ 1 left", "- 2 right", "+ 2 left", "- 3 right"]
         assert [line for line in long if line.endswith(", user:")] == [
@@ -111,7 +111,7 @@ class TestComparison:
         ]
         assert "+ 8 left" in long
 
-    def test_only_what_is_about_turns_is_explained(self, pytester, run):
+    def test_other_comparisons_are_not_explained(self, pytester, run):
         """Other comparisons are explained as without the plugin."""
         source = """
             import promptkit.language.messages
@@ -121,9 +121,9 @@ class TestComparison:
         """
         pytester.makepyfile(source)
 
-        assert explanation(run()) == explanation(run("-p", "no:promptkit"))
+        assert explanation_of(run()) == explanation_of(run("-p", "no:promptkit"))
 
-    def test_a_word_in_a_long_line_is_seen(self, pytester, run):
+    def test_long_line_is_cut_around_the_difference(self, pytester, run):
         """A long line is cut around the difference; -vv shows the whole line."""
         pytester.makepyfile(
             """
@@ -134,7 +134,7 @@ class TestComparison:
             """
         )
 
-        short, long = "\n".join(explanation(run())), "\n".join(explanation(run("-vv")))
+        short, long = "\n".join(explanation_of(run())), "\n".join(explanation_of(run("-vv")))
 
         assert re.search(r"^- …a{30,40} right b+…$", short, re.MULTILINE)
         assert re.search(r"^\+ …a{30,40} left b+…$", short, re.MULTILINE)
@@ -195,12 +195,12 @@ class TestExplanation:
             (Workflow(), user("a"), ["message 1, user:", "- [user]", "- a"]),
         ],
     )
-    def test_what_differs(self, left, right, lines):
+    def test_differences_are_shown(self, left, right, lines):
         """Each difference is shown, even one that a transcript does not show."""
-        head, *found = explain("==", left, right)
+        head, *shown_lines = explain("==", left, right)
 
         assert head.endswith(": the transcripts differ (- right, + left)")
-        assert found == lines
+        assert shown_lines == lines
 
     @pytest.mark.parametrize(
         ("operator", "text", "turns", "lines"),
@@ -210,28 +210,28 @@ class TestExplanation:
             ("in", "c", user("a")[0], ["'c' in Message: no text of it contains that", "[user]", "a"]),
         ],
     )
-    def test_text_that_is_missing_or_should_be(self, operator, text, turns, lines):
+    def test_missing_and_unwanted_text(self, operator, text, turns, lines):
         """For text that is missing, the transcript is shown; for unwanted text, the lines that contain it."""
         assert explain(operator, text, turns) == lines
 
     @pytest.mark.parametrize("right", ["abc", ["a"], {"a": 1}])
-    def test_what_is_looked_for_elsewhere(self, right):
+    def test_other_containment_tests_are_not_explained(self, right):
         """Other containment tests are left to pytest."""
         assert explain("in", "x", right) is None
         assert explain("in", user("a"), right) is None
 
-    def test_media_are_told_apart_by_digest_and_size(self, png, wav):
+    def test_media_are_shown_by_digest_and_size(self, png, wav):
         """Different media are shown by digest and size, without base64."""
-        _, *found = explain("==", user(Image(png), Audio(wav)), user(Image(png + b"\0"), Audio(wav)))
+        _, *lines = explain("==", user(Image(png), Audio(wav)), user(Image(png + b"\0"), Audio(wav)))
 
-        assert found == [
+        assert lines == [
             "message 1, user:",
             f"- {Image(png + bytes(1))!s}",
             f"+ {Image(png)!s}",
         ]
 
     @pytest.mark.parametrize(
-        ("left", "right", "says"),
+        ("left", "right", "advice"),
         [
             (user("a"), "a", "compare its .text, or str(...) of it, with a string"),
             ("a", user("a")[0], "compare its .text, or str(...) of it, with a string"),
@@ -242,22 +242,22 @@ class TestExplanation:
             (user("a"), None, "compare values of one type"),
         ],
     )
-    def test_what_is_never_equal(self, left, right, says):
+    def test_types_that_are_never_equal(self, left, right, advice):
         """A comparison of types that are never equal names them, and suggests what to compare instead."""
         head, *_ = explain("==", left, right)
 
         assert head.startswith(
-            f"{type(left).__name__} == {type(right).__name__}: these are never equal; {says}"
+            f"{type(left).__name__} == {type(right).__name__}: these are never equal; {advice}"
         )
 
-    def test_what_should_have_differed(self):
+    def test_equal_values_that_should_differ(self):
         """If equal values should have differed, their transcript is shown once."""
         message = Message("user", "a")
 
         assert explain("!=", user("a"), message) == ["Workflow != Message: they are equal", "[user]", "a"]
 
     @pytest.mark.parametrize(("left", "right"), [(1, 2), ("a", "b"), ([], []), ([1], [2]), (None, ["a"])])
-    def test_all_else_is_left_alone(self, left, right):
+    def test_values_without_turns_are_not_explained(self, left, right):
         """Values without turns get no explanation."""
         assert explain("==", left, right) is None
 
@@ -299,26 +299,26 @@ class TestProjectRoot:
         return project
 
     @pytest.mark.parametrize(
-        ("place", "arguments"),
+        ("location", "arguments"),
         [
             ("project with pyproject.toml", []),
             ("project/recipes with .git", ["test_plan.py"]),
             ("", ["project/recipes/test_plan.py::test_plan"]),
         ],
     )
-    def test_it_can_be_imported(self, place, arguments, project, run_alone, monkeypatch):
+    def test_project_root_is_importable(self, location, arguments, project, run_alone, monkeypatch):
         """
         Pytest can import what the commands can, wherever it is started. The root is last on the path, so it
         shadows nothing.
         """
-        start, _, mark = place.partition(" with ")
-        if mark:
-            (project / mark).write_text("")
+        start, _, marker = location.partition(" with ")
+        if marker:
+            (project / marker).write_text("")
         monkeypatch.chdir(project.parent / start)
 
         run_alone(*arguments).assert_outcomes(passed=1)
 
-    def test_a_test_in_the_root_does_not_reach_above(self, project, run_alone, monkeypatch):
+    def test_parent_folder_is_not_importable(self, project, run_alone, monkeypatch):
         """The project's parent folder is not importable, even if pytest itself does not change the path."""
         (project / "pyproject.toml").write_text("")
         (project / "test_here.py").write_text(
@@ -330,7 +330,7 @@ class TestProjectRoot:
         run_alone("test_here.py", "--import-mode=importlib").assert_outcomes(passed=1)
 
 
-#: The project NAME with a module of its own, which its prompts and tests import.
+#: The project NAME with a separate module, which its prompts and tests import.
 NAMED = {
     "pyproject.toml": "",
     "NAME_lib.py": "class Own: pass",
@@ -380,7 +380,7 @@ UNRELATED = {
     "tests/helping.py": "import json",
 }
 
-#: Files of which each makes this a project with prompts.
+#: Files that each make this a project with prompts.
 RELATED = {
     "pyproject.toml": "[tool.promptkit]\ntarget = 'src/prompts'\n",
     "prompts/review.py": "from promptkit import prompt\n@prompt\ndef review(): ...\n",
@@ -389,7 +389,7 @@ RELATED = {
 }
 
 #: Tests that check what the plugin has imported and changed.
-LOOKS = """
+CHECKS = """
     import sys
 
     def test_modules():
@@ -410,32 +410,32 @@ LOOKS = """
 
 class TestProjectsWithoutPrompts:
     @pytest.fixture
-    def look(self, pytester, run_alone):
+    def run_checks(self, pytester, run_alone):
         """A function that runs these checks in a project with the given files."""
 
-        def look(files, *, has_prompts):
-            for path, source in {**files, "tests/test_it.py": LOOKS}.items():
+        def run_checks(files, *, has_prompts):
+            for path, source in {**files, "tests/test_it.py": CHECKS}.items():
                 file = pytester.path / path
                 file.parent.mkdir(exist_ok=True)
                 file.write_text(dedent(source).replace("PROMPTS", str(has_prompts)))
             (pytester.path / ".git").mkdir()
             return run_alone("--rootdir=.", "--import-mode=importlib")
 
-        return look
+        return run_checks
 
-    def test_nothing_is_imported_and_no_path_changed(self, look):
+    def test_plugin_has_no_effect(self, run_checks):
         """
         In a project without prompts, the plugin imports only its own few modules and leaves the module path
         unchanged, whatever the folders are called.
         """
-        look(UNRELATED, has_prompts=False).assert_outcomes(passed=2, failed=1)
+        run_checks(UNRELATED, has_prompts=False).assert_outcomes(passed=2, failed=1)
 
-    def test_in_one_with_prompts_no_more_is_imported(self, look):
+    def test_project_with_prompts(self, run_checks):
         """In a project with prompts, the root becomes importable, and modules are imported on demand."""
-        look({**UNRELATED, **RELATED}, has_prompts=True).assert_outcomes(passed=2, failed=1)
+        run_checks({**UNRELATED, **RELATED}, has_prompts=True).assert_outcomes(passed=2, failed=1)
 
     @pytest.mark.parametrize("path", [None, *RELATED])
-    def test_what_makes_it_one_with_prompts(self, path, tmp_path, monkeypatch):
+    def test_detection_of_prompts(self, path, tmp_path, monkeypatch):
         """The root is importable if there is a configuration, or recipes in one of the default folders."""
         monkeypatch.setattr(sys, "path", list(sys.path))
         for name, source in {**UNRELATED, **({path: RELATED[path]} if path else {})}.items():
@@ -446,22 +446,22 @@ class TestProjectsWithoutPrompts:
 
         assert (str(tmp_path) in sys.path) == (path is not None)
 
-    @pytest.mark.parametrize("mark", ["pyproject.toml", ".git", None])
-    @pytest.mark.parametrize("place", ["above", "above/project", "above/project/recipes"])
-    def test_the_root_is_that_of_the_commands(self, mark, place, tmp_path):
+    @pytest.mark.parametrize("marker", ["pyproject.toml", ".git", None])
+    @pytest.mark.parametrize("location", ["above", "above/project", "above/project/recipes"])
+    def test_root_is_the_same_as_for_commands(self, marker, location, tmp_path):
         """
         Tests next to recipes have the same project root as the commands, wherever the project's marker is.
         """
         recipes = tmp_path / "above" / "project" / "recipes"
         recipes.mkdir(parents=True)
         (tmp_path / ".git").mkdir()
-        if mark is not None:
-            (tmp_path / place / mark).touch()
-        own = mark is not None and place.endswith("recipes")
+        if marker is not None:
+            (tmp_path / location / marker).touch()
+        own = marker is not None and location.endswith("recipes")
 
         assert str(root_of(recipes)) == (str(recipes) if own else project_root(recipes))
 
-    def test_a_folder_that_cannot_be_read_has_none(self, tmp_path):
+    def test_folder_that_does_not_exist(self, tmp_path):
         """A folder that does not exist is not a project with prompts, and not an error."""
         before = list(sys.path)
 
@@ -502,23 +502,23 @@ class TestTracebacks:
     """
 
     @pytest.mark.parametrize("style", ["long", "short", "native"])
-    def test_no_frame_of_promptkit_is_shown(self, style, pytester, run):
+    def test_frames_of_promptkit_are_hidden(self, style, pytester, run):
         """A failure shows the test, the prompt, and the exception, but no frames of promptkit."""
         pytester.makepyfile(self.SOURCE)
 
-        shown = run(f"--tb={style}").stdout.str()
+        output = run(f"--tb={style}").stdout.str()
 
-        assert "promptkit/" not in shown
-        assert "asyncio" not in shown
-        assert shown.count("1 / 0") >= 2
+        assert "promptkit/" not in output
+        assert "asyncio" not in output
+        assert output.count("1 / 0") >= 2
 
-    def test_all_of_it_can_be_asked_for(self, pytester, run):
+    def test_full_trace_shows_all_frames(self, pytester, run):
         """``--full-trace`` shows the frames of promptkit as well."""
         pytester.makepyfile(self.SOURCE)
 
         assert "prompts.py" in run("--full-trace").stdout.str()
 
-    def test_other_failures_are_left_alone(self, pytester, run):
+    def test_other_tracebacks_are_unchanged(self, pytester, run):
         """A traceback without frames of promptkit is the same as without the plugin."""
         test = pytester.makepyfile(
             self.SOURCE + "\n        def test_other():\n            with careful(): pass\n"

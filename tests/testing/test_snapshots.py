@@ -31,8 +31,8 @@ NAMES = TEXTS.filter(str.strip)
 URIS = st.sampled_from(["a:b", "a:b](c:d", "b:c", "a:b)", "a:b]"])
 TYPES = st.none() | st.sampled_from(["", "text/plain", "None", "a\n[user]\nb"])
 ZONES = st.integers(-23, 23).map(lambda hours: dt.timezone(dt.timedelta(hours=hours)))
-BEGIN, END = map(dt.datetime.fromisoformat, ("1900-01-01", "2100-01-01"))
-MOMENTS = st.datetimes(BEGIN, END, timezones=ZONES) | st.sampled_from(
+FIRST, LAST = map(dt.datetime.fromisoformat, ("1900-01-01", "2100-01-01"))
+MOMENTS = st.datetimes(FIRST, LAST, timezones=ZONES) | st.sampled_from(
     [dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC), dt.datetime.fromisoformat("2026-01-31T13:00:00+01:00")]
 )
 ANNOTATIONS = {
@@ -42,21 +42,21 @@ ANNOTATIONS = {
 }
 
 
-def annotated(made, *values: SearchStrategy, **named: SearchStrategy) -> SearchStrategy:
+def annotated_content(content_type, *values: SearchStrategy, **named: SearchStrategy) -> SearchStrategy:
     """Return a strategy for content with any annotations."""
-    return st.builds(made, *values, **{**ANNOTATIONS, **named})
+    return st.builds(content_type, *values, **{**ANNOTATIONS, **named})
 
 
 @pytest.fixture(scope="module")
 def workflows(png, wav):
     """A strategy for workflows with every kind of content, from few pieces, so that some are equal."""
     content = st.one_of(
-        annotated(Text, NAMES),
-        annotated(Image, st.sampled_from([png, png + b"\0"])),
-        annotated(Audio, st.sampled_from([wav, wav + b"\0"])),
-        annotated(EmbeddedResource, URIS, text=TEXTS, mime_type=TYPES),
-        annotated(EmbeddedResource, URIS, blob=st.sampled_from([b"a", b"b"]), mime_type=TYPES),
-        annotated(
+        annotated_content(Text, NAMES),
+        annotated_content(Image, st.sampled_from([png, png + b"\0"])),
+        annotated_content(Audio, st.sampled_from([wav, wav + b"\0"])),
+        annotated_content(EmbeddedResource, URIS, text=TEXTS, mime_type=TYPES),
+        annotated_content(EmbeddedResource, URIS, blob=st.sampled_from([b"a", b"b"]), mime_type=TYPES),
+        annotated_content(
             ResourceLink,
             URIS,
             name=NAMES,
@@ -89,38 +89,38 @@ UNEQUAL = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), UNEQUAL)
-def test_what_differs_has_snapshots_that_differ(one, other):
+@pytest.mark.parametrize(("left", "right"), UNEQUAL)
+def test_different_turns_have_different_snapshots(left, right):
     """Text that looks like another turn is not mistaken for one, and every line end shows."""
-    assert one != other
-    assert transcript(one) != transcript(other)
+    assert left != right
+    assert transcript(left) != transcript(right)
 
 
-def test_what_is_equal_has_equal_snapshots():
+def test_equal_content_has_equal_snapshots():
     """Different notations of a number or a time give the same snapshot."""
-    one = Text("a", priority=1, last_modified="2026-01-31T12:00:00Z")
-    other = Text("a", priority=1.0, last_modified="2026-01-31T13:00:00+01:00")
+    left = Text("a", priority=1, last_modified="2026-01-31T12:00:00Z")
+    right = Text("a", priority=1.0, last_modified="2026-01-31T13:00:00+01:00")
 
-    assert one == other
-    assert transcript(user(one)) == transcript(user(other)[0])
+    assert left == right
+    assert transcript(user(left)) == transcript(user(right)[0])
 
 
 @given(st.data())
-def test_snapshots_are_equal_where_workflows_are(workflows, data):
+def test_snapshots_are_equal_only_for_equal_workflows(workflows, data):
     """Two workflows, with any content and annotations, have equal snapshots exactly if they are equal."""
-    one, other = data.draw(workflows), data.draw(workflows)
+    left, right = data.draw(workflows), data.draw(workflows)
 
-    assert (transcript(one) == transcript(other)) == (one == other)
+    assert (transcript(left) == transcript(right)) == (left == right)
 
 
-def test_the_first_moment_that_there_is_can_be_shown():
+def test_earliest_time_can_be_shown():
     """The earliest local time can be shown, although it is out of range in UTC."""
     text = Text("a", last_modified="0001-01-01T00:00:00+01:00")
 
     assert transcript(user(text)) == "[user] last_modified=0001-01-01T00:00:00+01:00\na"
 
 
-def written_otherwise(content, zone):
+def in_another_notation(content, zone):
     """Return equal content, with its priority and its time in another notation."""
     priority, moment = content.priority, content.last_modified
     return attrs.evolve(
@@ -133,46 +133,48 @@ def written_otherwise(content, zone):
 @given(st.data(), ZONES)
 def test_equal_workflows_have_equal_snapshots(workflows, data, zone):
     """Equal workflows have equal snapshots, whatever the notation of their annotations."""
-    one = data.draw(workflows)
-    other = Workflow(Message(each.role, written_otherwise(each.content, zone)) for each in one)
+    workflow = data.draw(workflows)
+    rewritten = Workflow(
+        Message(message.role, in_another_notation(message.content, zone)) for message in workflow
+    )
 
-    assert one == other
-    assert transcript(one) == transcript(other)
+    assert workflow == rewritten
+    assert transcript(workflow) == transcript(rewritten)
 
 
 @given(st.data())
-def test_a_small_change_changes_the_snapshot(workflows, data):
+def test_changed_turn_changes_the_snapshot(workflows, data):
     """Workflows that differ in at most one turn have equal snapshots exactly if they are equal."""
     workflow = data.draw(workflows.filter(len))
-    place = data.draw(st.integers(0, len(workflow) - 1))
+    index = data.draw(st.integers(0, len(workflow) - 1))
     message = data.draw(workflows.filter(len))[0]
-    changed = Workflow([*workflow[:place], message, *workflow[place + 1 :]])
+    changed = Workflow([*workflow[:index], message, *workflow[index + 1 :]])
 
     assert (transcript(workflow) == transcript(changed)) == (workflow == changed)
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
 @example("a", "b", "a\n\n[assistant]\nb", "")
-def test_texts_of_any_cut_are_told_apart(first, second, third, fourth):
+def test_differently_split_texts_have_different_snapshots(first, second, third, fourth):
     """Two turns never have the snapshot of one turn, or of turns that are split elsewhere."""
-    one = user(first) + assistant(second)
-    other = user(third) + assistant(fourth)
+    left = user(first) + assistant(second)
+    right = user(third) + assistant(fourth)
 
-    assert (transcript(one) == transcript(other)) == (one == other)
+    assert (transcript(left) == transcript(right)) == (left == right)
 
 
 @given(st.data())
-def test_a_snapshot_survives_a_file(workflows, tmp_path_factory, data):
+def test_snapshot_survives_a_file(workflows, tmp_path_factory, data):
     """A snapshot survives a round trip through a file: no line end changes, on any system."""
-    shown = transcript(data.draw(workflows))
+    snapshot = transcript(data.draw(workflows))
     file = tmp_path_factory.getbasetemp() / "snapshot.md"
-    file.write_text(shown, encoding="utf-8", newline="\r\n")
+    file.write_text(snapshot, encoding="utf-8", newline="\r\n")
 
-    assert file.read_text(encoding="utf-8") == shown
-    assert len(shown.splitlines()) == len(shown.removesuffix("\n").split("\n")) * bool(shown)
+    assert file.read_text(encoding="utf-8") == snapshot
+    assert len(snapshot.splitlines()) == len(snapshot.removesuffix("\n").split("\n")) * bool(snapshot)
 
 
-def test_a_snapshot_is_made_in_linear_time():
+def test_snapshot_takes_linear_time():
     """A snapshot takes linear time, even for thousands of backslashes and headers."""
     text = "\\" * 200_000 + "\n" + "[user]\r" * 20_000
 

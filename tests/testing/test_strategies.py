@@ -35,8 +35,8 @@ BOUNDED = [
 ]
 
 #: Every type from the type table and the laws of types.
-EVERY = {str(kind): kind for kind in (*(kind for kind, *_ in VALUES), *TYPES, *BOUNDED)}
-ALL = pytest.mark.parametrize("annotation", EVERY.values(), ids=EVERY)
+ANNOTATIONS = {str(kind): kind for kind in (*(kind for kind, *_ in VALUES), *TYPES, *BOUNDED)}
+ALL = pytest.mark.parametrize("annotation", ANNOTATIONS.values(), ids=ANNOTATIONS)
 
 FEW = settings(max_examples=share(8), suppress_health_check=list(HealthCheck), database=None)
 
@@ -54,7 +54,7 @@ def prompt_of(annotation):
 @ALL
 @FEW
 @given(data=st.data())
-def test_every_type_reads_what_is_made_up_for_it(annotation, data):
+def test_generated_values_are_accepted(annotation, data):
     """For every type, clients can send the generated text, and calls take the generated values."""
     typed = prompt_of(annotation)
     sent, given_values = data.draw(wire_arguments(typed)), data.draw(call_arguments(typed))
@@ -67,14 +67,14 @@ def test_every_type_reads_what_is_made_up_for_it(annotation, data):
 
 
 #: Searches give the same result in each run, and do not simplify it.
-SOUGHT = settings(max_examples=2000, database=None, derandomize=True, phases=[Phase.generate])
+SEARCH = settings(max_examples=2000, database=None, derandomize=True, phases=[Phase.generate])
 
 
-def makes(annotation, wanted):
-    """Whether the strategy for a parameter of a type generates a value that satisfies *wanted*."""
+def generates(annotation, condition):
+    """Whether the strategy for a parameter of a type generates a value that satisfies *condition*."""
     strategy = wire_arguments(prompt_of(annotation)).map(lambda sent: sent["value"])
     try:
-        find(strategy, wanted, settings=SOUGHT)
+        find(strategy, condition, settings=SEARCH)
     except NoSuchExample:
         return False
     return True
@@ -95,62 +95,62 @@ def makes(annotation, wanted):
         (Annotated[dt.date, Arg(examples=[dt.date(2026, 1, 31)])], "2026-01-31"),
     ],
 )
-def test_what_people_send_is_among_it(annotation, text):
+def test_common_texts_are_generated(annotation, text):
     """Choices, both spellings of yes and no, empty lists, and the author's examples are generated."""
-    assert makes(annotation, lambda made: made == text)
+    assert generates(annotation, lambda generated: generated == text)
 
 
 @pytest.mark.parametrize(
-    ("annotation", "wanted"),
+    ("annotation", "condition"),
     [
-        (int, lambda made: int(made) < -1000),
-        (Decimal, lambda made: "." in made),
-        (dt.datetime, lambda made: made.endswith("+05:30")),
-        (dt.datetime, lambda made: dt.datetime.fromisoformat(made).tzinfo is None),
-        (Path, lambda made: made.startswith("../")),
-        (Node, lambda made: json.loads(made).get("children")),
-        (int | str, lambda made: not made.strip().lstrip("+-").isdecimal()),
-        (dict[str, float | None], lambda made: None in json.loads(made).values()),
-        (list[int | None], lambda made: None in json.loads(made)),
+        (int, lambda text: int(text) < -1000),
+        (Decimal, lambda text: "." in text),
+        (dt.datetime, lambda text: text.endswith("+05:30")),
+        (dt.datetime, lambda text: dt.datetime.fromisoformat(text).tzinfo is None),
+        (Path, lambda text: text.startswith("../")),
+        (Node, lambda text: json.loads(text).get("children")),
+        (int | str, lambda text: not text.strip().lstrip("+-").isdecimal()),
+        (dict[str, float | None], lambda text: None in json.loads(text).values()),
+        (list[int | None], lambda text: None in json.loads(text)),
     ],
     ids=shown,
 )
-def test_a_type_is_made_use_of(annotation, wanted):
+def test_all_kinds_of_values_are_generated(annotation, condition):
     """Generated values cover all kinds of values of a type, not only the simplest ones."""
-    assert makes(annotation, wanted)
+    assert generates(annotation, condition)
 
 
-def test_what_has_a_default_may_be_missing_or_blank():
+def test_optional_argument_can_be_missing_or_blank():
     """An optional argument is sometimes omitted, sometimes blank as in a form, and sometimes sent."""
 
     @prompt
     def count(name: str, times: int = 1):
         return name * times
 
-    assert find(wire_arguments(count), lambda sent: "times" not in sent, settings=SOUGHT).keys() == {"name"}
-    assert find(wire_arguments(count), lambda sent: sent.get("times") == "", settings=SOUGHT)
-    assert find(call_arguments(count), lambda given: given.get("times", 0) > 5, settings=SOUGHT)
+    assert find(wire_arguments(count), lambda sent: "times" not in sent, settings=SEARCH).keys() == {"name"}
+    assert find(wire_arguments(count), lambda sent: sent.get("times") == "", settings=SEARCH)
+    assert find(call_arguments(count), lambda arguments: arguments.get("times", 0) > 5, settings=SEARCH)
     with pytest.raises(NoSuchExample):
         find(
             wire_arguments(count),
             lambda sent: "name" not in sent,
-            settings=settings(SOUGHT, max_examples=100),
+            settings=settings(SEARCH, max_examples=100),
         )
 
 
-def test_a_compiled_prompt_will_do():
+def test_compiled_prompt_is_accepted():
     """The strategies accept a prompt from a catalog as well as a decorated function."""
     sent = find(wire_arguments(prompt_of(bool).compiled), lambda _: True)
 
     assert sent["value"] in ("yes", "no", "true", "false")
 
 
-def test_a_prompt_without_arguments_is_sent_none():
+def test_prompt_without_arguments():
     """A prompt without arguments is sent none."""
     assert find(wire_arguments(prompt(name="hello")(lambda: "Hello.")), lambda _: True) == {}
 
 
-def test_a_prompt_that_cannot_be_served_is_refused():
+def test_invalid_prompt_is_rejected():
     """A prompt that cannot be compiled is rejected with its own diagnostics."""
     with pytest.raises(CompileError, match="PK304"):
         wire_arguments(prompt_of(memoryview))
@@ -161,7 +161,7 @@ class Colour:
         self.shade = shade
 
 
-def test_a_type_that_nobody_can_make_values_of_says_so():
+def test_type_without_a_strategy():
     """
     If hypothesis cannot generate a registered type, the error names the type; a registered strategy fixes it.
     """
@@ -171,6 +171,6 @@ def test_a_type_that_nobody_can_make_values_of_says_so():
 
     st.register_type_strategy(Colour, st.builds(Colour, st.sampled_from(["red", "blue"])))
 
-    assert makes(Colour, lambda made: made == "blue")
-    assert makes(dict[str, Colour], lambda made: "red" in json.loads(made).values())
-    assert makes(Money, lambda made: made.endswith(" EUR"))
+    assert generates(Colour, lambda text: text == "blue")
+    assert generates(dict[str, Colour], lambda text: "red" in json.loads(text).values())
+    assert generates(Money, lambda text: text.endswith(" EUR"))

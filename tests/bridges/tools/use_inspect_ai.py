@@ -8,7 +8,7 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import includes
 from inspect_ai.solver import generate
 from inspect_ai_task import severities
-from shown import PIXEL, SHOWN
+from sample_workflow import PIXEL, WORKFLOW
 from tickets import triage
 
 from promptkit import Image, ResourceLink, Workflow, assistant
@@ -28,9 +28,9 @@ def run(task: Task, *answers: str) -> list[Sample]:
     return log.samples
 
 
-def faults() -> list[str]:
+def collect_errors() -> list[str]:
     """Return the errors for invalid tables and messages."""
-    said = []
+    errors = []
     for rows, options in (
         ([{"ticket": "a"}, {"ticket": 1}], {}),
         ([{"ticket": "a"}], {"target": "severity"}),
@@ -39,29 +39,31 @@ def faults() -> list[str]:
         try:
             samples(triage, rows, **options)
         except RowError as error:
-            said.append(str(error))
+            errors.append(str(error))
     try:
-        messages(SHOWN + assistant(Image(PIXEL)))
+        messages(WORKFLOW + assistant(Image(PIXEL)))
     except ExportError as error:
-        said.append(error.reason)
-    return said
+        errors.append(error.reason)
+    return errors
 
 
 def main() -> None:
     """Print the scores, and the classes and content of messages, as JSON."""
     scored = run(severities(), "It is low.", "low")
-    local = Workflow([turn for turn in SHOWN if not isinstance(turn.content, ResourceLink)], SHOWN.system)
-    asked = [Sample(input=messages(local), target="dot")]
-    (seen,) = run(Task(asked, solver=generate(), scorer=includes()), "a dot")
-    sorted_out = [
+    workflow = Workflow(
+        [turn for turn in WORKFLOW if not isinstance(turn.content, ResourceLink)], WORKFLOW.system
+    )
+    dataset = [Sample(input=messages(workflow), target="dot")]
+    (sample,) = run(Task(dataset, solver=generate(), scorer=includes()), "a dot")
+    scores = [
         [
-            one.id,
-            one.target,
-            one.metadata,
-            [message.text for message in one.input],
-            one.scores["includes"].value,
+            scored_sample.id,
+            scored_sample.target,
+            scored_sample.metadata,
+            [message.text for message in scored_sample.input],
+            scored_sample.scores["includes"].value,
         ]
-        for one in scored
+        for scored_sample in scored
     ]
     kinds = [
         [
@@ -70,9 +72,9 @@ def main() -> None:
             if isinstance(message.content, str)
             else [[type(part).__name__, part.model_dump(exclude_defaults=True)] for part in message.content],
         ]
-        for message in seen.input
+        for message in sample.input
     ]
-    print(json.dumps({"scored": sorted_out, "kinds": kinds, "faults": faults()}))  # noqa: T201 (the test reads it)
+    print(json.dumps({"scored": scores, "kinds": kinds, "errors": collect_errors()}))  # noqa: T201 (the test reads it)
 
 
 if __name__ == "__main__":

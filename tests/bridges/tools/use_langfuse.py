@@ -36,7 +36,7 @@ def main() -> None:
                 "stored": [stored.name, stored.version, stored.labels, stored.tags, stored.variables],
                 "form": stored.config["response_format"]["json_schema"]["name"],
                 "compiled": stored.compile(**texts),
-                "said": [
+                "rendered": [
                     {"role": turn.role, "content": str(turn.content)} for turn in triage.render(**texts).shown
                 ],
                 "text": client.create_prompt(**template(greet)).compile(name="Ann {{name}}"),
@@ -47,7 +47,7 @@ def main() -> None:
 
 @prompt
 def greet(name: str) -> str:
-    """Greet somebody."""
+    """Greet a person."""
     return f"Say {{hello}} to {name}}}."
 
 

@@ -22,7 +22,7 @@ def main() -> None:
                 "stored": [stored.name, stored.version, stored.commit_message, sorted(stored.variables)],
                 "form": stored.response_format,
                 "compiled": stored.format(**texts),
-                "said": [
+                "rendered": [
                     {"role": turn.role, "content": str(turn.content)} for turn in triage.render(**texts).shown
                 ],
                 "text": mlflow.genai.load_prompt("prompts:/greet/1").format(name="Ann {{name}}"),
@@ -33,7 +33,7 @@ def main() -> None:
 
 @prompt
 def greet(name: str) -> str:
-    """Greet somebody."""
+    """Greet a person."""
     return f"Say {{hello}} to {name}}}."
 
 

@@ -8,32 +8,34 @@ from litellm_completion import ask as ask_litellm
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai_agent import ask as ask_pydantic
-from shown import SHOWN
+from sample_workflow import WORKFLOW
 
 from promptkit.bridges.langchain import messages
 
 TICKET = "Nobody can pay."
 
 
-def answer(asked: list[ModelMessage], told: AgentInfo) -> ModelResponse:
+def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     """Answer as a Pydantic AI model, with the received messages as the reason."""
-    (request,) = asked
-    why = [told.instructions, *(part.content for part in request.parts)]
-    (tool,) = told.output_tools
+    (request,) = messages
+    why = [info.instructions, *(part.content for part in request.parts)]
+    (tool,) = info.output_tools
     return ModelResponse([ToolCallPart(tool.name, {"severity": "high", "why": json.dumps(why)})])
 
 
 def main() -> None:
     """Print the models' replies, and LangChain's classes and content blocks, as JSON."""
     triaged = ask_pydantic(FunctionModel(answer), TICKET)
-    kinds = [[type(one).__name__, one.content, one.content_blocks] for one in messages(SHOWN)]
-    found = {
+    kinds = [
+        [type(message).__name__, message.content, message.content_blocks] for message in messages(WORKFLOW)
+    ]
+    replies = {
         "langchain": ask_langchain(FakeListChatModel(responses=["high"]), TICKET).content,
         "litellm": ask_litellm("gpt-5", TICKET, mock_response="high"),
         "pydantic_ai": [triaged.severity, json.loads(triaged.why)],
         "kinds": kinds,
     }
-    print(json.dumps(found))  # noqa: T201 (the test reads it)
+    print(json.dumps(replies))  # noqa: T201 (the test reads it)
 
 
 if __name__ == "__main__":

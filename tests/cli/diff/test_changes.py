@@ -105,7 +105,7 @@ ROWS = {
     "pattern": (ask("a: str"), ask("a: Annotated[str, Meta(pattern='x')]"), ["argument-narrowed"]),
     "items narrowed": (ask("a: list[str]"), ask("a: list[int]"), ["argument-narrowed"]),
     "places changed": (ask("a: tuple[int, str]"), ask("a: tuple[str, int]"), ["argument-narrowed"]),
-    "another type besides": (ask("a: int"), ask("a: int | date"), ["argument-widened"]),
+    "another type added": (ask("a: int"), ask("a: int | date"), ["argument-widened"]),
     "one type less": (ask("a: int | date"), ask("a: int"), ["argument-narrowed"]),
     "field added": (
         POINT.format("") + ask("a: P"),
@@ -128,7 +128,7 @@ ROWS = {
         TREES.format("    y: int\n") + ask("a: P, b: Q"),
         ["argument-narrowed"],
     ),
-    "a part of the type besides": (ask("a: float"), ask("a: float | int"), ["argument-widened"]),
+    "a part of the type added": (ask("a: float"), ask("a: float | int"), ["argument-widened"]),
     "optional field removed": (
         POINT.format("    y: int = 0\n") + ask("a: P"),
         POINT.format("") + ask("a: P"),

@@ -1,5 +1,6 @@
 """
-A machine that runs promptkit.service behind nginx, as docs/deploying.md and docs/operating.md describe.
+A machine that runs promptkit.service with nginx as its proxy, as described in docs/deploying.md and
+docs/operating.md.
 
 This program runs as root in its own namespaces for mounts, the network and processes. There, /etc is a copy,
 and all files that the pages create disappear at the end. A few lines replace systemd. It prints the

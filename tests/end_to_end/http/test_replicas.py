@@ -1,5 +1,5 @@
 """
-Three replicas behind nginx, each in its own network namespace, like on separate machines.
+Three replicas with nginx as their proxy, each in its own network namespace, like on separate machines.
 
 nginx is configured like `docs/examples/nginx.conf`, with requests in turn. The test needs Linux, root, `ip`
 and nginx.

@@ -343,7 +343,7 @@ class TestPipelining:
         ids=["another", "thousands", "a body"],
     )
     def test_request_before_the_reply_is_dropped(self, following):
-        """A request that arrives before the reply to the last one is dropped, and the reply says so."""
+        """A request before the previous reply is dropped, and that reply closes the connection."""
         events, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
         connection = HttpConnection(application, Connections(ConnectionLimits()), loop)

@@ -11,7 +11,7 @@ PIXEL = bytes.fromhex(
 )
 
 
-def recording() -> bytes:
+def record_silence() -> bytes:
     """Return a tenth of a second of silence."""
     buffer = BytesIO()
     with wave.open(buffer, "wb") as file:
@@ -22,9 +22,9 @@ def recording() -> bytes:
     return buffer.getvalue()
 
 
-SHOWN: Workflow = (
+WORKFLOW: Workflow = (
     system("Be brief.")
-    + user("Look, and listen.", Image(PIXEL), Audio(recording()))
+    + user("Look, and listen.", Image(PIXEL), Audio(record_silence()))
     + user(EmbeddedResource("docs://a.pdf", blob=b"%PDF-1.7\n%%EOF\n"))
     + user(ResourceLink("https://example.com/b.png", name="b", mime_type="image/png"))
     + user(EmbeddedResource("docs://notes", text="Notes."))
