@@ -14,7 +14,7 @@ from promptkit.loader.loader import load
 FUNCTION = "write a function with @prompt that returns an f-string"
 NO_SYSTEM = "write 'from promptkit import system', and system(...)"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
-LOOKED = (
+SEARCHED = (
     "there is no '{}' next to the recipe, in the project's root ROOT, or installed for "
     f"{sys.executable}: a module of your own belongs into one of the two folders; "
     f"if it is a third-party package, check its name, and give that to {PIP}"
@@ -22,7 +22,7 @@ LOOKED = (
 
 
 @pytest.fixture
-def broken(recipes, tmp_path, monkeypatch):
+def diagnose_recipe(recipes, tmp_path, monkeypatch):
     """A function that writes a recipe next to a few other files and returns its diagnostic."""
     folder = recipes(folder="project/recipes", helpers="x = 1", _shared="x = 1")
     (folder / "text.md").write_text("x")
@@ -30,8 +30,10 @@ def broken(recipes, tmp_path, monkeypatch):
 
     def diagnose(source):
         recipes(folder="project/recipes", broken=source)
-        (found,) = [one for one in load(folder).diagnostics if "'broken'" in one.message]
-        return found
+        (diagnostic,) = [
+            candidate for candidate in load(folder).diagnostics if "'broken'" in candidate.message
+        ]
+        return diagnostic
 
     return diagnose
 
@@ -87,13 +89,13 @@ class TestNames:
             ("from . import _nothing", "no file next to the recipe is called _nothing.py: correct the name"),
         ],
     )
-    def test_the_nearest_name_is_offered(self, source, hint, broken):
+    def test_nearest_name_is_suggested(self, source, hint, diagnose_recipe):
         """The hint suggests the public name that was misspelt or not imported."""
-        found = broken(source)
+        diagnostic = diagnose_recipe(source)
 
-        assert found.hint == hint
-        assert "Did you mean" not in found.message
-        assert ".py)" not in found.message
+        assert diagnostic.hint == hint
+        assert "Did you mean" not in diagnostic.message
+        assert ".py)" not in diagnostic.message
 
 
 PUBLIC = {
@@ -104,37 +106,37 @@ PUBLIC = {
 }
 
 
-def _swapped(name):
+def _swap_letters(name):
     return name[:2] + name[3] + name[2] + name[4:]
 
 
 #: Public names that are still unique when case is ignored, and that swapping two letters changes.
 _FOLDED = Counter(name.casefold() for name in PUBLIC)
 SWAPPED = [
-    name for name in PUBLIC if len(name) > 4 and _swapped(name) != name and _FOLDED[name.casefold()] == 1
+    name for name in PUBLIC if len(name) > 4 and _swap_letters(name) != name and _FOLDED[name.casefold()] == 1
 ]
 
 
 class TestPublicNames:
     @pytest.mark.parametrize("name", PUBLIC)
-    def test_one_that_is_not_imported(self, name):
+    def test_missing_import_is_suggested(self, name):
         """The hint is the import statement to write, even if similar names exist."""
         line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
 
         assert undefined_name(name, ["name", "text"]) == f"import it: {line}"
 
     @pytest.mark.parametrize("name", SWAPPED)
-    def test_one_that_is_misspelt(self, name):
+    def test_misspelt_name_is_corrected(self, name):
         """For a name with two letters swapped, promptkit's name is suggested before Python's."""
-        spelt = _swapped(name)
+        misspelt = _swap_letters(name)
         line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
 
-        assert undefined_name(spelt, ["name", "text"]) == f"did you mean {name!r}? import it: {line}"
+        assert undefined_name(misspelt, ["name", "text"]) == f"did you mean {name!r}? import it: {line}"
 
     @pytest.mark.parametrize(
         "name", ["summary", "question", "text", "content_of_it", "items", "diff", "rest"]
     )
-    def test_a_name_of_nothing(self, name):
+    def test_unrelated_name_is_not_suggested(self, name):
         """A Python name that shares only a few letters with an unknown name is not suggested."""
         assert undefined_name(name, []) in (
             None,
@@ -142,14 +144,14 @@ class TestPublicNames:
         )
 
     @pytest.mark.parametrize(
-        ("name", "meant"),
+        ("name", "suggestion"),
         [("pritn", "print"), ("lenn", "len"), ("ValueEror", "ValueError"), ("lsit", "list")],
     )
-    def test_a_name_of_python(self, name, meant):
+    def test_misspelt_builtin_is_corrected(self, name, suggestion):
         """A misspelt built-in name gets a suggestion."""
-        assert undefined_name(name, []) == f"did you mean {meant!r}?"
+        assert undefined_name(name, []) == f"did you mean {suggestion!r}?"
 
-    def test_the_authors_own_comes_first(self):
+    def test_name_of_the_file_needs_no_import(self):
         """A name that the file defines is suggested without an import."""
         assert undefined_name("systme", ["system"]) == "did you mean 'system'?"
 
@@ -158,24 +160,24 @@ class TestModules:
     @pytest.mark.parametrize(
         ("source", "hint"),
         [
-            ("import no_such_module", LOOKED.format("no_such_module")),
-            ("import no_such.module", LOOKED.format("no_such")),
-            ("import nolib", LOOKED.format("nolib")),  # not 'poplib'
-            ("import jsn", f"did you mean 'json'? {LOOKED.format('jsn')}"),
+            ("import no_such_module", SEARCHED.format("no_such_module")),
+            ("import no_such.module", SEARCHED.format("no_such")),
+            ("import nolib", SEARCHED.format("nolib")),  # not 'poplib'
+            ("import jsn", f"did you mean 'json'? {SEARCHED.format('jsn')}"),
             (
                 "import helprs",
-                f"did you mean 'helpers', which is next to the recipe? {LOOKED.format('helprs')}",
+                f"did you mean 'helpers', which is next to the recipe? {SEARCHED.format('helprs')}",
             ),
         ],
     )
-    def test_a_missing_one(self, source, hint, broken, tmp_path):
+    def test_hint_names_the_searched_folders(self, source, hint, diagnose_recipe, tmp_path):
         """The hint names the searched folders, and a similar module if there is one."""
-        assert broken(source).hint == hint.replace("ROOT", str(tmp_path / "project"))
+        assert diagnose_recipe(source).hint == hint.replace("ROOT", str(tmp_path / "project"))
 
     @pytest.mark.parametrize("name", ["library", "utils", "helpers2", "requets", "mine_and_mine_alone"])
-    def test_nothing_is_installed_that_only_the_author_names(self, name, broken):
+    def test_unknown_package_is_not_in_the_install_command(self, name, diagnose_recipe):
         """An unknown package name never goes into the install command: anyone could own that package."""
-        hint = broken(f"import {name}").hint
+        hint = diagnose_recipe(f"import {name}").hint
 
         assert hint.endswith(" install") or " install " not in hint
 
@@ -186,41 +188,41 @@ class TestModules:
             ("docx", "python-docx"),
         ],
     )
-    def test_a_package_that_promptkit_knows(self, module, package, broken, monkeypatch):
+    def test_known_package_is_in_the_install_command(self, module, package, diagnose_recipe, monkeypatch):
         """The install command names packages that differ from their module."""
         pytest.importorskip("pip")
         monkeypatch.setitem(sys.modules, module, None)
 
-        assert broken(f"import {module}").hint == f"install it: {PIP} {package}"
+        assert diagnose_recipe(f"import {module}").hint == f"install it: {PIP} {package}"
 
-    def test_the_command_can_be_copied(self, broken, monkeypatch):
+    def test_python_path_with_spaces_is_quoted(self, diagnose_recipe, monkeypatch):
         """A Python path with spaces is quoted in the install command."""
         pytest.importorskip("pip")
         monkeypatch.setitem(sys.modules, "bs4", None)
         monkeypatch.setattr(sys, "executable", "/my tools/python")
 
-        assert broken("import bs4").hint.endswith("'/my tools/python' -m pip install beautifulsoup4")
+        assert diagnose_recipe("import bs4").hint.endswith("'/my tools/python' -m pip install beautifulsoup4")
 
-    def test_an_environment_without_pip(self, broken, monkeypatch):
+    def test_uv_is_used_without_pip(self, diagnose_recipe, monkeypatch):
         """Without pip, as in an environment made by uv, the hint uses `uv pip install`."""
         monkeypatch.setitem(sys.modules, "bs4", None)
         monkeypatch.setattr("promptkit.errors.distribution.find_spec", lambda _: None)
 
-        assert broken("import bs4").hint == (
+        assert diagnose_recipe("import bs4").hint == (
             f"install it: uv pip install --python {shlex.quote(sys.executable)} beautifulsoup4"
         )
 
 
-class TestAboveTheFolder:
-    def test_a_folder_that_is_named_alone(self, recipes, tmp_path):
+class TestImportsFromAbove:
+    def test_hint_names_the_folder_above(self, recipes, tmp_path):
         """The hint names the folder above as the target."""
         (tmp_path / "pyproject.toml").touch()
         folder = recipes(folder="prompts/support", answer="from .._voice import X")
 
-        (found,) = load(folder).diagnostics
+        (diagnostic,) = load(folder).diagnostics
 
-        assert found.hint.startswith("name the folder ")
-        assert found.hint.endswith(", or do not import from above it")
+        assert diagnostic.hint.startswith("name the folder ")
+        assert diagnostic.hint.endswith(", or do not import from above it")
 
 
 class TestFiles:
@@ -228,15 +230,16 @@ class TestFiles:
         "source",
         ["open({!r})", "from pathlib import Path\nPath({!r}).read_text()", "import os\nos.listdir({!r})"],
     )
-    def test_a_relative_one(self, source, broken, tmp_path):
+    def test_hint_for_a_relative_path(self, source, diagnose_recipe, tmp_path):
         """The hint for a relative path names the searched folder and shows a path from the recipe."""
-        looked, write = f"it was looked for in {tmp_path}", "write Path(__file__).parent"
-        beside = f"if it belongs next to the recipe, in {tmp_path / 'project/recipes'}"
+        searched, instruction = f"it was looked for in {tmp_path}", "write Path(__file__).parent"
+        recipe_folder = f"if it belongs next to the recipe, in {tmp_path / 'project/recipes'}"
 
-        there, gone = broken(source.format("text.md")), broken(source.format("gone.md"))
+        existing = diagnose_recipe(source.format("text.md"))
+        missing = diagnose_recipe(source.format("gone.md"))
 
-        assert there.hint == f"{looked}, but is next to the recipe: {write} / 'text.md'"
-        assert gone.hint == f"{looked}; {beside}, {write} / 'gone.md'"
+        assert existing.hint == f"{searched}, but is next to the recipe: {instruction} / 'text.md'"
+        assert missing.hint == f"{searched}; {recipe_folder}, {instruction} / 'gone.md'"
 
 
 class TestOptions:
@@ -255,31 +258,31 @@ class TestOptions:
             ("code_block('x', lang='y')", "did you mean 'language'?"),
         ],
     )
-    def test_an_unknown_one(self, call, hint, broken):
+    def test_unknown_option_gets_a_hint(self, call, hint, diagnose_recipe):
         """The hint names what to use instead of another framework's option, or the nearest option."""
         source = "from promptkit import *\nfrom promptkit.fragments import *\n"
 
-        found = broken(f"{source}\n{call}")
+        diagnostic = diagnose_recipe(f"{source}\n{call}")
 
-        assert found.hint.startswith(hint)
-        assert (Path(found.location.file).name, found.location.line) == ("broken.py", 4)
+        assert diagnostic.hint.startswith(hint)
+        assert (Path(diagnostic.location.file).name, diagnostic.location.line) == ("broken.py", 4)
 
 
-class TestWhatIsKnownFromElsewhere:
+class TestHintTable:
     @pytest.mark.parametrize("kind", [kind for kind in _HINTS if kind.startswith("options of ")])
-    def test_options_are_others(self, kind):
+    def test_accepted_options_are_not_listed(self, kind):
         """An option that promptkit accepts is not listed as another framework's."""
-        made = getattr(promptkit, kind.removeprefix("options of "))
+        function = getattr(promptkit, kind.removeprefix("options of "))
 
-        assert set(inspect.signature(made).parameters).isdisjoint(" ".join(_HINTS[kind]).split())
+        assert set(inspect.signature(function).parameters).isdisjoint(" ".join(_HINTS[kind]).split())
 
-    def test_names_are_others(self):
+    def test_exported_names_are_not_listed(self):
         """A name that promptkit exports is not listed as another framework's."""
         assert set(promptkit.__all__).isdisjoint(" ".join(_HINTS["names"]).split())
 
     @pytest.mark.parametrize("kind", _HINTS)
-    def test_each_stands_there_once(self, kind):
-        """No word has two hints: only one of them could be shown."""
+    def test_words_are_unique(self, kind):
+        """No word has two hints, because only one of them could be shown."""
         words = " ".join(_HINTS[kind]).split()
 
         assert sorted(set(words)) == sorted(words)
@@ -301,19 +304,19 @@ class TestCalls:
             ("Message('user', text='a')", "did you mean 'content'?"),
         ],
     )
-    def test_what_is_called_in_another_way(self, call, hint, broken):
+    def test_wrong_call_gets_a_hint(self, call, hint, diagnose_recipe):
         """The hint shows the signature, or what to write instead of another framework's parameter."""
-        assert broken(f"import promptkit\nfrom promptkit import *\n{call}").hint == hint
+        assert diagnose_recipe(f"import promptkit\nfrom promptkit import *\n{call}").hint == hint
 
 
-def test_an_environment_variable_that_is_not_set(broken, monkeypatch):
+def test_unset_environment_variable_gets_a_hint(diagnose_recipe, monkeypatch):
     """The hint for an unset variable says to set it where the server starts, or to give a default."""
     monkeypatch.delenv("TEAM", raising=False)
 
-    found = broken("import os\nos.environ['TEAM']")
+    diagnostic = diagnose_recipe("import os\nos.environ['TEAM']")
 
-    assert found.hint == "set TEAM where the server is started, or write os.environ.get('TEAM', '...')"
-    assert found.location.line == 2
+    assert diagnostic.hint == "set TEAM where the server is started, or write os.environ.get('TEAM', '...')"
+    assert diagnostic.location.line == 2
 
 
 @pytest.mark.parametrize(
@@ -324,26 +327,26 @@ def test_an_environment_variable_that_is_not_set(broken, monkeypatch):
         ("gone/text.md", "there is no folder {folder}/gone: correct the path"),
     ],
 )
-def test_an_absolute_file(name, hint, broken, tmp_path):
+def test_nearest_file_is_suggested(name, hint, diagnose_recipe, tmp_path):
     """For an absolute path, the nearest file in the same folder is suggested."""
-    found = broken(f"from pathlib import Path\n(Path(__file__).parent / {name!r}).read_text()")
+    diagnostic = diagnose_recipe(f"from pathlib import Path\n(Path(__file__).parent / {name!r}).read_text()")
 
-    assert found.hint == hint.format(folder=tmp_path / "project/recipes")
+    assert diagnostic.hint == hint.format(folder=tmp_path / "project/recipes")
 
 
 @pytest.mark.parametrize(
-    ("module", "meant"),
+    ("module", "suggestion"),
     [("datetmie", "datetime"), ("mgsspec", "msgspec"), ("xyzzy", None)],
 )
-def test_a_misspelt_module(module, meant, broken):
+def test_nearest_module_is_suggested(module, suggestion, diagnose_recipe):
     """The nearest installed module is suggested first."""
-    hint = broken(f"import {module}").hint
+    hint = diagnose_recipe(f"import {module}").hint
 
-    looked = f"there is no {module!r} next to the recipe, "
-    assert hint.startswith(f"did you mean {meant!r}? {looked}" if meant else looked)
+    start = f"there is no {module!r} next to the recipe, "
+    assert hint.startswith(f"did you mean {suggestion!r}? {start}" if suggestion else start)
 
 
-class TestPlace:
+class TestLocation:
     @pytest.mark.parametrize(
         ("source", "line"),
         [
@@ -356,24 +359,27 @@ class TestPlace:
         ],
         ids=["promptkit", "decorator", "attrs", "json", "importlib", "typeguard"],
     )
-    def test_internals_are_not_pointed_at(self, source, line, broken):
+    def test_location_is_the_authors_line(self, source, line, diagnose_recipe):
         """The location is the author's line, not one in promptkit, its dependencies or Python."""
-        found = broken(source)
+        diagnostic = diagnose_recipe(source)
 
-        assert (Path(found.location.file).name, found.location.line) == ("broken.py", line)
+        assert (Path(diagnostic.location.file).name, diagnostic.location.line) == ("broken.py", line)
 
-    def test_the_authors_own_modules_are(self, recipes, tmp_path, monkeypatch):
+    def test_error_in_an_imported_module_is_located(self, recipes, tmp_path, monkeypatch):
         """An error inside a module that a recipe imports is reported at its line in that module."""
         recipes(folder="project/parts", faulty="def fail():\n    1 / 0")
         monkeypatch.syspath_prepend(tmp_path / "project")
 
         folder = recipes(folder="project/recipes", broken="from parts.faulty import fail\n\nfail()")
-        (found,) = load(folder).diagnostics
+        (diagnostic,) = load(folder).diagnostics
 
-        assert (found.location.file, found.location.line) == (str(tmp_path / "project/parts/faulty.py"), 2)
+        assert (diagnostic.location.file, diagnostic.location.line) == (
+            str(tmp_path / "project/parts/faulty.py"),
+            2,
+        )
 
 
-def test_an_odd_exception_is_one_diagnostic(broken):
+def test_an_odd_exception_is_one_diagnostic(diagnose_recipe):
     """An exception whose own attributes raise is still reported as one diagnostic."""
     source = """
         class Odd(ImportError):
@@ -382,4 +388,4 @@ def test_an_odd_exception_is_one_diagnostic(broken):
         raise Odd
     """
 
-    assert broken(source).hint == "correct the line; the other recipes are still served"
+    assert diagnose_recipe(source).hint == "correct the line; the other recipes are still served"

@@ -1,4 +1,4 @@
-"""The finder that imports recipes, and that makes modules of their project importable meanwhile."""
+"""The finder that imports recipes and makes modules of their project importable meanwhile."""
 
 import importlib.util
 import os
@@ -10,13 +10,13 @@ import pytest
 from promptkit.loader.loader import load
 
 #: The files that make up each module of a project, by the module's name.
-PLACES = {
+FILES = {
     "shared": ["shared.py"],
     "deep.shared": ["deep/__init__.py", "deep/shared.py"],
     "loose.shared": ["loose/shared.py"],
     "unrelated": ["unrelated.py"],
 }
-ALL = pytest.mark.parametrize("name", [name for name in PLACES if name != "unrelated"])
+EACH_MODULE = pytest.mark.parametrize("name", [name for name in FILES if name != "unrelated"])
 
 
 class Project:
@@ -24,8 +24,8 @@ class Project:
 
     def __init__(self, root, name, word):
         self.root, self.name = root, name
-        self.file = root / PLACES[name][-1]
-        for path in PLACES[name]:
+        self.file = root / FILES[name][-1]
+        for path in FILES[name]:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).touch()
         (root / "pyproject.toml").touch()
@@ -59,7 +59,7 @@ class Editable:
 @pytest.fixture
 def project(recipes, tmp_path, monkeypatch):
     """A function that creates a project in a folder, with a module of the given name and content."""
-    for name in ("deep", "loose", *PLACES):
+    for name in ("deep", "loose", *FILES):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return lambda folder, name="shared", word="one": Project(tmp_path / folder, name, word)
 
@@ -78,10 +78,10 @@ WAYS = {
 }
 
 
-@ALL
+@EACH_MODULE
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("when", ["before", "between", "after"])
-def test_what_others_can_import_stays(project, unrelated, name, way, when):
+def test_otherwise_importable_module_stays(project, unrelated, name, way, when):
     """A module that is importable without its recipes stays, however it became importable."""
     own = project("own", name)
     make_importable = WAYS[way]
@@ -96,13 +96,13 @@ def test_what_others_can_import_stays(project, unrelated, name, way, when):
         make_importable(own.root)
         module = importlib.import_module(name)
 
-    for one in (own, unrelated, own, own, unrelated):
-        one.load()
+    for current in (own, unrelated, own, own, unrelated):
+        current.load()
 
         assert importlib.import_module(name) is module
 
 
-def test_what_pytest_puts_into_the_path(project, unrelated):
+def test_module_on_a_patched_path_stays(project, unrelated):
     """Modules of a project that a test makes importable stay until the test removes the path again."""
     own = project("own")
     module = own.load()
@@ -118,12 +118,12 @@ def test_what_pytest_puts_into_the_path(project, unrelated):
     assert str(own.root) not in sys.path
 
 
-@ALL
-def test_what_only_recipes_can_import_goes(project, unrelated, name):
+@EACH_MODULE
+def test_module_that_only_recipes_can_import_is_removed(project, unrelated, name):
     """Two projects can each have a module of the same name; it is removed when another project is loaded."""
     first, second = project("first", name, "one"), project("second", name, "two")
 
-    assert [one.load().WORD for one in (first, second, first)] == ["one", "two", "one"]
+    assert [current.load().WORD for current in (first, second, first)] == ["one", "two", "one"]
 
     unrelated.load()
 
@@ -132,8 +132,8 @@ def test_what_only_recipes_can_import_goes(project, unrelated, name):
         importlib.import_module(name)
 
 
-@ALL
-def test_a_module_of_the_same_name_elsewhere_keeps_nothing(project, name):
+@EACH_MODULE
+def test_own_project_takes_precedence_over_the_path(project, name):
     """A module comes from its own project, even if another folder on `sys.path` has it too."""
     first, second = project("first", name, "one"), project("second", name, "two")
     first.load()
@@ -142,24 +142,24 @@ def test_a_module_of_the_same_name_elsewhere_keeps_nothing(project, name):
     assert second.load().WORD == "two"
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-@ALL
-def test_what_was_edited_is_imported_anew(project, unrelated, name, moment):
+@pytest.mark.parametrize("when", ["before", "after"])
+@EACH_MODULE
+def test_edited_module_is_imported_again(project, unrelated, name, when):
     """An edit takes effect whether it was made before or after other recipes were loaded."""
     own = project("own", name)
     sys.path.append(str(own.root))
     old = own.load()
-    if moment == "before":
+    if when == "before":
         own.write("two")
     unrelated.load()
-    assert (importlib.import_module(name) is old) == (moment == "after")
+    assert (importlib.import_module(name) is old) == (when == "after")
     own.write("two")
     new = own.load()
 
     assert (old.WORD, new.WORD) == ("one", "two")
 
 
-def test_the_path_is_left_to_others(project, unrelated):
+def test_entries_of_others_keep_their_position(project, unrelated):
     """An entry that a test adds to `sys.path` while recipes are loaded keeps its position."""
     own = project("own")
     own.load()

@@ -16,16 +16,16 @@ def end():
     end.set()
 
 
-def test_a_file_hangs_again_in_another_version(tmp_path, monkeypatch, end):
+def test_each_version_of_a_hanging_file_is_abandoned(tmp_path, monkeypatch, end):
     """Each version of a hanging file is abandoned after the same time and is not imported again."""
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
     monkeypatch.setattr("promptkit.loader.import_thread.time", clock)
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)
-    file, hung = tmp_path / "endless.py", []
+    file, imported = tmp_path / "endless.py", []
 
     def work(importing):
         importing(file)
-        hung.append(file.read_text())
+        imported.append(file.read_text())
         clock.now += 6  # just above the limit for a slow import
         end.wait()
 
@@ -36,10 +36,10 @@ def test_a_file_hangs_again_in_another_version(tmp_path, monkeypatch, end):
             with pytest.raises(ImportTimeoutError):
                 importer.run({}, lambda: True)
 
-    assert hung == ["1", "22", "333"]
+    assert imported == ["1", "22", "333"]
 
 
-def test_a_slow_import_is_waited_for(tmp_path, monkeypatch):
+def test_slow_import_is_not_abandoned(tmp_path, monkeypatch):
     """A slow import is not abandoned unless a file changes meanwhile."""
     monkeypatch.setattr("promptkit.loader.import_thread._REPORT_AFTER_S", 0.0)
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)

@@ -21,21 +21,21 @@ def hello(name: str) -> str:
 '''
 
 
-def names(loaded):
+def list_names(loaded):
     return sorted(prompt.options.name for prompt in loaded.prompts)
 
 
 class TestTargets:
-    def test_a_folder(self, recipes):
+    def test_every_python_file_of_a_folder_is_a_recipe(self, recipes):
         """Every Python file in a folder is a recipe, in a fixed order."""
         folder = recipes(b=HELLO.replace("hello", "b"), a=HELLO.replace("hello", "a"))
 
         loaded = load(folder)
 
-        assert names(loaded) == ["a", "b"]
-        assert [one.file.name for one in loaded.by_file] == ["a.py", "b.py"]
+        assert list_names(loaded) == ["a", "b"]
+        assert [file.file.name for file in loaded.by_file] == ["a.py", "b.py"]
 
-    def test_helpers_and_tests_are_no_recipes(self, recipes):
+    def test_helpers_and_tests_are_not_recipes(self, recipes):
         """Files whose names start with '_' and pytest's files are not imported."""
         folder = recipes(
             hello=HELLO,
@@ -47,71 +47,71 @@ class TestTargets:
 
         loaded = load(folder)
 
-        assert (names(loaded), loaded.diagnostics) == (["hello"], ())
+        assert (list_names(loaded), loaded.diagnostics) == (["hello"], ())
 
-    def test_a_file(self, recipes):
+    def test_file_can_import_its_siblings(self, recipes):
         """A target that is a file serves only that file, which can still import its siblings."""
         folder = recipes(
             hello="from .other import other\n" + HELLO,
             other=HELLO.replace("hello", "other"),
         )
 
-        assert names(load(folder / "hello.py")) == ["hello", "other"]
+        assert list_names(load(folder / "hello.py")) == ["hello", "other"]
 
-    def test_one_object_of_a_file(self, recipes):
+    def test_only_the_named_object_is_served(self, recipes):
         """Only the object after the colon is served."""
         folder = recipes(hello=HELLO + HELLO.replace("hello", "other"))
 
-        assert names(load(f"{folder / 'hello.py'}:other")) == ["other"]
+        assert list_names(load(f"{folder / 'hello.py'}:other")) == ["other"]
 
-    def test_several_objects(self, recipes):
+    def test_object_can_be_a_list(self, recipes):
         """The object can be a list of prompts."""
         folder = recipes(hello=HELLO + HELLO.replace("hello", "other") + "\nALL = [hello, other]")
 
-        assert names(load(f"{folder / 'hello.py'}:ALL")) == ["hello", "other"]
+        assert list_names(load(f"{folder / 'hello.py'}:ALL")) == ["hello", "other"]
 
-    def test_a_dotted_module(self, recipes, tmp_path, monkeypatch):
+    def test_dotted_module_is_found_from_the_current_folder(self, recipes, tmp_path, monkeypatch):
         """A dotted module is found from the current folder, as Python would find it."""
         recipes(folder="shelf/inner", __init__="", hello=HELLO)
         monkeypatch.chdir(tmp_path)
 
-        assert names(load("shelf.inner.hello")) == ["hello"]
+        assert list_names(load("shelf.inner.hello")) == ["hello"]
 
-    def test_a_dotted_package(self, recipes, tmp_path, monkeypatch):
+    def test_package_is_a_folder_of_recipes(self, recipes, tmp_path, monkeypatch):
         """A package is a folder of recipes."""
         recipes(folder="drawer", __init__="", hello=HELLO)
         monkeypatch.chdir(tmp_path)
 
-        assert names(load("drawer")) == ["hello"]
+        assert list_names(load("drawer")) == ["hello"]
 
-    @pytest.mark.parametrize("above", ["", None], ids=["in a package", "in a folder"])
-    def test_a_package_that_defines_prompts_itself(self, recipes, tmp_path, monkeypatch, above):
+    @pytest.mark.parametrize("outer_init", ["", None], ids=["in a package", "in a folder"])
+    def test_init_file_can_define_prompts(self, recipes, tmp_path, monkeypatch, outer_init):
         """Prompts defined in `__init__.py` are served, and prompts that it imports are served once."""
         recipes(folder="cabinet/inner", __init__=f"from .hi import hi\nfrom ._low import low\n{HELLO}")
         recipes(folder="cabinet/inner", hi=HELLO.replace("hello", "hi"))
         recipes(folder="cabinet/inner", _low=HELLO.replace("hello", "low"))
-        if above is not None:
-            recipes(folder="cabinet", __init__=above)
+        if outer_init is not None:
+            recipes(folder="cabinet", __init__=outer_init)
         monkeypatch.chdir(tmp_path)
 
-        found = load("cabinet.inner")
+        loaded = load("cabinet.inner")
 
-        assert names(found) == ["hello", "hi", "low"]
-        assert [one.diagnostics for one in found.by_file] == [(), ()]
+        assert list_names(loaded) == ["hello", "hi", "low"]
+        assert [file.diagnostics for file in loaded.by_file] == [(), ()]
 
-    def test_an_init_as_a_file(self, recipes, tmp_path, monkeypatch, capsys):
+    def test_init_file_is_its_package(self, recipes, tmp_path, monkeypatch, capsys):
         """A target that is an `__init__.py` is its package, and is imported once."""
         folder = recipes(folder="chest", __init__=f"print('here')\n{HELLO}")
 
-        assert names(load(folder / "__init__.py")) == ["hello"]
+        assert list_names(load(folder / "__init__.py")) == ["hello"]
         assert capsys.readouterr().out == "here\n"
 
-    def test_an_object_of_a_module(self, recipes, tmp_path, monkeypatch):
+    def test_object_of_a_module_is_served(self, recipes, tmp_path, monkeypatch):
         """`module:object` names one prompt."""
         recipes(folder="closet", __init__="", hello=HELLO + HELLO.replace("hello", "other"))
         monkeypatch.chdir(tmp_path)
 
-        assert names(load("closet.hello:hello")) == ["hello"]
+        assert list_names(load("closet.hello:hello")) == ["hello"]
 
     @pytest.mark.parametrize(
         ("target", "reason"),
@@ -122,14 +122,14 @@ class TestTargets:
             ("nowhere:thing", "there is no such folder, file or module"),
         ],
     )
-    def test_nothing_there(self, target, reason, tmp_path, monkeypatch):
+    def test_missing_target_is_rejected(self, target, reason, tmp_path, monkeypatch):
         """A missing target is rejected with a message that shows how the target was interpreted."""
         monkeypatch.chdir(tmp_path)
 
-        with pytest.raises(LoadError) as refused:
+        with pytest.raises(LoadError) as raised:
             load(target)
 
-        assert f"cannot load '{target}': {reason}" == str(refused.value)
+        assert f"cannot load '{target}': {reason}" == str(raised.value)
 
     @pytest.mark.parametrize(
         ("attribute", "reason"),
@@ -139,7 +139,7 @@ class TestTargets:
             ("NUMBER", "'NUMBER' is neither a prompt, a resource nor a skill, nor several of them"),
         ],
     )
-    def test_no_such_object(self, recipes, attribute, reason):
+    def test_unknown_object_is_rejected(self, recipes, attribute, reason):
         """An object that is missing, or is not a prompt, is rejected."""
         folder = recipes(hello=HELLO + "\nNUMBER = 3")
 
@@ -170,15 +170,15 @@ class TestImports:
         assert same() == "True"
 
     @pytest.mark.parametrize("name", ["json", "typing", "mcp", "promptkit", "attrs"])
-    def test_a_folder_shadows_nothing(self, recipes, name):
+    def test_folder_does_not_shadow_a_module(self, recipes, name):
         """A folder can have the name of an installed or standard module without shadowing it."""
         before = sys.modules.get(name)
         folder = recipes(folder=name, hello=HELLO)
 
-        assert names(load(folder)) == ["hello"]
+        assert list_names(load(folder)) == ["hello"]
         assert before is sys.modules.get(name)
 
-    def test_a_recipe_shadows_nothing(self, recipes):
+    def test_recipe_does_not_shadow_a_module(self, recipes):
         """A recipe can have the name of a standard module without shadowing it."""
         folder = recipes(
             string=HELLO,
@@ -195,62 +195,62 @@ class TestImports:
         loaded = load(folder)
         letters = next(prompt for prompt in loaded.prompts if prompt.options.name == "letters")
 
-        assert names(loaded) == ["hello", "letters"]
+        assert list_names(loaded) == ["hello", "letters"]
         assert letters().startswith("abc")
 
     @pytest.mark.parametrize("name", ["my-prompts", "2026 prompts", "提示"])
-    def test_any_folder_name(self, recipes, name):
+    def test_folder_can_have_any_name(self, recipes, name):
         """The folder's name does not have to be a Python identifier."""
         folder = recipes(folder=name, _word="WORD = 'x'", hello="from ._word import WORD\n" + HELLO)
 
         loaded = load(folder)
 
-        assert (names(loaded), loaded.diagnostics) == (["hello"], ())
+        assert (list_names(loaded), loaded.diagnostics) == (["hello"], ())
 
-    def test_a_package_inside_a_package(self, recipes):
+    def test_nested_package_can_import_from_the_outer_one(self, recipes):
         """Recipes inside a larger package can import from all of it."""
         recipes(folder="app", __init__="NAME = 'app'")
         folder = recipes(folder="app/prompts", __init__="", hello="from .. import NAME\n" + HELLO)
 
         loaded = load(folder)
 
-        assert (names(loaded), loaded.diagnostics) == (["hello"], ())
+        assert (list_names(loaded), loaded.diagnostics) == (["hello"], ())
 
-    def test_loading_again_reads_the_files_again(self, recipes):
+    def test_second_load_reads_edited_files(self, recipes):
         """Loading again after an edit returns the new prompts only."""
         load(recipes(hello=HELLO))
 
         folder = recipes(hello=HELLO.replace("def hello", "def goodbye") + "# changed, and of another size")
 
-        assert names(load(folder)) == ["goodbye"]
+        assert list_names(load(folder)) == ["goodbye"]
 
-    def test_a_sibling_is_never_another_folders(self, recipes):
+    def test_sibling_import_finds_its_own_folder(self, recipes):
         """`import _words` finds the file next to the recipe, even after other folders were loaded."""
         source = "import _words\n" + HELLO.replace('f"Hello, {name}."', "_words.WORD")
-        said = []
+        texts = []
         for folder in ("first", "second", "first"):
             path = recipes(folder=folder, word=source, _words=f"WORD = {folder!r}")
-            said += [prompt("") for prompt in load(path).prompts]
+            texts += [prompt("") for prompt in load(path).prompts]
 
-        assert said == ["first", "second", "first"]
+        assert texts == ["first", "second", "first"]
 
-    def test_prompts_of_other_packages_are_not_served(self, recipes):
+    def test_imported_prompts_are_not_served(self, recipes):
         """A prompt that is imported from elsewhere is not served."""
         recipes(folder="library", __init__="", shared=HELLO)
         sys.path.append(str(recipes(folder=".")))
         folder = recipes(mine="from library.shared import hello\n" + HELLO.replace("def hello", "def mine"))
 
-        assert names(load(folder)) == ["mine"]
+        assert list_names(load(folder)) == ["mine"]
 
-    def test_a_prompt_is_loaded_once(self, recipes):
+    def test_prompt_that_a_sibling_imports_is_served_once(self, recipes):
         """A prompt that a sibling imports is served once."""
         folder = recipes(hello=HELLO, other="from .hello import hello as greeting")
 
-        assert names(load(folder)) == ["hello"]
+        assert list_names(load(folder)) == ["hello"]
 
 
 class TestOddFiles:
-    def test_what_editors_and_archives_leave_behind(self, recipes):
+    def test_editor_and_archive_files_are_ignored(self, recipes):
         """Lock files, resource forks and folders are not recipes."""
         folder = recipes(hello=HELLO)
         (folder / ".#hello.py").symlink_to("nowhere")
@@ -259,19 +259,19 @@ class TestOddFiles:
 
         loaded = load(folder)
 
-        assert (names(loaded), loaded.diagnostics) == (["hello"], ())
+        assert (list_names(loaded), loaded.diagnostics) == (["hello"], ())
 
-    def test_a_name_with_a_dot(self, recipes):
+    def test_file_name_with_a_dot_gets_a_hint(self, recipes):
         """The hint for a file name with a dot is to rename the file."""
         folder = recipes()
         (folder / "a.b.py").write_text(HELLO)
 
-        (found,) = load(folder).diagnostics
+        (diagnostic,) = load(folder).diagnostics
 
-        assert found.hint == "rename the file: a module's name has no dot, as in a_b.py"
+        assert diagnostic.hint == "rename the file: a module's name has no dot, as in a_b.py"
 
     @pytest.mark.parametrize("target", ["", "notes.txt"])
-    def test_what_is_no_python(self, target, tmp_path, monkeypatch):
+    def test_non_python_target_is_not_imported(self, target, tmp_path, monkeypatch):
         """A target that does not name Python code is not imported."""
         (tmp_path / "notes.txt").write_text("raise SystemExit")
         monkeypatch.chdir(tmp_path)
@@ -328,17 +328,17 @@ class TestBrokenRecipes:
 
         loaded = load(folder)
 
-        (found,) = loaded.diagnostics
-        assert names(loaded) == ["hello"]
+        (diagnostic,) = loaded.diagnostics
+        assert list_names(loaded) == ["hello"]
         assert (Rule.IMPORT_FAILED, str(folder / "broken.py"), line) == (
-            found.rule,
-            found.location.file,
-            found.location.line,
+            diagnostic.rule,
+            diagnostic.location.file,
+            diagnostic.location.line,
         )
-        assert message == found.message
-        assert found.hint.startswith(hint)
+        assert message == diagnostic.message
+        assert diagnostic.hint.startswith(hint)
 
-    def test_a_package_that_cannot_be_imported(self, recipes):
+    def test_failing_init_file_is_one_diagnostic(self, recipes):
         """A failing `__init__.py` is one diagnostic as well."""
         folder = recipes(__init__="1 / 0", hello=HELLO)
 
@@ -348,30 +348,30 @@ class TestBrokenRecipes:
             "ZeroDivisionError: division by zero"
         ]
 
-    def test_a_module_that_cannot_be_imported(self, recipes, tmp_path, monkeypatch):
+    def test_failing_module_is_a_diagnostic(self, recipes, tmp_path, monkeypatch):
         """A dotted module that fails to import is a diagnostic, not a missing target."""
         recipes(folder="cellar", __init__="", dark="import no_such_module")
         monkeypatch.chdir(tmp_path)
 
-        (found,) = load("cellar.dark").diagnostics
+        (diagnostic,) = load("cellar.dark").diagnostics
 
-        assert found.message.endswith("No module named 'no_such_module'")
+        assert diagnostic.message.endswith("No module named 'no_such_module'")
 
 
-class TestFilesThatCannotBeRead:
+class TestUnreadableFiles:
     @pytest.fixture
     def folder(self, recipes):
         """A folder with one valid recipe."""
         return recipes(hello=HELLO)
 
-    def said(self, folder):
+    def list_diagnostics(self, folder):
         """Return the diagnostics of a folder, after checking that its valid recipe was loaded."""
         loaded = load(folder)
-        assert names(loaded) == ["hello"]
-        return [(found.rule, found.message) for found in loaded.diagnostics]
+        assert list_names(loaded) == ["hello"]
+        return [(diagnostic.rule, diagnostic.message) for diagnostic in loaded.diagnostics]
 
     @pytest.mark.parametrize(
-        ("leads_to", "reason"),
+        ("target", "reason"),
         [
             ("loop.py", "Too many levels of symbolic links"),
             ("nowhere.py", "No such file or directory"),
@@ -379,13 +379,15 @@ class TestFilesThatCannotBeRead:
             ("x" * 300, "File name too long"),
         ],
     )
-    def test_a_link_that_leads_to_no_file(self, folder, leads_to, reason):
+    def test_broken_link_is_reported(self, folder, target, reason):
         """A link that does not lead to a file is reported, and the other recipes are loaded."""
-        (folder / "loop.py").symlink_to(leads_to)
+        (folder / "loop.py").symlink_to(target)
 
-        assert self.said(folder) == [(Rule.IMPORT_FAILED, f"recipe 'loop' cannot be read: {reason}")]
+        assert self.list_diagnostics(folder) == [
+            (Rule.IMPORT_FAILED, f"recipe 'loop' cannot be read: {reason}")
+        ]
 
-    def test_a_link_into_a_forbidden_folder(self, folder, monkeypatch):
+    def test_inaccessible_link_is_reported(self, folder, monkeypatch):
         """A link whose target cannot be accessed is reported."""
         (folder / "secret.py").symlink_to("elsewhere")
         stat = os.stat
@@ -397,26 +399,28 @@ class TestFilesThatCannotBeRead:
 
         monkeypatch.setattr(os, "stat", refuse)
 
-        assert self.said(folder) == [
+        assert self.list_diagnostics(folder) == [
             (Rule.IMPORT_FAILED, "recipe 'secret' cannot be read: Permission denied")
         ]
 
     @pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
-    def test_what_is_no_regular_file(self, folder, kind, monkeypatch):
+    def test_special_file_is_not_opened(self, folder, kind, monkeypatch):
         """A pipe, socket or device is reported but not opened, because a pipe could block forever."""
         monkeypatch.chdir(folder)
         if kind == "pipe":
             os.mkfifo("odd.py")
         elif kind == "socket":
-            with socket.socket(socket.AF_UNIX) as bound:
-                bound.bind("odd.py")
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind("odd.py")
         else:
             Path("odd.py").symlink_to(os.devnull)
 
         reason = "it is a pipe, a socket or a device"
-        assert self.said(folder) == [(Rule.IMPORT_FAILED, f"recipe 'odd' cannot be read: {reason}")]
+        assert self.list_diagnostics(folder) == [
+            (Rule.IMPORT_FAILED, f"recipe 'odd' cannot be read: {reason}")
+        ]
 
-    def test_a_folder_that_may_not_be_looked_into(self, folder, monkeypatch):
+    def test_unreadable_target_folder_is_an_error(self, folder, monkeypatch):
         """A target folder without read permission is an error."""
 
         def refuse(path):
@@ -428,7 +432,7 @@ class TestFilesThatCannotBeRead:
             load(folder)
 
     @pytest.mark.parametrize("name", [b"caf\xe9.py", b"new\nline.py", b"\x1b[31mred.py", b"dir\xff"])
-    def test_names_that_are_no_text(self, recipes, name):
+    def test_messages_about_odd_names_are_printable(self, recipes, name):
         """Files and folders can have any name, and messages about them stay printable."""
         folder = recipes(hello=HELLO)
         odd = Path(os.fsdecode(os.fsencode(folder) + b"/" + name))
@@ -438,18 +442,18 @@ class TestFilesThatCannotBeRead:
             odd.mkdir()
             (odd / "bad.py").write_text("1 / 0")
 
-        found = load(folder if name.endswith(b".py") else odd).diagnostics
+        diagnostics = load(folder if name.endswith(b".py") else odd).diagnostics
 
-        assert len(found) == 1
-        text = str(found[0])
+        assert len(diagnostics) == 1
+        text = str(diagnostics[0])
         assert [c for line in text.splitlines() for c in line if not c.isprintable()] == []
         assert len(text.splitlines()) == 2
-        assert found[0].as_data()["file"].encode()
+        assert diagnostics[0].as_data()["file"].encode()
 
     @pytest.mark.parametrize(
         "target", ["x\0y", "a" * 5000, "a/" * 3000, "\ud800", "\udcff.py", "loop", "loop.py"]
     )
-    def test_targets_that_are_no_paths(self, tmp_path, monkeypatch, target):
+    def test_invalid_path_is_rejected(self, tmp_path, monkeypatch, target):
         """A target that is not a valid path raises LoadError."""
         monkeypatch.chdir(tmp_path)
         Path("loop").symlink_to("loop")
@@ -459,7 +463,7 @@ class TestFilesThatCannotBeRead:
             load(target)
 
 
-class TestWhatModulesDo:
+class TestUnusualModules:
     """A recipe is loaded with its siblings, whatever it contains, raises or puts in place of its module."""
 
     @pytest.mark.parametrize(
@@ -471,7 +475,7 @@ class TestWhatModulesDo:
         ],
         ids=["replaces itself", "forgets folders", "holds what raises at every touch"],
     )
-    def test_its_prompts_and_its_neighbours(self, recipes, line):
+    def test_lazy_modules_and_proxies_are_loaded(self, recipes, line):
         """Lazy modules and proxies do not break the load."""
         liar = (
             "import sys, types\nclass Liar:\n    def __getattribute__(self, name): raise RuntimeError(name)\n"
@@ -481,9 +485,9 @@ class TestWhatModulesDo:
         for _ in range(2):
             loaded = load(folder)
 
-            assert (names(loaded), loaded.diagnostics) == (["hello", "zoo"], ())
+            assert (list_names(loaded), loaded.diagnostics) == (["hello", "zoo"], ())
 
-    def test_a_resource_of_a_module_that_replaces_itself(self, recipes):
+    def test_resources_come_from_the_executed_module(self, recipes):
         """Resources are collected from the module that was executed, not from its replacement."""
         source = """
         import sys
@@ -496,7 +500,7 @@ class TestWhatModulesDo:
         sys.modules[__name__] = "something else"
         """
 
-        assert [found.name for found in load(recipes(note=source)).resources] == ["note"]
+        assert [resource.name for resource in load(recipes(note=source)).resources] == ["note"]
 
     @pytest.mark.parametrize(
         "source",
@@ -518,18 +522,18 @@ class TestWhatModulesDo:
             "exec('(' * 5000)",
         ],
     )
-    def test_strange_exceptions(self, recipes, source):
+    def test_any_exception_is_one_diagnostic(self, recipes, source):
         """Anything that a recipe raises becomes one printable diagnostic."""
         loaded = load(recipes(broken=source, hello=HELLO))
 
-        (found,) = loaded.diagnostics
-        assert names(loaded) == ["hello"]
-        assert str(found).splitlines()[0].isprintable()
-        assert "".join(map(str, found.as_data().values())).encode()
+        (diagnostic,) = loaded.diagnostics
+        assert list_names(loaded) == ["hello"]
+        assert str(diagnostic).splitlines()[0].isprintable()
+        assert "".join(map(str, diagnostic.as_data().values())).encode()
 
 
-class TestACurrentFolderThatIsGone:
-    def test_everything_else_goes_on(self, recipes, tmp_path, monkeypatch):
+class TestDeletedCurrentFolder:
+    def test_absolute_paths_still_load(self, recipes, tmp_path, monkeypatch):
         """Recipes with absolute paths are loaded and diagnosed; relative targets raise LoadError."""
         folder = recipes(hello=HELLO, broken="1 / 0")
         gone = tmp_path / "gone"
@@ -539,15 +543,15 @@ class TestACurrentFolderThatIsGone:
 
         loaded = load(folder)
 
-        assert names(loaded) == ["hello"]
+        assert list_names(loaded) == ["hello"]
         assert f"{folder / 'broken.py'}:1: error" in str(compile(loaded).diagnostics[0])
         for target in ("recipes", "recipes.py", "recipes:x", ".", "json.nothing"):
             with pytest.raises(LoadError):
                 load(target)
 
 
-class TestCircles:
-    def test_what_was_executed_twice_is_declared_once(self, recipes):
+class TestCircularImports:
+    def test_prompts_are_declared_once(self, recipes):
         """The prompts of a file that fails only within a circular import are declared once."""
         folder = recipes(
             a="from .b import bye\n" + HELLO,
@@ -555,13 +559,13 @@ class TestCircles:
         )
         loaded = load(folder)
 
-        (fault,) = compile(loaded).diagnostics
-        assert "recipe 'a' cannot be imported: ImportError: cannot import name 'hello'" in fault.message
-        assert names(loaded) == ["bye", "hello"]
+        (diagnostic,) = compile(loaded).diagnostics
+        assert "recipe 'a' cannot be imported: ImportError: cannot import name 'hello'" in diagnostic.message
+        assert list_names(loaded) == ["bye", "hello"]
 
 
-class TestNamesOfPackages:
-    def test_a_name_stays(self, recipes, tmp_path, monkeypatch):
+class TestPackageNames:
+    def test_package_keeps_its_name(self, recipes, tmp_path, monkeypatch):
         """A package keeps its name if a folder elsewhere on `sys.path` has the same name."""
         (tmp_path / "elsewhere" / "notes_of_mine").mkdir(parents=True)
         monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
@@ -571,16 +575,16 @@ class TestNamesOfPackages:
 
         assert first == second == {"recipes_notes_of_mine.hello"}
 
-    def test_a_name_with_a_dot_inside_a_package(self, recipes, tmp_path):
+    def test_folder_with_a_dot_is_a_separate_package(self, recipes, tmp_path):
         """A folder that Python could not import as a subpackage is loaded as a separate package."""
         (tmp_path / "__init__.py").touch()
         folder = recipes(folder="v1.2", hello=HELLO)
         (folder / "__init__.py").touch()
 
-        assert names(load(folder)) == ["hello"]
+        assert list_names(load(folder)) == ["hello"]
 
 
-class TestTheProjectAround:
+class TestProject:
     @pytest.fixture
     def project(self, tmp_path, monkeypatch):
         """A project with a module that no other test imports."""
@@ -590,19 +594,19 @@ class TestTheProjectAround:
         (tmp_path / "mylib" / "util.py").write_text("WORD = 'x'")
         return tmp_path
 
-    USES = "from mylib.util import WORD\n" + HELLO
+    RECIPE = "from mylib.util import WORD\n" + HELLO
 
     @pytest.mark.parametrize("folder", ["recipes", "src/app/recipes", "mylib/recipes"])
     @pytest.mark.parametrize("target", ["{}", "{}/hello.py", "{}/hello.py:hello"])
-    def test_its_modules_are_found(self, project, recipes, monkeypatch, folder, target):
+    def test_project_modules_can_be_imported(self, project, recipes, monkeypatch, folder, target):
         """Recipes can import from their project, however deep they are and however the target is written."""
-        found = load(target.format(recipes(folder=folder, hello=self.USES)))
+        loaded = load(target.format(recipes(folder=folder, hello=self.RECIPE)))
 
-        assert (names(found), found.diagnostics) == (["hello"], ())
-        assert str(project / "mylib" / "util.py") in found.read
+        assert (list_names(loaded), loaded.diagnostics) == (["hello"], ())
+        assert str(project / "mylib" / "util.py") in loaded.read
         assert sys.path[-1] == str(project)
 
-    def test_siblings_come_first(self, project, recipes):
+    def test_siblings_take_precedence(self, project, recipes):
         """A file next to the recipe takes precedence, because the project's root comes last in `sys.path`."""
         (project / "words.py").write_text("WORD = 'project'")
         source = "import words\n" + HELLO.replace('f"Hello, {name}."', "words.WORD")
@@ -612,7 +616,7 @@ class TestTheProjectAround:
 
         assert hello("") == "sibling"
 
-    def test_it_shadows_nothing(self, project, recipes):
+    def test_project_folder_does_not_shadow_a_module(self, project, recipes):
         """A folder of the project with the name of an installed or standard module shadows neither."""
         for name in ("json", "attrs", "time", "promptkit"):
             (project / name).mkdir()
@@ -621,29 +625,29 @@ class TestTheProjectAround:
 
         assert load(folder).diagnostics == ()
 
-    def test_another_project_has_its_own(self, project, recipes):
+    def test_projects_do_not_share_modules(self, project, recipes):
         """A module imported for one project is not available to another project's recipes."""
-        load(recipes(hello=self.USES))
+        load(recipes(hello=self.RECIPE))
         other = project / "other"
         other.mkdir()
         (other / ".git").touch()
 
-        (found,) = load(recipes(folder="other/recipes", hello=self.USES)).diagnostics
+        (diagnostic,) = load(recipes(folder="other/recipes", hello=self.RECIPE)).diagnostics
 
-        assert "No module named 'mylib'" in found.message
+        assert "No module named 'mylib'" in diagnostic.message
         assert str(project) not in sys.path
 
-    def test_a_module_as_target(self, project, recipes, monkeypatch):
+    def test_dotted_module_finds_its_project(self, project, recipes, monkeypatch):
         """A dotted module finds its project from any folder inside it."""
-        recipes(folder="deep/inner", hallo=self.USES)
+        recipes(folder="deep/inner", hallo=self.RECIPE)
         monkeypatch.chdir(project / "deep")
 
-        assert names(load("inner.hallo")) == ["hello"]
+        assert list_names(load("inner.hallo")) == ["hello"]
 
 
-class TestWhatWasPerhapsMeant:
+class TestSuggestions:
     @pytest.mark.parametrize(
-        ("folder", "target", "said"),
+        ("folder", "target", "suggestion"),
         [
             ("prompts", "recipes/", "there are recipes in 'prompts/'"),
             ("prompts", "./recipes", "there are recipes in 'prompts/'"),
@@ -657,46 +661,46 @@ class TestWhatWasPerhapsMeant:
             ("prompts/support", "nosuch", "there are recipes in 'prompts/support/'"),
         ],
     )
-    def test_a_target_that_is_not_there(self, recipes, monkeypatch, folder, target, said):
+    def test_folder_with_recipes_is_suggested(self, recipes, monkeypatch, folder, target, suggestion):
         """The message names a folder that holds recipes, as a suggestion if its name is similar."""
         recipes(folder=folder, hello=HELLO)
         recipes(folder="scripts", tool="print('no recipe')")
         monkeypatch.chdir(recipes(folder="."))
 
-        with pytest.raises(LoadError) as refused:
+        with pytest.raises(LoadError) as raised:
             load(target)
 
-        assert str(refused.value).endswith(f"; {said}")
+        assert str(raised.value).endswith(f"; {suggestion}")
 
     @pytest.mark.parametrize(
-        ("target", "said"),
+        ("target", "suggestion"),
         [
             ("recipe", "; did you mean 'recipes/'?"),
             ("nosuch", "; there are recipes in 'prompts/', 'recipes/', 'src/prompts/'"),
         ],
     )
-    def test_several_are_near(self, recipes, tmp_path, monkeypatch, target, said):
+    def test_similar_folders_are_suggested(self, recipes, tmp_path, monkeypatch, target, suggestion):
         """The message suggests the one similar folder, or lists all folders with recipes."""
         for folder in ("prompts", "recipes", "src/prompts"):
             recipes(folder=folder, hello=HELLO)
         monkeypatch.chdir(tmp_path)
 
-        with pytest.raises(LoadError) as refused:
+        with pytest.raises(LoadError) as raised:
             load(target)
 
-        assert str(refused.value).endswith(f"there is no such folder, file or module{said}")
+        assert str(raised.value).endswith(f"there is no such folder, file or module{suggestion}")
 
-    def test_a_folder_without_recipes(self, recipes, tmp_path, monkeypatch):
+    def test_hint_names_another_folder(self, recipes, tmp_path, monkeypatch):
         """For a folder without recipes, the hint names a folder that has some."""
         recipes(folder="src/prompts", hello=HELLO)
         recipes(folder="docs")
         monkeypatch.chdir(tmp_path)
 
-        (found,) = compile(load("docs")).diagnostics
+        (diagnostic,) = compile(load("docs")).diagnostics
 
-        assert found.hint.startswith("name 'src/prompts/', where some are, or decorate a function")
+        assert diagnostic.hint.startswith("name 'src/prompts/', where some are, or decorate a function")
 
-    def test_nothing_is_near(self, tmp_path, monkeypatch):
+    def test_nothing_is_suggested_without_recipes(self, tmp_path, monkeypatch):
         """Without any recipes nearby, nothing is suggested."""
         monkeypatch.chdir(tmp_path)
 

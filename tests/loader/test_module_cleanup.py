@@ -106,7 +106,7 @@ def author(recipes, monkeypatch):
     return Author(recipes("shelf"))
 
 
-def save(author, body, number, name="recipe"):
+def save_version(author, body, number, name="recipe"):
     """Save version *number* of a recipe."""
     source = (HEAD + body).format(version=f"v{number}") + "\n" * (number % 3)
     author.write_bytes(f"{name}.py", source.encode())
@@ -115,24 +115,24 @@ def save(author, body, number, name="recipe"):
 def msgspec_keeps_unions():
     """Return whether msgspec keeps every class that it has seen in a union, as 0.22 does on Python 3.14."""
 
-    class Found(msgspec.Struct):
+    class Member(msgspec.Struct):
         pass
 
-    msgspec.json.Decoder(Found | None)
-    kept = weakref.ref(Found)
-    del Found
+    msgspec.json.Decoder(Member | None)
+    reference = weakref.ref(Member)
+    del Member
     gc.collect()
-    return kept() is not None
+    return reference() is not None
 
 
-def test_only_what_is_served_is_kept(author):
+def test_at_most_two_versions_stay_in_memory(author):
     """At most two versions of each recipe stay in memory: the served one and the one before it."""
     bodies = {
         name: body for name, body in KEEPERS.items() if name != "Optional" or not msgspec_keeps_unions()
     }
     for number in range(6):
         for name, body in bodies.items():
-            save(author, body, number, name)
+            save_version(author, body, number, name)
         if number:
             author.reload()
         else:
@@ -148,13 +148,13 @@ def test_only_what_is_served_is_kept(author):
         assert marks[-1]() is not None
 
 
-def test_a_broken_version_keeps_what_is_served(author):
+def test_broken_version_keeps_registered_types(author):
     """While the file is broken, the classes of the served version stay registered."""
     body = KEEPERS["registered"]
-    save(author, body, 0)
+    save_version(author, body, 0)
     author.start()
     for number in (1, 2):
-        save(author, body + "\n1 / 0\n", number)
+        save_version(author, body + "\n1 / 0\n", number)
         author.reload()
 
     assert sys.marks["shelf.recipe"][0]() is not None
@@ -162,12 +162,12 @@ def test_a_broken_version_keeps_what_is_served(author):
     assert author.texts()["shelf_recipe"] == "v0"
 
 
-def test_registered_types_are_no_more(author):
+def test_reloads_do_not_accumulate_types(author):
     """However often a recipe is loaded, only one version of a class that it registers stays registered."""
-    save(author, KEEPERS["registered"], 0)
+    save_version(author, KEEPERS["registered"], 0)
     author.start()
     for number in range(1, 4):
-        save(author, KEEPERS["registered"], number)
+        save_version(author, KEEPERS["registered"], number)
         author.reload()
 
     assert len([kind for kind in SCALARS if kind.__module__ == "shelf.recipe"]) == 1

@@ -38,8 +38,8 @@ from promptkit.loader.packages import declared_at
 PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
 
 
-def back(value, protocol=None):
-    """Pickle a value and unpickle it."""
+def round_trip(value, protocol=None):
+    """Pickle a value, unpickle it and return the result."""
     return pickle.loads(pickle.dumps(value, protocol))  # noqa: S301 (our own pickle)
 
 
@@ -61,14 +61,14 @@ def own_skill() -> str:
     return "Read it."
 
 
-made_in_a_loop = [prompt(name=f"loop-{number}")(lambda: "x") for number in range(2)]
+loop_prompts = [prompt(name=f"loop-{number}")(lambda: "x") for number in range(2)]
 
 #: A declaration of this module, by how it is bound.
 OWN = {
     "prompt": own,
     "resource": own_document,
     "skill": own_skill,
-    "in a list": made_in_a_loop[1],
+    "in a list": loop_prompts[1],
 }
 
 #: A folder of recipes with declarations of every kind, which is imported as a package.
@@ -124,48 +124,51 @@ def folder(recipes):
     return recipes("shelf", **FOLDER)
 
 
-def declarations(loaded):
-    """All declarations that were loaded, by name."""
-    found = [one for file in loaded.by_file for one in file.definitions]
-    return {one.options.name if isinstance(one, Prompt) else one.uri_template: one for one in found}
+def declarations_by_name(loaded):
+    """Return all declarations that were loaded, by name."""
+    definitions = [definition for file in loaded.by_file for definition in file.definitions]
+    return {
+        definition.options.name if isinstance(definition, Prompt) else definition.uri_template: definition
+        for definition in definitions
+    }
 
 
 class TestInOneProcess:
     @pytest.mark.parametrize("kind", OWN)
     @pytest.mark.parametrize("protocol", PROTOCOLS)
-    def test_what_a_module_declares_is_itself_again(self, kind, protocol):
+    def test_declaration_of_a_module_is_the_same_object(self, kind, protocol):
         """A declaration unpickles as the same object, like a function, however it is bound."""
-        assert back(OWN[kind], protocol) is OWN[kind]
+        assert round_trip(OWN[kind], protocol) is OWN[kind]
 
-    def test_what_a_folder_declares_is_itself_again(self, folder):
+    def test_declaration_of_a_folder_is_the_same_object(self, folder):
         """A declaration of a subfolder, helper or class unpickles as the same object, even without a name."""
-        found = declarations(load(str(folder)))
+        declared = declarations_by_name(load(str(folder)))
 
-        assert set(found) == {
+        assert set(declared) == {
             *("again", "deep", "greet", "hidden", "inner", "once", "unnamed"),
             *("docs://greet", "skill://greeting/SKILL.md"),
         }
-        assert {name: back(one) for name, one in found.items()} == found
+        assert {name: round_trip(declaration) for name, declaration in declared.items()} == declared
 
-    def test_what_is_compiled_is_itself_again(self, folder):
+    def test_compiled_prompt_is_the_same_object(self, folder):
         """Compiled prompts and their methods can be pickled."""
         catalog = compile(str(folder))
 
-        assert all(back(found) is found for found in catalog.prompts)
+        assert all(round_trip(compiled) is compiled for compiled in catalog.prompts)
         assert len(catalog.prompts) == 7
-        assert back(own.compiled.render)({"name": "Ada"}).text == "This module greets Ada."
+        assert round_trip(own.compiled.render)({"name": "Ada"}).text == "This module greets Ada."
 
-    def test_folders_take_turns(self, recipes):
+    def test_declaration_is_found_after_another_load(self, recipes):
         """A declaration is still found after another folder was loaded, without loading anything again."""
         source = "from promptkit import prompt\n\n@prompt\ndef one() -> str:\n    return {!r}\n"
         first, second = (recipes(f"{name}/shelf", one=source.format(name)) for name in ("a", "b"))
         (of_first,) = load(str(first)).prompts
         (of_second,) = load(str(second)).prompts
 
-        assert [back(of_first).render().text, back(of_second).render().text] == ["a", "b"]
-        assert back((of_first, of_second, of_first)) == (of_first, of_second, of_first)
+        assert [round_trip(of_first).render().text, round_trip(of_second).render().text] == ["a", "b"]
+        assert round_trip((of_first, of_second, of_first)) == (of_first, of_second, of_first)
 
-    def test_a_copy_is_itself(self):
+    def test_copy_is_the_same_object(self):
         """Copying a declaration returns the same object, so that records that hold one can be copied."""
         assert copy.copy(own) is own
         assert copy.deepcopy({"prompt": own, "resource": own_document}) == {
@@ -174,51 +177,53 @@ class TestInOneProcess:
         }
 
 
-class TestRefusals:
-    def refusal(self, declared):
-        """The message with which pickling fails."""
+class TestPicklingErrors:
+    def catch_message(self, declared):
+        """Return the message with which pickling fails."""
         with pytest.raises(pickle.PicklingError) as caught:
             pickle.dumps(declared)
         return str(caught.value)
 
-    def test_what_is_made_in_a_function(self):
+    def test_local_prompt_cannot_be_pickled(self):
         """A prompt made in a function cannot be pickled, because no other process can find it."""
 
         @prompt
         def local() -> str:
             return "x"
 
-        shown = str(local.location)
+        location = str(local.location)
 
-        assert self.refusal(local) == (
-            f"<prompt 'local' at {shown}> cannot be pickled: other processes do not find it by its name in "
-            f"module {__name__!r}: define it at the top level of a module, with a different name from all "
+        assert self.catch_message(local) == (
+            f"<prompt 'local' at {location}> cannot be pickled: other processes do not find it by its name "
+            f"in module {__name__!r}: define it at the top level of a module, with a different name from all "
             "others there"
         )
-        assert self.refusal(local.compiled) == self.refusal(local).replace("<prompt", "<compiled prompt")
+        assert self.catch_message(local.compiled) == self.catch_message(local).replace(
+            "<prompt", "<compiled prompt"
+        )
 
-    def test_what_was_imported_anew(self, folder, monkeypatch):
+    def test_prompt_from_before_a_reload_cannot_be_pickled(self, folder, monkeypatch):
         """A prompt from before a reload cannot be pickled, because the module now holds another one."""
         monkeypatch.chdir(folder.parent)
-        before = declarations(load("shelf"))["deep"]
+        before = declarations_by_name(load("shelf"))["deep"]
         file = folder / "below" / "deep.py"
         file.write_text(file.read_text().replace("'x'", "'another'"))
-        after = declarations(load("shelf"))["deep"]
+        after = declarations_by_name(load("shelf"))["deep"]
 
-        assert back(after) is after is not before
-        assert "do not find it by its name in module 'shelf.below.deep'" in self.refusal(before)
+        assert round_trip(after) is after is not before
+        assert "do not find it by its name in module 'shelf.below.deep'" in self.catch_message(before)
 
-    def test_a_second_one_of_its_name(self, recipes, tmp_path, monkeypatch):
+    def test_second_prompt_of_a_name_cannot_be_pickled(self, recipes, tmp_path, monkeypatch):
         """The second of two prompts with the same name cannot be pickled by that name."""
         monkeypatch.chdir(tmp_path)
         same = "from promptkit import prompt\n\n@prompt\ndef same() -> str:\n    return 'x'\n"
         first, second = load(str(recipes("shelf", twice=same + same[30:]))).prompts
 
-        assert back(first) is first
-        assert "with a different name from all others" in self.refusal(second)
+        assert round_trip(first) is first
+        assert "with a different name from all others" in self.catch_message(second)
 
 
-class TestNothingThere:
+class TestMissingDeclarations:
     """Unpickling where the recipes are missing or different."""
 
     @pytest.mark.parametrize(
@@ -226,14 +231,14 @@ class TestNothingThere:
         [("/nowhere/recipes", "no_recipes", ".greet"), ("", "no_module", ""), (None, "shelf", ".gone")],
         ids=["no folder", "no module", "no file"],
     )
-    def test_no_module(self, folder, package, inner, recipes):
+    def test_error_names_the_missing_module(self, folder, package, inner, recipes):
         """Python's own error names the missing module."""
         folder = str(recipes("shelf", other="")) if folder is None else folder
 
         with pytest.raises(ModuleNotFoundError, match=rf"No module named '{package}"):
             declared_at(folder, package, inner, Prompt, "greet")
 
-    def test_no_prompt(self, folder):
+    def test_error_for_a_missing_prompt_names_its_module(self, folder):
         """The error for a missing prompt names its module."""
         with pytest.raises(LoadError) as caught:
             declared_at(str(folder), "shelf", ".greet", Prompt, "greets")
@@ -243,15 +248,15 @@ class TestNothingThere:
             "give every process the same files at the same path"
         )
 
-    def test_a_package_that_lies_elsewhere(self, recipes, tmp_path, monkeypatch):
+    def test_installed_package_is_found(self, recipes, tmp_path, monkeypatch):
         """An installed package is found wherever Python finds it."""
         source = "from promptkit import prompt\n\n@prompt\ndef one() -> str:\n    return 'found'\n"
         recipes("site/team_prompts", __init__="", one=source)
         monkeypatch.syspath_prepend(tmp_path / "site")
 
-        found = declared_at("/elsewhere/team_prompts", "team_prompts", ".one", Prompt, "one")
+        declaration = declared_at("/elsewhere/team_prompts", "team_prompts", ".one", Prompt, "one")
 
-        assert found.render().text == "found"
+        assert declaration.render().text == "found"
 
 
 #: A program that has a spawned process render prompts of the program, a module and a folder, and prints the
@@ -317,7 +322,7 @@ def spawned(tmp_path_factory):
 def run_python(*arguments, cwd, site=""):
     """Run a new Python process that can also import from *site*, and return its output."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, *arguments],
         cwd=cwd,
         env=env,
@@ -326,8 +331,8 @@ def run_python(*arguments, cwd, site=""):
         check=False,
         timeout=50,
     )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 class TestSpawn:
@@ -339,15 +344,15 @@ class TestSpawn:
             "greet": ["/", "The folder greets Ada."],
         }
 
-    def test_they_come_back_as_themselves(self, spawned):
+    def test_returned_prompt_is_the_same_object(self, spawned):
         """A prompt that the other process returns is the same object here."""
         assert spawned["came back"] == ["main", "borrowed", "greet"]
 
-    def test_their_methods_are_functions_to_map(self, spawned):
+    def test_prompt_method_can_be_mapped(self, spawned):
         """A prompt's method can be mapped over a pool, and its workflows come back."""
         assert spawned["as a function"] == ["The program greets Ada.", "The program greets Bo."]
 
-    def test_errors_come_back(self, spawned):
+    def test_errors_keep_their_details(self, spawned):
         """Errors come back with all their details."""
         assert spawned["refused"] == "PromptError('Ada is away')"
         assert spawned["faults"] == [
@@ -356,23 +361,23 @@ class TestSpawn:
         ]
 
 
-SAID = st.text(min_size=1).filter(lambda text: not text.isspace())
+TEXTS = st.text(min_size=1).filter(lambda text: not text.isspace())
 ANNOTATED = {
     "audience": st.sampled_from([(), ("user",), ("user", "assistant")]),
     "priority": st.none() | st.floats(0, 1),
     "last_modified": st.none() | st.datetimes(timezones=st.timezones()),
 }
 CONTENT = st.one_of(
-    st.builds(Text, SAID, **ANNOTATED),
-    st.builds(EmbeddedResource, st.just("docs://a"), text=SAID, **ANNOTATED),
+    st.builds(Text, TEXTS, **ANNOTATED),
+    st.builds(EmbeddedResource, st.just("docs://a"), text=TEXTS, **ANNOTATED),
     st.builds(EmbeddedResource, st.just("docs://a"), blob=st.binary(min_size=1), **ANNOTATED),
-    st.builds(ResourceLink, st.just("docs://a"), name=SAID, title=st.none() | SAID, **ANNOTATED),
+    st.builds(ResourceLink, st.just("docs://a"), name=TEXTS, title=st.none() | TEXTS, **ANNOTATED),
 )
 MESSAGES = st.builds(Message, st.sampled_from(["user", "assistant"]), CONTENT)
 POINTS = st.lists(st.tuples(st.integers(-1, 9), st.integers(0, 99))).map(tuple)
 ANSWERS = st.sampled_from([None, int, list[str], dict[str, int | None]])
 WORKFLOWS = st.builds(
-    make_workflow, st.lists(MESSAGES).map(tuple), st.none() | SAID.map(Text), ANSWERS, POINTS
+    make_workflow, st.lists(MESSAGES).map(tuple), st.none() | TEXTS.map(Text), ANSWERS, POINTS
 )
 ICONS = st.builds(
     Icon,
@@ -383,32 +388,32 @@ ICONS = st.builds(
 )
 
 
-def fields(value):
-    """All attributes of a value, compared or not."""
+def attribute_values(value):
+    """Return all attributes of a value, compared or not."""
     return {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
 
 
 class TestValues:
     @settings(max_examples=30)
     @given(CONTENT | MESSAGES | WORKFLOWS | ICONS)
-    def test_they_come_back_equal(self, value):
+    def test_values_stay_equal(self, value):
         """Values survive every pickle protocol and every copy, even in attributes that are not compared."""
-        copies = [back(value, protocol) for protocol in PROTOCOLS]
+        copies = [round_trip(value, protocol) for protocol in PROTOCOLS]
 
-        for made in (*copies, copy.copy(value), copy.deepcopy(value)):
-            assert (type(made), made, hash(made)) == (type(value), value, hash(value))
-            assert fields(made) == fields(value)
+        for duplicate in (*copies, copy.copy(value), copy.deepcopy(value)):
+            assert (type(duplicate), duplicate, hash(duplicate)) == (type(value), value, hash(value))
+            assert attribute_values(duplicate) == attribute_values(value)
 
     @pytest.mark.parametrize("protocol", PROTOCOLS)
-    def test_media_come_back_equal(self, protocol, png, wav):
+    def test_media_stay_equal(self, protocol, png, wav):
         """Media come back equal, with their bytes, whether or not these were encoded before."""
         image, audio = Image(png, priority=1), Audio(wav)
 
         assert image.base64
-        assert back((image, audio), protocol) == (image, audio)
-        assert back(image, protocol).base64 == image.base64
+        assert round_trip((image, audio), protocol) == (image, audio)
+        assert round_trip(image, protocol).base64 == image.base64
 
-    def test_what_a_prompt_says_of_its_answer_comes_back(self):
+    def test_rendering_keeps_answer_type_and_cache_points(self):
         """A rendering comes back with its answer type and cache points."""
 
         @prompt(answer=list[int])
@@ -416,6 +421,6 @@ class TestValues:
             yield system("You are a mathematician.", cache_point())
             yield user("Name the primes up to 10.")
 
-        said = back(primes.render())
+        rendering = round_trip(primes.render())
 
-        assert (said.answer, said.cache_points) == (list[int], ((-1, 24),))
+        assert (rendering.answer, rendering.cache_points) == (list[int], ((-1, 24),))

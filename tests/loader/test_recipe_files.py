@@ -10,42 +10,42 @@ from promptkit.loader.loader import load
 PROMPT = "from promptkit import prompt\n@prompt\ndef {0}() -> str:\n    return '{0}'\n"
 
 
-def served(folder):
+def list_served(folder):
     return sorted(prompt.options.name for prompt in load(folder).prompts)
 
 
 @pytest.fixture
-def put(recipes):
+def write_file(recipes):
     """A function that writes a recipe or a text to a path inside a folder of recipes."""
     folder = recipes()
 
-    def put(path, name="", text=""):
+    def write_file(path, name="", text=""):
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text or (PROMPT.format(name) if name else ""))
         return file
 
-    put.folder = folder
-    return put
+    write_file.folder = folder
+    return write_file
 
 
-class TestFoldersBelow:
-    def test_their_recipes_are_served(self, put):
+class TestSubfolders:
+    def test_recipes_in_subfolders_are_served(self, write_file):
         """Files with the same name in two folders are two recipes, and can import from folders above."""
-        put("_tone.py", text="TONE = 'kind'")
-        put("ops/_own.py", text="from .._tone import TONE")
-        put("ops/deploy.py", text="from ._own import TONE\n" + PROMPT.format("one"))
-        put("ops/deep/deploy.py", text="from ..deploy import one\n" + PROMPT.format("two"))
-        put("deploy.py", "three")
+        write_file("_tone.py", text="TONE = 'kind'")
+        write_file("ops/_own.py", text="from .._tone import TONE")
+        write_file("ops/deploy.py", text="from ._own import TONE\n" + PROMPT.format("one"))
+        write_file("ops/deep/deploy.py", text="from ..deploy import one\n" + PROMPT.format("two"))
+        write_file("deploy.py", "three")
 
-        loaded = load(put.folder)
+        loaded = load(write_file.folder)
 
-        assert [one.file.relative_to(put.folder).as_posix() for one in loaded.by_file] == [
+        assert [file.file.relative_to(write_file.folder).as_posix() for file in loaded.by_file] == [
             "deploy.py",
             "ops/deep/deploy.py",
             "ops/deploy.py",
         ]
-        assert [[one.options.name for one in file.prompts] for file in loaded.by_file] == [
+        assert [[prompt.options.name for prompt in file.prompts] for file in loaded.by_file] == [
             ["three"],
             ["two"],
             ["one"],
@@ -53,40 +53,43 @@ class TestFoldersBelow:
         assert loaded.prompts[2].__module__.endswith("recipes.ops.deploy")
 
     @pytest.mark.parametrize("name", ["_private", ".hidden", "tests", "node_modules", "__pycache__"])
-    def test_that_are_never_entered(self, put, name):
+    def test_special_folders_are_never_entered(self, write_file, name):
         """Folders with these names are never entered, and nothing is reported about them."""
-        put("hello.py", "hello")
-        put(f"{name}/other.py", text="raise RuntimeError")
-        put(f"deep/{name}/below/other.py", text="raise RuntimeError")
-        put(f"{name}/test_other.py", "other")
+        write_file("hello.py", "hello")
+        write_file(f"{name}/other.py", text="raise RuntimeError")
+        write_file(f"deep/{name}/below/other.py", text="raise RuntimeError")
+        write_file(f"{name}/test_other.py", "other")
 
-        assert (served(put.folder), load(put.folder).diagnostics) == (["hello"], ())
+        assert (list_served(write_file.folder), load(write_file.folder).diagnostics) == (["hello"], ())
 
-    def test_virtual_environments(self, put):
+    def test_virtual_environments_are_not_entered(self, write_file):
         """Virtual environments inside the target are not entered, but the target itself can be one."""
-        put("hello.py", "hello")
-        put("pyvenv.cfg")
-        put("other/pyvenv.cfg")
-        put("other/scripts/run.py", text="raise RuntimeError")
+        write_file("hello.py", "hello")
+        write_file("pyvenv.cfg")
+        write_file("other/pyvenv.cfg")
+        write_file("other/scripts/run.py", text="raise RuntimeError")
 
-        assert (served(put.folder), load(put.folder).diagnostics) == (["hello"], ())
+        assert (list_served(write_file.folder), load(write_file.folder).diagnostics) == (["hello"], ())
 
     @pytest.mark.parametrize("skill", ["", "other/"])
-    def test_skills(self, put, skill):
+    def test_skill_folders_are_not_imported(self, write_file, skill):
         """Nothing inside a skill's folder is imported, even if the target itself is one."""
-        put("hello.py", "hello" if skill else "", text="" if skill else "raise RuntimeError")
-        put(f"{skill}SKILL.md")
-        put(f"{skill}scripts/run.py", text="raise RuntimeError")
+        write_file("hello.py", "hello" if skill else "", text="" if skill else "raise RuntimeError")
+        write_file(f"{skill}SKILL.md")
+        write_file(f"{skill}scripts/run.py", text="raise RuntimeError")
 
-        assert (served(put.folder), load(put.folder).diagnostics) == (["hello"] if skill else [], ())
+        assert (list_served(write_file.folder), load(write_file.folder).diagnostics) == (
+            ["hello"] if skill else [],
+            (),
+        )
 
-    def test_links(self, put, tmp_path):
+    def test_links_are_followed_within_the_target_only(self, write_file, tmp_path):
         """Links are followed only within the target, and no folder is entered twice."""
-        put(".data/ops/deploy.py", "deploy")
-        put("real/hello.py", "hello")
+        write_file(".data/ops/deploy.py", "deploy")
+        write_file("real/hello.py", "hello")
         (tmp_path / "outside").mkdir()
         (tmp_path / "outside" / "other.py").write_text("raise RuntimeError")
-        for name, end in {
+        for name, target in {
             "ops": ".data/ops",
             "again": "real",
             "round": ".",
@@ -94,20 +97,20 @@ class TestFoldersBelow:
             "root": "/",
             "away": tmp_path / "outside",
         }.items():
-            (put.folder / name).symlink_to(end)
+            (write_file.folder / name).symlink_to(target)
 
-        loaded = load(put.folder)
+        loaded = load(write_file.folder)
 
-        assert sorted(str(one.file.relative_to(put.folder)) for one in loaded.by_file) == [
+        assert sorted(str(file.file.relative_to(write_file.folder)) for file in loaded.by_file) == [
             "ops/deploy.py",
             "real/hello.py",
         ]
         assert loaded.diagnostics == ()
 
-    def test_what_cannot_be_read_is_said(self, put, monkeypatch):
+    def test_unreadable_folder_is_reported(self, write_file, monkeypatch):
         """An unreadable folder is reported, and the other folders are served."""
-        put("hello.py", "hello")
-        put("locked/other.py", "other")
+        write_file("hello.py", "hello")
+        write_file("locked/other.py", "other")
         scandir = os.scandir
 
         def refuse(path):
@@ -117,12 +120,12 @@ class TestFoldersBelow:
 
         monkeypatch.setattr(os, "scandir", refuse)
 
-        (found,) = load(put.folder).diagnostics
+        (diagnostic,) = load(write_file.folder).diagnostics
 
-        assert str(found.location.file) == str(put.folder / "locked")
-        assert found.rule is Rule.NOT_SERVED
-        assert found.message == f"the folder 'locked' is not served: {os.strerror(13)}"
-        assert served(put.folder) == ["hello"]
+        assert str(diagnostic.location.file) == str(write_file.folder / "locked")
+        assert diagnostic.rule is Rule.NOT_SERVED
+        assert diagnostic.message == f"the folder 'locked' is not served: {os.strerror(13)}"
+        assert list_served(write_file.folder) == ["hello"]
 
     @pytest.mark.parametrize(
         ("files", "file", "hint"),
@@ -131,63 +134,66 @@ class TestFoldersBelow:
             (["v1.2/y.py"], "v1.2/y.py", "rename the folder: a module's name has no dot, as in 'v1_2'"),
         ],
     )
-    def test_names_that_cannot_be_imported(self, put, files, file, hint):
+    def test_hint_for_a_name_that_cannot_be_imported(self, write_file, files, file, hint):
         """The hint for a name that cannot be imported says what to rename."""
-        for place in files:
-            put(place)
+        for path in files:
+            write_file(path)
 
-        (found,) = load(put.folder).diagnostics
+        (diagnostic,) = load(write_file.folder).diagnostics
 
-        assert (found.location.file, found.hint) == (str(put.folder / file), hint)
+        assert (diagnostic.location.file, diagnostic.hint) == (str(write_file.folder / file), hint)
 
-    def test_a_target_that_imports_from_above_it(self, put):
+    def test_import_from_above_the_target_gets_a_hint(self, write_file):
         """The hint for a recipe that imports from above the target is to name the folder above."""
-        put("_tone.py")
-        file = put("ops/deploy.py", text="from .. import _tone\n" + PROMPT.format("deploy"))
+        write_file("_tone.py")
+        file = write_file("ops/deploy.py", text="from .. import _tone\n" + PROMPT.format("deploy"))
 
-        (found,) = load(file).diagnostics
+        (diagnostic,) = load(file).diagnostics
 
-        assert found.hint.startswith(f"name the folder {put.folder} instead of a folder below it")
+        assert diagnostic.hint.startswith(f"name the folder {write_file.folder} instead of a folder below it")
 
-    def test_a_package_below_that_fails(self, put):
+    def test_failing_subpackage_is_reported_once(self, write_file):
         """An error in a subpackage's `__init__.py` is reported once; other recipes are served."""
-        put("ops/__init__.py", text="\n1 / 0\n")
-        put("ops/deploy.py", "deploy")
-        put("hello.py", "hello")
+        write_file("ops/__init__.py", text="\n1 / 0\n")
+        write_file("ops/deploy.py", "deploy")
+        write_file("hello.py", "hello")
 
-        (found,) = load(put.folder).diagnostics
+        (diagnostic,) = load(write_file.folder).diagnostics
 
-        assert (found.location.file, found.location.line) == (str(put.folder / "ops" / "__init__.py"), 2)
-        assert served(put.folder) == ["hello"]
+        assert (diagnostic.location.file, diagnostic.location.line) == (
+            str(write_file.folder / "ops" / "__init__.py"),
+            2,
+        )
+        assert list_served(write_file.folder) == ["hello"]
 
-    def test_a_guess_agrees_with_the_loader(self, put):
+    def test_holds_recipes_agrees_with_the_loader(self, write_file):
         """`holds_recipes` finds recipes in subfolders and ignores private folders, like the loader."""
-        put("_private/hello.py", "hello")
-        assert not holds_recipes(str(put.folder))
-        put("ops/hello.py", "hello")
+        write_file("_private/hello.py", "hello")
+        assert not holds_recipes(str(write_file.folder))
+        write_file("ops/hello.py", "hello")
 
-        assert holds_recipes(str(put.folder))
-        assert not holds_recipes(str(put.folder), depth=0)
+        assert holds_recipes(str(write_file.folder))
+        assert not holds_recipes(str(write_file.folder), depth=0)
 
-    def test_so_many_that_they_are_not_entered(self, put, monkeypatch):
+    def test_walk_stops_at_the_folder_limit(self, write_file, monkeypatch):
         """The walk stops at the limit on folders and reports it."""
         for name in "abcd":
-            put(f"{name}/{name}.py", name)
+            write_file(f"{name}/{name}.py", name)
         monkeypatch.setattr("promptkit.loader.discovery._MAX_FOLDERS", 3)
 
-        (found,) = load(put.folder).diagnostics
+        (diagnostic,) = load(write_file.folder).diagnostics
 
-        assert found.message.endswith("is not served: there are too many folders")
-        assert len(served(put.folder)) == 2
+        assert diagnostic.message.endswith("is not served: there are too many folders")
+        assert len(list_served(write_file.folder)) == 2
 
-    def test_a_folder_that_is_gone(self, tmp_path):
+    def test_missing_folder_has_no_entries(self, tmp_path):
         """A missing folder has no entries."""
         walk = FolderWalk(str(tmp_path / "none"))
 
         assert (list(walk), walk.entered, walk.skipped) == ([], set(), [])
 
 
-class TestPromptsThatAreNotServed:
+class TestUnservedPrompts:
     @pytest.mark.parametrize(
         ("file", "function"),
         [
@@ -198,61 +204,65 @@ class TestPromptsThatAreNotServed:
             ("ops/test_ship.py", "cover"),
         ],
     )
-    def test_their_file_is_named_with_the_hint(self, put, file, function):
+    def test_unserved_prompt_is_a_warning(self, write_file, file, function):
         """A prompt in a file that is not served is a warning with a hint to move it."""
-        put("review.py", "review")
-        put("ops/other.py", "other")
-        place = put(file, function)
+        write_file("review.py", "review")
+        write_file("ops/other.py", "other")
+        path = write_file(file, function)
 
-        catalog = compile(load(put.folder))
-        (found,) = catalog.diagnostics
+        catalog = compile(load(write_file.folder))
+        (diagnostic,) = catalog.diagnostics
 
-        assert (found.rule, found.location.file, found.location.line) == (Rule.NOT_SERVED, str(place), 3)
-        assert found.message.startswith(f"{function!r} is not served: {place.name} is ")
-        assert found.hint == "rename the file, or move its prompts to another one"
+        assert (diagnostic.rule, diagnostic.location.file, diagnostic.location.line) == (
+            Rule.NOT_SERVED,
+            str(path),
+            3,
+        )
+        assert diagnostic.message.startswith(f"{function!r} is not served: {path.name} is ")
+        assert diagnostic.hint == "rename the file, or move its prompts to another one"
         assert (catalog.healthy, sorted(catalog)) == (True, ["other", "review"])
 
     @pytest.mark.parametrize(
-        "decorated",
+        "source",
         [
             "import promptkit\n@promptkit.prompt\ndef one() -> str: return ''",
             "import promptkit as kit\n@kit.prompt(name='x')\nasync def one() -> str: return ''",
             "from promptkit import resource\n@resource('x://y')\ndef one() -> str: return ''",
         ],
     )
-    def test_however_they_are_made(self, put, decorated):
+    def test_decorators_are_recognized_by_name(self, write_file, source):
         """The decorators are recognized by name, however they are imported."""
-        put("conftest.py", text=decorated)
+        write_file("conftest.py", text=source)
 
-        (found,) = load(put.folder).diagnostics
+        (diagnostic,) = load(write_file.folder).diagnostics
 
-        assert found.message == "'one' is not served: conftest.py is pytest's by its name"
+        assert diagnostic.message == "'one' is not served: conftest.py is pytest's by its name"
 
-    @pytest.mark.parametrize("besides", ["def test_it()", "class TestIt", "async def test_it()"])
-    def test_tests_that_make_prompts_are_tests(self, put, besides):
+    @pytest.mark.parametrize("definition", ["def test_it()", "class TestIt", "async def test_it()"])
+    def test_file_with_tests_is_not_reported(self, write_file, definition):
         """Nothing is reported for a test file that has tests as well as prompts."""
-        put("hello.py", "hello")
-        put("test_hello.py", text=f"{PROMPT.format('other')}\n{besides}: ...\n")
+        write_file("hello.py", "hello")
+        write_file("test_hello.py", text=f"{PROMPT.format('other')}\n{definition}: ...\n")
 
-        assert load(put.folder).diagnostics == ()
+        assert load(write_file.folder).diagnostics == ()
 
     @pytest.mark.parametrize("text", ["promptkit: @prompt (", '"""promptkit\n\n@prompt\ndef x(): ..."""'])
-    def test_what_only_speaks_of_prompts(self, put, text):
+    def test_text_about_prompts_is_not_reported(self, write_file, text):
         """Text that mentions @prompt and files with syntax errors are not reported as unserved prompts."""
-        put("hello.py", "hello")
-        put("test_hello.py", text=text)
+        write_file("hello.py", "hello")
+        write_file("test_hello.py", text=text)
 
-        assert load(put.folder).diagnostics == ()
+        assert load(write_file.folder).diagnostics == ()
 
-    def test_what_a_recipe_imports_is_served(self, put):
+    def test_imported_prompt_is_served(self, write_file):
         """A prompt that a recipe imports is served, so nothing is reported for its file."""
-        put("__init__.py", "hello")
-        put("other.py", text="from . import hello")
+        write_file("__init__.py", "hello")
+        write_file("other.py", text="from . import hello")
 
-        assert (served(put.folder), load(put.folder).diagnostics) == (["hello"], ())
+        assert (list_served(write_file.folder), load(write_file.folder).diagnostics) == (["hello"], ())
 
-    def test_a_package_that_fails_is_said_once(self, put):
+    def test_failing_package_is_reported_once(self, write_file):
         """For a package that fails to import, only the import error is reported."""
-        put("__init__.py", text=PROMPT.format("hello") + "1 / 0\n")
+        write_file("__init__.py", text=PROMPT.format("hello") + "1 / 0\n")
 
-        assert [found.rule for found in load(put.folder).diagnostics] == [Rule.IMPORT_FAILED]
+        assert [diagnostic.rule for diagnostic in load(write_file.folder).diagnostics] == [Rule.IMPORT_FAILED]

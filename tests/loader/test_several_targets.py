@@ -9,127 +9,136 @@ from promptkit.errors.exceptions import LoadError
 from promptkit.loader.loader import load
 from promptkit.loader.targets import target_of
 
-SAYS = """
+TEMPLATE = """
 from promptkit import prompt
 {line}
 
 @prompt
 def {name}() -> str:
-    return {says}
+    return {text}
 """
 
 
-def says(name, text="'x'", line=""):
+def make_recipe(name, text="'x'", line=""):
     """Return the source of a recipe with one prompt."""
-    return SAYS.format(name=name, says=text, line=line)
+    return TEMPLATE.format(name=name, text=text, line=line)
 
 
-def texts(targets):
+def render_all(targets):
     """Return the text of each prompt of valid targets, by name."""
     catalog = compile(targets)
     assert catalog.diagnostics == ()
     return {name: prompt.render().messages[0].content.text for name, prompt in catalog.items()}
 
 
-class TestWhatIsServed:
-    def test_all_that_each_declares(self, recipes, tmp_path, monkeypatch):
+class TestServedPrompts:
+    def test_targets_of_all_kinds_are_served_together(self, recipes, tmp_path, monkeypatch):
         """A folder, a file, an object of a file, a module and a package are served together."""
-        folder = recipes("prompts", plan=says("plan"))
-        file = recipes("more", review=says("review"), other=says("other")) / "review.py"
-        one = recipes("single", two=says("first") + says("second")) / "two.py"
-        recipes("outer/shelf", __init__=says("about"), inner=says("inner"))
-        recipes(".", loose=says("loose"))
+        folder = recipes("prompts", plan=make_recipe("plan"))
+        file = recipes("more", review=make_recipe("review"), other=make_recipe("other")) / "review.py"
+        second_file = recipes("single", two=make_recipe("first") + make_recipe("second")) / "two.py"
+        recipes("outer/shelf", __init__=make_recipe("about"), inner=make_recipe("inner"))
+        recipes(".", loose=make_recipe("loose"))
         monkeypatch.chdir(tmp_path)
 
-        found = load([folder, str(file), f"{one}:second", "loose", "outer.shelf"])
+        loaded = load([folder, str(file), f"{second_file}:second", "loose", "outer.shelf"])
 
-        served = {prompt.options.name for prompt in found.prompts}
+        served = {prompt.options.name for prompt in loaded.prompts}
         assert served == {"plan", "review", "second", "loose", "about", "inner"}
-        assert found.diagnostics == ()
+        assert loaded.diagnostics == ()
 
-    def test_folders_of_one_name_are_packages_of_their_own(self, recipes):
+    def test_folders_with_the_same_name_are_separate_packages(self, recipes):
         """Folders with the same name are separate packages, and each recipe imports its own siblings."""
         names = ["prompts", "a/prompts", "b/prompts"]
         folders = [
             recipes(
                 folder,
                 _words=f"WORD = {folder!r}",
-                **{f"from_{at}": says(f"from_{at}", "WORD", "from ._words import WORD")},
+                **{f"from_{index}": make_recipe(f"from_{index}", "WORD", "from ._words import WORD")},
             )
-            for at, folder in enumerate(names)
+            for index, folder in enumerate(names)
         ]
 
-        assert texts(folders) == {f"from_{at}": name for at, name in enumerate(names)}
+        assert render_all(folders) == {f"from_{index}": name for index, name in enumerate(names)}
 
-    def test_what_is_imported_while_a_prompt_is_called(self, recipes):
+    def test_late_imports_find_their_own_folder(self, recipes):
         """Imports inside a prompt's function find the modules of its own folder and project."""
-        for place in ("one", "two"):
-            (recipes(place) / "pyproject.toml").touch()
-            recipes(place, **{f"words_of_{place}": f"WORD = {place!r}"})
+        for name in ("one", "two"):
+            (recipes(name) / "pyproject.toml").touch()
+            recipes(name, **{f"words_of_{name}": f"WORD = {name!r}"})
         folders = [
             recipes(
-                f"{place}/prompts",
+                f"{name}/prompts",
                 _late="",
-                **{place: says(place, f"late_{place}()") + LATE.format(place=place)},
+                **{name: make_recipe(name, f"late_{name}()") + LATE.format(name=name)},
             )
-            for place in ("one", "two")
+            for name in ("one", "two")
         ]
 
-        assert texts(folders) == {"one": "one", "two": "two"}
+        assert render_all(folders) == {"one": "one", "two": "two"}
 
     def test_files_of_one_folder_are_modules_of_one_package(self, recipes):
         """Files of one folder, as from a shell's `recipes/*.py`, are modules of one package."""
         folder = recipes(
-            a=says("a", "b.render().messages[0].content.text", "from .b import b"), b=says("b"), c=says("c")
+            a=make_recipe("a", "b.render().messages[0].content.text", "from .b import b"),
+            b=make_recipe("b"),
+            c=make_recipe("c"),
         )
 
-        assert texts([folder / "a.py", folder / "b.py"]) == {"a": "x", "b": "x"}
+        assert render_all([folder / "a.py", folder / "b.py"]) == {"a": "x", "b": "x"}
 
-    def test_two_prompts_of_one_name_are_a_fault_wherever_they_are(self, recipes):
+    def test_duplicate_name_in_another_target_is_not_served(self, recipes):
         """Of two prompts with the same name in different targets, the second is not served."""
-        found = compile(load([recipes("one", a=says("plan")), recipes("two", b=says("plan"))]))
+        catalog = compile(
+            load([recipes("one", a=make_recipe("plan")), recipes("two", b=make_recipe("plan"))])
+        )
 
-        assert ([*found], [one.rule.value for one in found.diagnostics]) == (["plan"], ["PK202"])
+        assert ([*catalog], [diagnostic.rule.value for diagnostic in catalog.diagnostics]) == (
+            ["plan"],
+            ["PK202"],
+        )
 
-    def test_a_module_of_the_project_exists_once(self, recipes, tmp_path):
+    def test_project_module_exists_once(self, recipes, tmp_path):
         """Recipes of both targets import the same module of their project."""
         (tmp_path / "pyproject.toml").touch()
         recipes(".", common="print('imported')")
         folders = [
-            recipes(name, **{name: says(name, "str(id(common))", "import common")}) for name in ("one", "two")
+            recipes(name, **{name: make_recipe(name, "str(id(common))", "import common")})
+            for name in ("one", "two")
         ]
 
-        found = texts(folders)
+        texts = render_all(folders)
 
-        assert found["one"] == found["two"]
+        assert texts["one"] == texts["two"]
 
-    def test_a_test_patches_what_is_loaded(self, recipes):
+    def test_imported_modules_are_reused(self, recipes):
         """Modules that are already imported are reused, so that a test can patch them in every target."""
         folders = [
-            recipes(name, **{name: says(name, "WORD", "WORD = 'x'")}) for name in ("first_of", "second_of")
+            recipes(name, **{name: make_recipe(name, "WORD", "WORD = 'x'")})
+            for name in ("first_of", "second_of")
         ]
         load(folders)
         for name in ("first_of", "second_of"):
             sys.modules[f"{name}.{name}"].WORD = "patched"
 
-        assert texts(folders) == {"first_of": "patched", "second_of": "patched"}
+        assert render_all(folders) == {"first_of": "patched", "second_of": "patched"}
 
 
 LATE = """
-def late_{place}():
-    import words_of_{place}
+def late_{name}():
+    import words_of_{name}
     from . import _late
-    return words_of_{place}.WORD
+    return words_of_{name}.WORD
 """
 
 
-class TestWhatIsRefused:
+class TestRejectedTargets:
     @pytest.fixture
     def folder(self, recipes, tmp_path, monkeypatch):
-        """The current folder has a folder of recipes with a subfolder."""
+        """A folder of recipes with a subfolder, in the current folder."""
         monkeypatch.chdir(tmp_path)
-        recipes("recipes/ops", b=says("b"))
-        return recipes(a=says("a"))
+        recipes("recipes/ops", b=make_recipe("b"))
+        return recipes(a=make_recipe("a"))
 
     @pytest.mark.usefixtures("folder")
     @pytest.mark.parametrize(
@@ -143,7 +152,7 @@ class TestWhatIsRefused:
         ],
         ids=["below", "above", "a file", "twice", "spelt"],
     )
-    def test_a_target_that_lies_in_another(self, targets, named, other):
+    def test_overlapping_targets_are_rejected(self, targets, named, other):
         """A target inside another target is rejected, because its recipes would be imported twice."""
         with pytest.raises(LoadError) as caught:
             load(targets)
@@ -151,26 +160,26 @@ class TestWhatIsRefused:
         reason = f"{other!r} has files of it, too: name one of the two"
         assert (caught.value.target, caught.value.reason) == (named, reason)
 
-    def test_a_target_that_is_not_there(self, recipes):
+    def test_error_names_the_missing_target(self, recipes):
         """The error names the missing target."""
         with pytest.raises(LoadError) as caught:
-            load([recipes(a=says("a")), "nowhere/at/all"])
+            load([recipes(a=make_recipe("a")), "nowhere/at/all"])
 
         assert caught.value.target == "nowhere/at/all"
 
-    def test_no_target(self):
+    def test_empty_list_is_rejected(self):
         """An empty list of targets is rejected."""
         with pytest.raises(LoadError, match="name a folder, a file or a module"):
             load([])
 
-    def test_a_sibling_that_two_folders_have(self, recipes):
+    def test_ambiguous_import_is_an_error(self, recipes):
         """A plain import of a module that two targets have is an error, because it is ambiguous."""
-        one = recipes("one", words="", a=says("a", line="import words"))
-        two = recipes("two", words="", b=says("b", line="from . import words"))
+        first = recipes("one", words="", a=make_recipe("a", line="import words"))
+        second = recipes("two", words="", b=make_recipe("b", line="from . import words"))
 
-        (fault,) = compile(load([one, two])).diagnostics
+        (diagnostic,) = compile(load([first, second])).diagnostics
 
-        assert fault.message.endswith(
+        assert diagnostic.message.endswith(
             "ImportError: 'words' is next to the recipes of two targets: write 'from . import words'"
         )
 
@@ -179,7 +188,7 @@ class TestModulesAsTargets:
     @pytest.fixture
     def library(self, recipes, tmp_path, monkeypatch):
         """A package of prompts in the current folder, which is not a target."""
-        recipes("library", __init__="", plans=says("plan") + says("review"))
+        recipes("library", __init__="", plans=make_recipe("plan") + make_recipe("review"))
         monkeypatch.chdir(tmp_path)
 
     @pytest.mark.parametrize("target", ["served", "served.py", "_served.py"])
@@ -192,26 +201,26 @@ class TestModulesAsTargets:
         ],
         ids=["imported", "listed", "in a tuple"],
     )
-    def test_one_that_lists_prompts_serves_them(self, source, target, library, recipes):
+    def test_module_serves_the_prompts_it_lists(self, source, target, library, recipes):
         """A module named as target serves the prompts that it imports or lists, even if it is private."""
         recipes(".", **{target.removesuffix(".py"): source})
 
         assert {prompt.options.name for prompt in load(target).prompts} == {"plan", "review"}
 
-    def test_a_package_serves_what_its_init_imports(self, library, recipes):
+    def test_package_serves_the_imports_of_its_init_file(self, library, recipes):
         """A package serves the prompts that its `__init__.py` imports, each of them once."""
         init = "from library.plans import plan\nfrom .own import own"
-        recipes("outer/published", __init__=init, own=says("own"))
+        recipes("outer/published", __init__=init, own=make_recipe("own"))
 
-        served = [prompt.options.name for one in load("outer.published").by_file for prompt in one.prompts]
+        served = [prompt.options.name for file in load("outer.published").by_file for prompt in file.prompts]
 
         assert sorted(served) == ["own", "plan"]
 
-    def test_a_recipe_of_a_folder_may_import_a_prompt_to_call_it(self, library, recipes):
+    def test_prompt_imported_to_be_called_is_not_served(self, library, recipes):
         """A recipe in a folder does not serve a prompt that it only imports to call."""
-        folder = recipes(mine=says("mine", "plan()", "from library.plans import plan"))
+        folder = recipes(mine=make_recipe("mine", "plan()", "from library.plans import plan"))
 
-        assert texts(folder) == {"mine": "x"}
+        assert render_all(folder) == {"mine": "x"}
 
 
 @pytest.mark.parametrize(

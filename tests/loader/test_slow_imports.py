@@ -26,7 +26,9 @@ import_thread._REPORT_AFTER_S, import_thread._LOOK_EVERY_S = 0.1, 0.05
 stdio._LOOK_FOR_PARENT_EVERY_S = 0.1
 sys.exit(main(sys.argv[1:]))
 """
-QUICK = 'from promptkit import prompt\n\n@prompt\ndef quick():\n    """Say it."""\n    return "Quick."\n'
+QUICK = (
+    'from promptkit import prompt\n\n@prompt\ndef quick():\n    """Answer quickly."""\n    return "Quick."\n'
+)
 SLOW = """
 import sys
 from promptkit import prompt
@@ -38,25 +40,27 @@ def slow():
     \"""Say that it is done.\"""
     return "Done."
 """
-WHERE = "recipes/slow.py has", "recipes/slow.py", "4"
-SAID = re.compile(r"promptkit: (.*) been importing for \d+ s, now at (.*slow.py):(\d+)")
+EXPECTED_REPORT = "recipes/slow.py has", "recipes/slow.py", "4"
+REPORT = re.compile(r"promptkit: (.*) been importing for \d+ s, now at (.*slow.py):(\d+)")
 
 
-def reported(lines, folder):
+def parse_reports(lines, folder):
     """Return the files and lines that were reported as slow."""
-    found = [match.groups() for match in map(SAID.fullmatch, lines) if match]
-    return [(file.removeprefix(f"{folder}/"), *place) for file, *place in found]
+    matches = [match.groups() for match in map(REPORT.fullmatch, lines) if match]
+    return [(file.removeprefix(f"{folder}/"), *position) for file, *position in matches]
 
 
 @pytest.fixture
-def ran(recipes, tmp_path):
+def run_command(recipes, tmp_path):
     """A function that runs a command on recipes, and returns its output and its lines on stderr."""
 
-    def run(*argv, sent=b"", **files):
+    def run(*argv, stdin=b"", **files):
         recipes(**files)
         command = [sys.executable, "-c", IMPATIENT, *argv]
-        found = subprocess.run(command, cwd=tmp_path, input=sent, capture_output=True, timeout=50, check=True)
-        return found.stdout.decode(), found.stderr.decode().splitlines()
+        result = subprocess.run(
+            command, cwd=tmp_path, input=stdin, capture_output=True, timeout=50, check=True
+        )
+        return result.stdout.decode(), result.stderr.decode().splitlines()
 
     return run
 
@@ -70,15 +74,15 @@ def ran(recipes, tmp_path):
     ],
     ids=" ".join,
 )
-def test_a_command(ran, tmp_path, argv):
+def test_command_reports_a_slow_import(run_command, tmp_path, argv):
     """A command reports the slow file once, with the time and line, and otherwise works as usual."""
-    out, said = ran(*argv, quick=QUICK, slow=SLOW)
+    out, stderr_lines = run_command(*argv, quick=QUICK, slow=SLOW)
 
-    assert reported(said, tmp_path) == [WHERE]
+    assert parse_reports(stderr_lines, tmp_path) == [EXPECTED_REPORT]
     assert out
 
 
-def test_a_server_on_standard_input(recipes, tmp_path):
+def test_stdio_server_reports_a_slow_import(recipes, tmp_path):
     """A server on stdio reports the slow file, and answers its client."""
     recipes(quick=QUICK, slow=SLOW)
     session = line(initialize("2025-11-25")) + line(request(1, "prompts/get", {"name": "slow"}))
@@ -88,39 +92,41 @@ def test_a_server_on_standard_input(recipes, tmp_path):
         process.stdin.write(session)
         process.stdin.flush()
         replies = [process.stdout.readline() for _ in range(2)]
-        _, said = process.communicate(timeout=50)
+        _, stderr = process.communicate(timeout=50)
 
     assert b"Done." in replies[1]
-    assert reported(said.decode().splitlines(), tmp_path) == [WHERE]
+    assert parse_reports(stderr.decode().splitlines(), tmp_path) == [EXPECTED_REPORT]
 
 
-def test_a_server_over_http(recipes, tmp_path):
+def test_http_server_reports_a_slow_import(recipes, tmp_path):
     """An HTTP server reports the slow file before it starts to serve."""
     recipes(quick=QUICK, slow=SLOW)
     command = [sys.executable, "-c", IMPATIENT, "serve", "--http", "127.0.0.1:0"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        said = [process.stderr.readline()]
-        while said[-1] and "serving at" not in said[-1]:
-            said.append(process.stderr.readline())
+        stderr_lines = [process.stderr.readline()]
+        while stderr_lines[-1] and "serving at" not in stderr_lines[-1]:
+            stderr_lines.append(process.stderr.readline())
         process.kill()
 
-    assert reported(map(str.rstrip, said), tmp_path) == [WHERE]
-    assert "serving at" in said[-1]
+    assert parse_reports(map(str.rstrip, stderr_lines), tmp_path) == [EXPECTED_REPORT]
+    assert "serving at" in stderr_lines[-1]
 
 
-def test_a_module(ran, tmp_path):
+def test_report_for_a_module_names_its_file(run_command, tmp_path):
     """For a module as target, the report names the file that contains the line."""
-    out, said = ran("list", "recipes.slow", slow=SLOW)
+    out, stderr_lines = run_command("list", "recipes.slow", slow=SLOW)
 
     assert "slow" in out
-    assert reported(said, tmp_path) == [("the recipes have", "recipes/slow.py", "4")]
+    assert parse_reports(stderr_lines, tmp_path) == [("the recipes have", "recipes/slow.py", "4")]
 
 
-def test_the_import_of_a_helper(ran, tmp_path):
+def test_report_for_a_helper_names_its_line(run_command, tmp_path):
     """For a slow helper, the report names the recipe and the helper's line."""
-    _, said = ran("list", _slow="import sys\nsys.reported.wait(30)\n", reads=f"from . import _slow\n{QUICK}")
+    _, stderr_lines = run_command(
+        "list", _slow="import sys\nsys.reported.wait(30)\n", reads=f"from . import _slow\n{QUICK}"
+    )
 
-    assert reported(said, tmp_path) == [("recipes/reads.py has", "recipes/_slow.py", "2")]
+    assert parse_reports(stderr_lines, tmp_path) == [("recipes/reads.py has", "recipes/_slow.py", "2")]
 
 
 #: A recipe whose prompt returns the names of the threads in its process.
@@ -134,10 +140,10 @@ def names():
 """
 
 
-def test_it_leaves_no_thread(ran):
+def test_watching_thread_ends_with_the_import(run_command):
     """The thread that watches an import ends with the import."""
-    out, said = ran("render", "names", names=NAMES)
+    out, stderr_lines = run_command("render", "names", names=NAMES)
 
     assert "MainThread" in out
     assert "promptkit-clock" not in out
-    assert said == []
+    assert stderr_lines == []

@@ -27,25 +27,25 @@ def changes(tmp_path):
     assert next(rounds, None) is None
 
 
-def next_paths(changes):
+def wait_for_paths(changes):
     """Return the next non-empty set of changed paths."""
     return next(filter(None, changes))
 
 
-def test_a_change_is_told_and_so_is_none(changes, tmp_path):
+def test_changes_and_quiet_rounds_are_reported(changes, tmp_path):
     """Writing, replacing and removing a file is reported, and so is a round without changes."""
     file, other = tmp_path / "a.py", tmp_path / "b.py"
 
     file.write_text("one")
-    assert next_paths(changes) == {str(file)}
+    assert wait_for_paths(changes) == {str(file)}
     other.write_text("two")
-    assert next_paths(changes) == {str(other)}
+    assert wait_for_paths(changes) == {str(other)}
     other.replace(file)
-    assert next_paths(changes) == {str(file), str(other)}
+    assert wait_for_paths(changes) == {str(file), str(other)}
     assert next(changes) == set()
 
 
-def test_what_is_written_again_and_again_is_told_once_it_rests(tmp_path):
+def test_changing_file_is_reported_once_it_stays_unchanged(tmp_path):
     """A file is reported only once it stays unchanged, so that no partial content is read."""
     stop, file = Event(), tmp_path / "a.py"
     written = []
@@ -60,18 +60,18 @@ def test_what_is_written_again_and_again_is_told_once_it_rests(tmp_path):
     next(rounds)
     writer = Thread(target=write)
     writer.start()
-    paths, told = next_paths(rounds), time.monotonic()
+    paths, reported_at = wait_for_paths(rounds), time.monotonic()
     writer.join()
     stop.set()
     list(rounds)
 
     assert paths == {str(file)}
     # File systems round timestamps to a clock tick, and a busy machine can delay the writer.
-    before = [moment for moment in written if moment < told]
-    assert told - before[-1] > 0.15
+    before = [moment for moment in written if moment < reported_at]
+    assert reported_at - before[-1] > 0.15
 
 
-def test_what_never_rests_is_told_all_the_same(tmp_path):
+def test_constantly_changing_file_is_reported(tmp_path):
     """A file that changes all the time is reported after the maximum delay."""
     stop, file = Event(), tmp_path / "a.py"
 
@@ -84,44 +84,46 @@ def test_what_never_rests_is_told_all_the_same(tmp_path):
     writer = Thread(target=write)
     writer.start()
     try:
-        assert next_paths(rounds) == {str(file)}
+        assert wait_for_paths(rounds) == {str(file)}
     finally:
         stop.set()
         writer.join()
         list(rounds)
 
 
-def test_what_lies_below_the_folder_does_not_count(changes, tmp_path):
+def test_changes_in_subfolders_are_not_reported(changes, tmp_path):
     """Changes inside subfolders, such as the bytecode cache, are not reported."""
     below = tmp_path / "below"
     below.mkdir()
-    assert next_paths(changes) == {str(below)}
+    assert wait_for_paths(changes) == {str(below)}
 
     (below / "a.py").write_text("")
 
     assert str(below / "a.py") not in next(changes)
 
 
-def test_a_folder_that_does_not_exist(tmp_path):
+def test_missing_folder_raises_an_error(tmp_path):
     """Watching a missing folder raises FileNotFoundError."""
     with pytest.raises(FileNotFoundError):
         next(changes_in([str(tmp_path / "gone")], Event(), TIMES))
 
 
-@pytest.mark.parametrize("told", [None, "", "true", "1", "false", "Disable", "disabled"])
+@pytest.mark.parametrize("setting", [None, "", "true", "1", "false", "Disable", "disabled"])
 @pytest.mark.parametrize("release", ["6.1.0", "5.15.0-Microsoft-Standard-WSL2"])
-def test_files_are_polled_where_watchfiles_would(told, release, monkeypatch):
+def test_files_are_polled_where_watchfiles_would(setting, release, monkeypatch):
     """Polling is used where watchfiles would use it, because shared folders send no events."""
-    known = main.platform if hasattr(main, "platform") else platform
-    monkeypatch.setattr(known, "uname", lambda: known.uname_result("Linux", "", release, "", ""))
+    uname_module = main.platform if hasattr(main, "platform") else platform
+    monkeypatch.setattr(
+        uname_module, "uname", lambda: uname_module.uname_result("Linux", "", release, "", "")
+    )
     monkeypatch.delenv("WATCHFILES_FORCE_POLLING", raising=False)
-    if told is not None:
-        monkeypatch.setenv("WATCHFILES_FORCE_POLLING", told)
+    if setting is not None:
+        monkeypatch.setenv("WATCHFILES_FORCE_POLLING", setting)
 
     assert watching._polls() is main._default_force_polling(None)
 
 
-def test_polling_tells_the_same(tmp_path, monkeypatch):
+def test_polling_reports_the_same_changes(tmp_path, monkeypatch):
     """Polling reports the same changes."""
     monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
     monkeypatch.setattr("promptkit.loader.watching._POLL_EVERY_MS", 20)
@@ -130,10 +132,10 @@ def test_polling_tells_the_same(tmp_path, monkeypatch):
 
     (tmp_path / "a.py").write_text("one")
 
-    assert str(tmp_path / "a.py") in next_paths(changes)
+    assert str(tmp_path / "a.py") in wait_for_paths(changes)
 
 
-def test_nothing_else_is_imported_and_authors_can_import_the_package(tmp_path):
+def test_watchfiles_package_is_not_imported(tmp_path):
     """The watchfiles package, which takes 2 MiB, is not imported; if it is, it uses the same backend."""
     program = f"""
 import sys
@@ -151,7 +153,7 @@ print(watchfiles.main.RustNotify is watching._backend())
     assert done.stdout.splitlines() == ["[]", "True"]
 
 
-def test_a_package_without_the_backend(monkeypatch):
+def test_error_names_the_missing_backend(monkeypatch):
     """The error names the missing backend."""
     monkeypatch.delitem(sys.modules, "watchfiles._rust_notify")
     monkeypatch.setattr(watching, "find_spec", lambda _: None)

@@ -20,8 +20,8 @@ HOST = "127.0.0.1:8137"
 TOKEN = "the-token"  # noqa: S105 (of a test)
 
 
-class Words:
-    """A comparison with the command line's word diff, but without a commit."""
+class WordDiff:
+    """A comparison by the command line's word diff that finds no commit."""
 
     words = staticmethod(changed_words)
 
@@ -51,37 +51,37 @@ class Preview:
         return response.text
 
 
-def cookie_of(pages, host=HOST):
+def get_cookie(app, host=HOST):
     """Return the cookie header of a browser that has sent the token."""
-    with closing(TestClient(pages, base_url=f"http://{host}", follow_redirects=False)) as client:
+    with closing(TestClient(app, base_url=f"http://{host}", follow_redirects=False)) as client:
         client.get(f"/?access-token={TOKEN}")
         return "; ".join(f"{name}={value}" for name, value in client.cookies.items()).encode()
 
 
 @pytest.fixture
-def stranger():
+def make_client():
     """A function that returns a browser without the token."""
 
-    def meet(live, host=HOST, pages=None):
-        pages = pages or application(live, "recipes", TOKEN, [HOST, "localhost:8137"], comparison=Words())
-        return TestClient(pages, base_url=f"http://{host}", follow_redirects=False)
+    def make(live, host=HOST, app=None):
+        app = app or application(live, "recipes", TOKEN, [HOST, "localhost:8137"], comparison=WordDiff())
+        return TestClient(app, base_url=f"http://{host}", follow_redirects=False)
 
-    return meet
+    return make
 
 
 @pytest.fixture
-def preview(recipes, stranger):
+def serve_preview(recipes, make_client):
     """A function that serves recipes in a preview."""
 
-    def show(**files):
+    def serve(**files):
         live = Live(compile(load(recipes(**files))))
-        client = stranger(live)
+        client = make_client(live)
         assert client.get(f"/?access-token={TOKEN}").status_code == 303
         opened.append(client)
         return Preview(client, live)
 
     opened = []
-    yield show
+    yield serve
     for client in opened:
         with closing(client):
             pass

@@ -14,7 +14,7 @@ from promptkit.preview.rendering import Rendering
 from promptkit.preview.routes import application
 from promptkit.preview.tabs import content_of
 from tests.preview.conftest import HOST, TOKEN
-from tests.preview.test_pages import links, text_of
+from tests.preview.test_pages import extract_links, extract_text
 
 REVIEW = """
 from typing import Annotated
@@ -41,67 +41,69 @@ review.case("empty", " ").refused("no code")
 FAULT = InvalidArgument("key", "is wrong")
 
 
-def prompt_of(source, recipes):
+def compile_prompt(source, recipes):
     """Compile a recipe file and return its prompt."""
     return compile(load(recipes(review=source), cases=True))["review"]
 
 
-def tab(shown, name, prompt="review", **values):
+def render_tab(preview, name, prompt="review", **values):
     """Return a tab's HTML for the values of a form."""
-    answer = shown.client.post(f"/prompts/{prompt}/tabs/{name}", data=values)
-    assert answer.status_code == 200
-    return answer.text
+    response = preview.client.post(f"/prompts/{prompt}/tabs/{name}", data=values)
+    assert response.status_code == 200
+    return response.text
 
 
 class TestOpening:
-    def test_the_page_begins_with_its_cases(self, preview):
+    def test_page_lists_cases_and_opens_the_first(self, serve_preview):
         """Each case is a link that fills in the form, and the first one is already filled in."""
-        page = preview(review=REVIEW + CASES).page("/prompts/review")
+        page = serve_preview(review=REVIEW + CASES).page("/prompts/review")
         cases = re.search(r'<nav id="cases".*?</nav>', page, re.DOTALL)[0]
 
-        assert list(links(cases)) == ["short", "cold, and secret", "empty"]
+        assert list(extract_links(cases)) == ["short", "cold, and secret", "empty"]
         assert 'aria-current="true" href="/prompts/review?use-case=short"' in cases
         assert "Review x = 1 in a warm tone with nothing." in page
 
-    def test_a_case_is_chosen_by_its_address(self, preview):
+    def test_address_selects_a_case(self, serve_preview):
         """The address selects a case; its secret is not rendered."""
-        shown = preview(review=REVIEW + CASES)
-        page = shown.page("/prompts/review?use-case=cold%2C+and+secret")
+        preview = serve_preview(review=REVIEW + CASES)
+        page = preview.page("/prompts/review?use-case=cold%2C+and+secret")
 
         assert "in a cold tone" in page
         assert "with hunter2" not in page
         assert 'aria-current="true" href="/prompts/review?use-case=cold%2C+and+secret"' in page
 
-    def test_a_case_that_is_refused_does_not_open_the_page(self, preview):
+    def test_refused_case_does_not_fill_in_the_form(self, serve_preview):
         """A case that expects a refusal does not fill in the form when the page opens."""
-        page = preview(review=REVIEW + 'review.case("empty", "").refused("code")\n').page("/prompts/review")
+        page = serve_preview(review=REVIEW + 'review.case("empty", "").refused("code")\n').page(
+            "/prompts/review"
+        )
 
-        assert "1 argument needs attention" in text_of(page)
+        assert "1 argument needs attention" in extract_text(page)
 
-    def test_without_cases_it_opens_with_the_authors_example(self, preview):
+    def test_page_without_cases_opens_with_the_example(self, serve_preview):
         """Without cases the page opens with the author's example, unless the address gives a value."""
         source = REVIEW.replace("code: str", 'code: Annotated[str, Arg("The code", examples=["x = 7"])]')
-        shown = preview(review=source)
+        preview = serve_preview(review=source)
 
-        assert "Review x = 7 in a warm tone" in shown.page("/prompts/review")
-        assert "Review y in a warm tone" in shown.page("/prompts/review?code=y")
-        assert "Bare." in shown.page("/prompts/bare")
+        assert "Review x = 7 in a warm tone" in preview.page("/prompts/review")
+        assert "Review y in a warm tone" in preview.page("/prompts/review?code=y")
+        assert "Bare." in preview.page("/prompts/bare")
 
-    def test_cases_of_a_file_of_their_own(self, preview, recipes):
+    def test_cases_in_a_separate_file_are_shown(self, serve_preview, recipes):
         """Cases in a separate file are shown like those next to the prompt, after a reload."""
-        shown = preview(review=REVIEW)
-        assert "</a>" not in re.search(r'<nav id="cases".*?</nav>', shown.page("/prompts/review"))[0]
+        preview = serve_preview(review=REVIEW)
+        assert "</a>" not in re.search(r'<nav id="cases".*?</nav>', preview.page("/prompts/review"))[0]
         folder = recipes(review=REVIEW, cases_review="from review import review\n" + CASES)
-        shown.live.publish(compile(load(folder, cases=True)))
+        preview.live.publish(compile(load(folder, cases=True)))
 
-        assert "use-case=short" in shown.page("/prompts/review")
+        assert "use-case=short" in preview.page("/prompts/review")
 
 
-class TestTab:
-    def test_all_at_once(self, preview):
+class TestCasesTab:
+    def test_all_cases_are_shown(self, serve_preview):
         """The Cases tab shows each case's location and its rendering or expected refusal."""
-        shown = preview(review=REVIEW + CASES)
-        text = text_of(tab(shown, "cases", code="z"))
+        preview = serve_preview(review=REVIEW + CASES)
+        text = extract_text(render_tab(preview, "cases", code="z"))
 
         assert "Review x = 1 in a warm tone with nothing." in text
         assert "in a cold tone" in text
@@ -110,112 +112,114 @@ class TestTab:
         assert "there is no code" in text
         assert len(re.findall(r"review\.py:\d+", text)) == 3
 
-    def test_what_its_author_does_not_expect(self, preview):
-        """A case that should be refused, but is rendered is reported at the case."""
-        shown = preview(review=REVIEW + 'review.case("wrong", "x").refused("code")\n')
+    def test_unexpected_outcome_is_reported(self, serve_preview):
+        """A case that should be refused but is rendered is reported at the case."""
+        preview = serve_preview(review=REVIEW + 'review.case("wrong", "x").refused("code")\n')
 
-        assert "should be refused, but is rendered" in text_of(tab(shown, "cases"))
+        assert "should be refused, but is rendered" in extract_text(render_tab(preview, "cases"))
 
-    def test_the_form_as_a_case(self, preview, recipes):
+    def test_form_is_copied_as_a_case(self, serve_preview, recipes):
         """The copied line, saved next to the prompt, defines a case with the form's values."""
         values = {"code": 'a "quoted"\nline', "tone": "cold"}
         content = content_of(
-            "test", Rendering(prompt_of(REVIEW, recipes), values, faults=(FAULT,)), "recipes"
+            "test", Rendering(compile_prompt(REVIEW, recipes), values, faults=(FAULT,)), "recipes"
         )
         source = content.blocks[-1].text
 
-        (saved,) = prompt_of(REVIEW + source, recipes).saved()
+        (saved,) = compile_prompt(REVIEW + source, recipes).saved()
         assert saved.sent() == values
-        assert "It has no case yet" in text_of(tab(preview(review=REVIEW), "cases"))
+        assert "It has no case yet" in extract_text(render_tab(serve_preview(review=REVIEW), "cases"))
 
 
 class TestSinceTheLastSave:
-    def test_the_words_of_each_case(self, preview, recipes):
+    def test_changed_words_are_marked(self, serve_preview, recipes):
         """Changed words are marked in each case and in the rendering of the form."""
-        shown = preview(review=REVIEW + CASES)
-        assert "Nothing was saved yet" in text_of(tab(shown, "changes", code="z"))
-        shown.live.publish(compile(load(recipes(review=(REVIEW + CASES).replace("Review", "Judge")))))
+        preview = serve_preview(review=REVIEW + CASES)
+        assert "Nothing was saved yet" in extract_text(render_tab(preview, "changes", code="z"))
+        preview.live.publish(compile(load(recipes(review=(REVIEW + CASES).replace("Review", "Judge")))))
 
-        page = tab(shown, "changes", code="z")
+        page = render_tab(preview, "changes", code="z")
         assert page.count("<del>Review</del><ins>Judge</ins>") == 3
         assert "what the form holds" in page
         assert "empty" not in re.findall(r"<h3[^>]*>(.*?)</h3>", page)
         assert "hunter2" not in page
 
-    def test_a_case_that_fails_now(self, preview, recipes):
+    def test_newly_failing_case_shows_its_error(self, serve_preview, recipes):
         """A case that fails now is shown with its error, and the unchanged cases are named."""
-        shown = preview(review=REVIEW + CASES)
+        preview = serve_preview(review=REVIEW + CASES)
         failing = (
             REVIEW.replace("    return f", "    assert tone != 'cold', 'too cold'\n    return f") + CASES
         )
-        shown.live.publish(compile(load(recipes(review=failing))))
+        preview.live.publish(compile(load(recipes(review=failing))))
 
-        text = text_of(tab(shown, "changes", code="x = 1"))
+        text = extract_text(render_tab(preview, "changes", code="x = 1"))
         assert "cold, and secret It fails now." in text
         assert "too cold" in text
         assert "Nothing else has changed: empty, short." in text
 
-    def test_what_has_changed_stays_while_others_are_saved(self, preview, recipes):
+    def test_changes_stay_when_something_else_is_saved(self, serve_preview, recipes):
         """The changes stay visible across saves that leave this prompt's text unchanged."""
-        shown = preview(review=REVIEW + CASES)
-        for other in ("", "# a comment\n", "# another\n"):
-            source = (REVIEW + CASES).replace("Review", "Judge") + other
-            shown.live.publish(compile(load(recipes(review=source))))
-            assert tab(shown, "changes", code="z").count("<ins>Judge</ins>") == 3
+        preview = serve_preview(review=REVIEW + CASES)
+        for comment in ("", "# a comment\n", "# another\n"):
+            source = (REVIEW + CASES).replace("Review", "Judge") + comment
+            preview.live.publish(compile(load(recipes(review=source))))
+            assert render_tab(preview, "changes", code="z").count("<ins>Judge</ins>") == 3
 
-    def test_a_save_of_something_else(self, preview, recipes):
+    def test_unrelated_save_is_not_a_change(self, serve_preview, recipes):
         """A save that does not change this prompt is reported as no change."""
-        shown = preview(review=REVIEW + CASES)
+        preview = serve_preview(review=REVIEW + CASES)
         folder = recipes(review=REVIEW + CASES, other="X = 1\n")
-        shown.live.publish(compile(load(folder)))
+        preview.live.publish(compile(load(folder)))
 
-        assert "Every case renders the same text as at the last save." in text_of(tab(shown, "changes"))
+        assert "Every case renders the same text as at the last save." in extract_text(
+            render_tab(preview, "changes")
+        )
 
 
 @pytest.fixture
-def committed(recipes, stranger, monkeypatch):
+def serve_over_commit(recipes, make_client, monkeypatch):
     """A function that commits recipes, overwrites them, and serves the new version."""
 
-    def show(before, after):
+    def commit_and_serve(before, after):
         folder = recipes(review=before)
         monkeypatch.chdir(folder.parent)
         git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-c", "commit.gpgsign=false"]
-        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
-            subprocess.run([*git, *words], cwd=folder.parent, check=True)
+        for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+            subprocess.run([*git, *arguments], cwd=folder.parent, check=True)
         (folder / "review.py").write_text(after)
         live = Live(compile(load(folder, cases=True)))
-        pages = application(live, "recipes", TOKEN, [HOST], comparison=SinceCommit([folder.name]))
-        client = stranger(live, pages=pages)
+        app = application(live, "recipes", TOKEN, [HOST], comparison=SinceCommit([folder.name]))
+        client = make_client(live, app=app)
         client.get(f"/?access-token={TOKEN}")
         return client
 
-    return show
+    return commit_and_serve
 
 
 class TestSinceTheLastCommit:
-    def ask(self, client, name="review"):
+    def fetch_changes(self, client, name="review"):
         """Return the Changes tab of a prompt, compared with the last commit."""
         return client.post(f"/prompts/{name}/tabs/changes?choice=commit", data={"code": "z"}).text
 
-    def test_the_words_of_each_case(self, committed):
+    def test_changed_words_are_marked(self, serve_over_commit):
         """The versions are compared for the current cases; the current time in a prompt is not a change."""
         before = "from datetime import datetime\n" + REVIEW.replace('"Bare."', 'f"{datetime.now()}"')
-        client = committed(before, (before + CASES).replace("tone", "mood"))
-        page = self.ask(client)
+        client = serve_over_commit(before, (before + CASES).replace("tone", "mood"))
+        page = self.fetch_changes(client)
 
-        assert "is new" not in text_of(page)
+        assert "is new" not in extract_text(page)
         assert page.count("<ins>mood</ins>") >= 1
         unchanged = "Every case renders the same text as at the last commit."
-        assert unchanged in text_of(self.ask(client, "bare"))
+        assert unchanged in extract_text(self.fetch_changes(client, "bare"))
 
-    def test_no_repository(self, preview, recipes, stranger, tmp_path, monkeypatch):
+    def test_missing_repository_is_reported(self, serve_preview, recipes, make_client, tmp_path, monkeypatch):
         """Without a git repository, the tab shows the reason instead of changes."""
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
         live = Live(compile(load(recipes(review=REVIEW))))
-        client = stranger(
-            live, pages=application(live, "recipes", TOKEN, [HOST], comparison=SinceCommit(["recipes"]))
+        client = make_client(
+            live, app=application(live, "recipes", TOKEN, [HOST], comparison=SinceCommit(["recipes"]))
         )
         client.get(f"/?access-token={TOKEN}")
 
-        assert "git repository" in text_of(self.ask(client))
+        assert "git repository" in extract_text(self.fetch_changes(client))

@@ -12,17 +12,22 @@ from tests.preview import submission
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
-def shown(*contents, media=None, redacted=str, whole=0):
-    """Return the HTML of a workflow's turns."""
+def render_turns(*contents, media=None, redacted=str, full_turn=0):
+    """Return the HTML of a workflow's turns, truncated except for turn number *full_turn*."""
     turn = environment().get_template("conversation.html").module.turn
     workflow = Workflow([message for content in contents for message in user(content)])
-    return "".join(turn(one) for one in Conversation(media or MediaStore(), redacted).turns(workflow, whole))
+    return "".join(
+        turn(item) for item in Conversation(media or MediaStore(), redacted).turns(workflow, full_turn)
+    )
 
 
-def test_of_many_turns_the_first_are_shown():
+def test_only_the_first_turns_are_shown():
     """The first 200 turns are shown; showing a later one in full also shows all before it."""
-    many = [Text(f"turn {number}") for number in range(300)]
-    last = [re.findall(r"turn \d+", shown(*many, whole=whole))[-1] for whole in (0, 3, 250, -1)]
+    contents = [Text(f"turn {number}") for number in range(300)]
+    last = [
+        re.findall(r"turn \d+", render_turns(*contents, full_turn=full_turn))[-1]
+        for full_turn in (0, 3, 250, -1)
+    ]
 
     assert last == ["turn 199", "turn 199", "turn 249", "turn 299"]
 
@@ -49,30 +54,32 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_is_text(text):
+def test_hostile_text_is_escaped(text):
     """Hostile text yields only tags, attributes and link schemes that the template writes."""
-    page = shown(text)
+    page = render_turns(text)
     tags = re.findall(r"<[^>]*>", page)
-    names = "class|id|type|data-copy|data-whole|aria-label|hx-ignore|href|rel|target|title"
-    known = rf'</?(li|div|span|pre|p|button|strong|em|code|a|ul)( ({names})(="[^"]*")?)*>'
+    attributes = "class|id|type|data-copy|data-whole|aria-label|hx-ignore|href|rel|target|title"
+    allowed_tag = rf'</?(li|div|span|pre|p|button|strong|em|code|a|ul)( ({attributes})(="[^"]*")?)*>'
 
-    assert [tag for tag in tags if not re.fullmatch(known, tag)] == []
+    assert [tag for tag in tags if not re.fullmatch(allowed_tag, tag)] == []
     assert not re.search(r'href="(?!https:|http:|mailto:)', page)
     assert "49" not in page
 
 
 @pytest.mark.parametrize("uri", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "app://x"])
-def test_a_link_that_no_browser_should_follow_is_text(uri):
+def test_unsafe_link_is_shown_as_text(uri):
     """A resource link with an unsafe scheme is shown as text, in full."""
-    page = shown(ResourceLink(uri, name="Click me"))
+    page = render_turns(ResourceLink(uri, name="Click me"))
 
     assert "<a" not in page
     assert f"<code>{uri}</code>" in page
 
 
-def test_a_link_to_the_web():
+def test_web_link_sends_no_referrer():
     """A web link opens outside the page and sends no referrer."""
-    page = shown(ResourceLink("https://example.org/a", name="a", title="The <b>", size=2000, mime_type="a/b"))
+    page = render_turns(
+        ResourceLink("https://example.org/a", name="a", title="The <b>", size=2000, mime_type="a/b")
+    )
 
     assert (
         '<a href="https://example.org/a" rel="noreferrer noopener" target="_blank">The &lt;b&gt;</a>' in page
@@ -80,77 +87,78 @@ def test_a_link_to_the_web():
     assert "a · a/b · 2 kB" in page
 
 
-def test_links_of_text():
+def test_markdown_link_sends_no_referrer():
     """Links in Markdown open outside the page, like resource links."""
-    page = shown("[a](https://example.org) <mailto:a@example.org>")
+    page = render_turns("[a](https://example.org) <mailto:a@example.org>")
 
     assert '<a href="https://example.org" rel="noreferrer noopener" target="_blank">a</a>' in page
     assert 'href="mailto:a@example.org"' in page
 
 
-def test_what_is_invisible_is_shown():
+def test_invisible_characters_are_escaped():
     """Control characters, direction marks and tag characters are escaped in Markdown and raw text."""
-    page = shown("a\u202eb \x1b[0m \U000e0041 \ud800")
+    page = render_turns("a\u202eb \x1b[0m \U000e0041 \ud800")
 
     assert page.count(r"a\u202eb \x1b[0m \U000e0041 \ud800") == 2
     page.encode()
 
 
-def test_headings_of_a_prompt_are_none_of_the_page():
+def test_headings_become_styled_paragraphs():
     """Headings in a prompt are styled paragraphs, not headings of the page."""
-    page = shown("# One\n\n### Three")
+    page = render_turns("# One\n\n### Three")
 
     assert '<p class="level level-1">One</p>' in page
     assert '<p class="level level-3">Three</p>' in page
     assert "<h" not in page
 
 
-def test_a_long_text_is_cut_until_one_asks():
+def test_long_text_is_truncated_until_requested():
     """A long text is truncated, so that the page stays small, until all of it is requested."""
     text = "word " * 10_000
-    cut, whole = shown(text), shown(text, whole=1)
+    cut, full = render_turns(text), render_turns(text, full_turn=1)
 
     assert len(cut) < 50_000
     assert "20,000 of 50,000 characters are shown." in cut
     assert '<button type="submit" form="arguments" name="show-all" value="1">Show all</button>' in cut
-    assert len(whole) > 100_000
-    assert "Show all" not in whole
+    assert len(full) > 100_000
+    assert "Show all" not in full
 
 
 @pytest.mark.parametrize("text", ["word " * 10_000, "a\u202eb\ufeff", "\ufeffa"])
-def test_what_is_not_shown_as_it_is_can_be_copied_whole(text):
+def test_original_text_can_be_copied(text):
     """When a text is truncated or escaped, the copy button links to the original text."""
     media = MediaStore()
-    digest = re.search(r'data-copy="turn-1" data-whole="/media/(\w+)"', shown(text, media=media))[1]
+    digest = re.search(r'data-copy="turn-1" data-whole="/media/(\w+)"', render_turns(text, media=media))[1]
 
     assert media.response(digest).body.decode() == text
-    assert "data-whole" not in shown("plain\n\tè 🐍", media=media)
+    assert "data-whole" not in render_turns("plain\n\tè 🐍", media=media)
 
 
-def test_an_image(png):
+def test_image_has_a_stable_address(png):
     """An image has a stable address that serves its bytes."""
     media = MediaStore()
-    page = shown(Image(png), media=media)
+    page = render_turns(Image(png), media=media)
     address = re.search(r'<img class="said" src="(/media/\w+)" alt="image of turn 1">', page)[1]
 
-    assert shown(Image(png), media=media) == page
+    assert render_turns(Image(png), media=media) == page
     response = media.response(address.removeprefix("/media/"))
     assert (response.body, response.media_type) == (png, "image/png")
     assert "image/png" in page
 
 
-def test_a_recording(wav):
+def test_recording_is_an_audio_player(wav):
     """A recording is shown as an audio player."""
     assert re.search(
-        r'<audio class="said" controls [^>]*src="/media/\w+" aria-label="audio of turn 1">', shown(Audio(wav))
+        r'<audio class="said" controls [^>]*src="/media/\w+" aria-label="audio of turn 1">',
+        render_turns(Audio(wav)),
     )
 
 
 @pytest.mark.parametrize("content", [{"text": SVG}, {"blob": SVG.encode()}])
-def test_svg_is_an_image_that_runs_nothing(content):
+def test_svg_is_a_sandboxed_image(content):
     """SVG is shown as an image and is sandboxed when opened as a document."""
     media = MediaStore()
-    page = shown(EmbeddedResource("a://b", mime_type="image/svg+xml", **content), media=media)
+    page = render_turns(EmbeddedResource("a://b", mime_type="image/svg+xml", **content), media=media)
     digest = re.search(r'<img class="said" src="/media/(\w+)" alt="a://b">', page)[1]
     response = media.response(digest)
 
@@ -159,17 +167,17 @@ def test_svg_is_an_image_that_runs_nothing(content):
     assert response.headers["content-security-policy"].endswith("; sandbox")
 
 
-def test_what_browsers_would_run_is_saved():
+def test_html_document_is_downloaded():
     """An HTML document is downloaded, not displayed."""
     media = MediaStore()
-    page = shown(EmbeddedResource("a://b", blob=b"<script>", mime_type="text/html"), media=media)
+    page = render_turns(EmbeddedResource("a://b", blob=b"<script>", mime_type="text/html"), media=media)
     response = media.response(re.search(r'href="/media/(\w+)" download', page)[1])
 
     assert response.media_type == "application/octet-stream"
     assert response.headers["content-disposition"] == "attachment"
 
 
-def test_media_are_bounded(monkeypatch):
+def test_oldest_media_are_evicted(monkeypatch):
     """The oldest media are evicted when the store is full."""
     monkeypatch.setattr("promptkit.preview.media._MOST_BYTES", 256)
     media = MediaStore()
@@ -180,9 +188,9 @@ def test_media_are_bounded(monkeypatch):
     assert media.response(last.removeprefix("/media/")).status_code == 200
 
 
-def test_a_document_is_unfolded():
+def test_embedded_text_is_shown_under_its_uri():
     """Embedded Markdown is formatted and other text is shown raw, each under its URI."""
-    page = shown(
+    page = render_turns(
         EmbeddedResource("doc://a", text="**x** <b>", mime_type="text/markdown"),
         EmbeddedResource("doc://b", text="**y** <b>", mime_type="text/x-python"),
     )
@@ -192,20 +200,20 @@ def test_a_document_is_unfolded():
     assert '<pre class="said raw only" hx-ignore>\n**y** &lt;b&gt;</pre>' in page
 
 
-def test_notes_and_roles():
+def test_annotations_are_shown():
     """A turn shows its audience, its priority and when it was last modified."""
-    about = re.findall(
+    labels = re.findall(
         r'<span class="role">(.*?)</span>\s*<span class="facts">(.*?)</span>',
-        shown(Text("a", audience="user", priority=0.5, last_modified="2026-01-02T00:00:00Z")),
+        render_turns(Text("a", audience="user", priority=0.5, last_modified="2026-01-02T00:00:00Z")),
         re.DOTALL,
     )
 
-    assert about == [("user", "text · about 1 token · for the user · priority 0.5 · changed 2026-01-02")]
+    assert labels == [("user", "text · about 1 token · for the user · priority 0.5 · changed 2026-01-02")]
 
 
 def test_secrets_are_hidden():
     """Secrets are hidden in text, documents, links and link names."""
-    page = shown(
+    page = render_turns(
         "key",
         EmbeddedResource("a://key", text="key"),
         ResourceLink("https://key.example", name="key", description="key"),
@@ -221,13 +229,13 @@ def test_tokens_are_estimated():
 
 
 @pytest.mark.parametrize("language", ["python", "nothing-of-that-name", "", "html"])
-def test_code_is_coloured_and_nothing_else(language):
+def test_code_is_highlighted(language):
     """Syntax highlighting adds only classed spans, and leaves the code's text unchanged."""
     code = "def f():\n    return '<script>alert(1)</script>'\n"
-    shown = str(formatted(f"```{language}\n{code}```"))
-    tree = submission.parsed(shown)
+    html = str(formatted(f"```{language}\n{code}```"))
+    tree = submission.parse_html(html)
 
     body = tree.find("body")
-    assert {one.tag for one in body.iter()} <= {"body", "pre", "code", "span"}
+    assert {element.tag for element in body.iter()} <= {"body", "pre", "code", "span"}
     assert "".join(body.itertext()).strip() == code.strip()
-    assert ('<span class="k">def</span>' in shown) == (language == "python")
+    assert ('<span class="k">def</span>' in html) == (language == "python")

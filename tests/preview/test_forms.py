@@ -23,7 +23,7 @@ from tests.preview import submission
 from tests.sample_types import Corner, Level, Point, Tone
 from tests.types.test_type_table import FAULTS, VALUES
 
-#: Every type of the type table, with a text that a client may send for it.
+#: Every type of the type table, with a text that a client can send for it.
 SENT = [(kind, sent) for kind, sent, *_ in [*VALUES, *FAULTS, (list[str], "[1]")] if isinstance(sent, str)]
 TYPED = pytest.mark.parametrize("annotation", TYPES, ids=str)
 
@@ -32,26 +32,26 @@ TYPED = pytest.mark.parametrize("annotation", TYPES, ids=str)
 UPLOADS = Uploads()
 
 
-def fields_of(arguments, sent, faults=()):
+def build_fields(arguments, sent, faults=()):
     return forms.fields_of(arguments, Submission(sent), UPLOADS, faults)
 
 
-def submission_of(arguments, form, uploads=UPLOADS):
+def read_submission(arguments, form, uploads=UPLOADS):
     return forms.submission_of(arguments, form, uploads)
 
 
-def read(arguments, form):
+def read_values(arguments, form):
     return dict(forms.submission_of(arguments, form, UPLOADS).given)
 
 
-def drawn_again(arguments, found, uploads=UPLOADS):
+def render_reply(arguments, submitted, uploads=UPLOADS):
     """Return the HTML of the form that answers a submission."""
-    fields = environment().get_template("fields.html").module
-    shown = forms.fields_of(arguments, found, uploads, found.faults)
-    return str(fields.form("/prompts/typed", shown))
+    template = environment().get_template("fields.html").module
+    fields = forms.fields_of(arguments, submitted, uploads, submitted.faults)
+    return str(template.form("/prompts/typed", fields))
 
 
-def taking(annotation, default=None):
+def make_prompt(annotation, default=None):
     """Return a prompt with one parameter of a type."""
 
     def typed(value) -> str:
@@ -63,17 +63,17 @@ def taking(annotation, default=None):
     return prompt(typed)
 
 
-def arguments_of(annotation, **options):
-    return taking(annotation, **options).compiled.arguments
+def make_arguments(annotation, **options):
+    return make_prompt(annotation, **options).compiled.arguments
 
 
-def drawn(arguments, sent, faults=()):
+def render_form(arguments, sent, faults=()):
     """Return the HTML of a form."""
-    fields = environment().get_template("fields.html").module
-    return str(fields.form("/prompts/typed", fields_of(arguments, sent, faults)))
+    template = environment().get_template("fields.html").module
+    return str(template.form("/prompts/typed", build_fields(arguments, sent, faults)))
 
 
-def faults_of(arguments, sent):
+def collect_errors(arguments, sent):
     try:
         arguments.read(sent)
     except ArgumentsError as errors:
@@ -81,46 +81,46 @@ def faults_of(arguments, sent):
     return ()
 
 
-def outcome(arguments, sent):
+def describe_outcome(arguments, sent):
     """Return the values that a prompt reads, or its errors without the quoted values."""
     try:
-        found = arguments.read(sent)
+        values = arguments.read(sent)
     except ArgumentsError as errors:
         return [(fault.argument, fault.path, fault.expected) for fault in errors.errors]
-    return {name: (type(value), value, getattr(value, "tzinfo", None)) for name, value in found.items()}
+    return {name: (type(value), value, getattr(value, "tzinfo", None)) for name, value in values.items()}
 
 
-def control_of(annotation, sent=None, **options):
-    (field,) = fields_of(arguments_of(annotation, **options), {} if sent is None else {"value": sent})
+def build_control(annotation, sent=None, **options):
+    (field,) = build_fields(make_arguments(annotation, **options), {} if sent is None else {"value": sent})
     return field.control
 
 
-class TestTheLaw:
-    """A browser submits the values that its form was given: the prompt reads the same arguments."""
+class TestRoundTrip:
+    """A browser submits the values that its form was given, and the prompt reads the same arguments."""
 
     @pytest.mark.parametrize(("annotation", "sent"), SENT, ids=lambda value: shown(value)[:40])
-    def test_of_the_type_table(self, annotation, sent, monkeypatch):
+    def test_type_table_survives(self, annotation, sent, monkeypatch):
         """Every text of the type table, valid or invalid, survives a round trip through the form."""
         monkeypatch.setenv("DEPTH", "3")
-        arguments = arguments_of(annotation)
+        arguments = make_arguments(annotation)
 
-        back = read(arguments, submission.submission_of(drawn(arguments, {"value": sent})))
+        values = read_values(arguments, submission.collect_form_data(render_form(arguments, {"value": sent})))
 
-        assert outcome(arguments, back) == outcome(arguments, {"value": sent})
+        assert describe_outcome(arguments, values) == describe_outcome(arguments, {"value": sent})
 
     @TYPED
     @settings(max_examples=share(16), suppress_health_check=[HealthCheck.too_slow], deadline=None)
     @given(data=st.data())
-    def test_of_every_type(self, annotation, data):
-        """Any value that a client may send for any type survives it too, required or optional."""
+    def test_generated_value_survives(self, annotation, data):
+        """Any value that a client can send for any type survives the round trip, required or optional."""
         default = data.draw(st.sampled_from([None, (None,)]))
-        made = taking(annotation | None if default else annotation, default)
-        sent = data.draw(wire_arguments(made))
-        arguments = made.compiled.arguments
+        typed = make_prompt(annotation | None if default else annotation, default)
+        sent = data.draw(wire_arguments(typed))
+        arguments = typed.compiled.arguments
 
-        back = read(arguments, submission.submission_of(drawn(arguments, sent)))
+        values = read_values(arguments, submission.collect_form_data(render_form(arguments, sent)))
 
-        assert outcome(arguments, back) == outcome(arguments, sent)
+        assert describe_outcome(arguments, values) == describe_outcome(arguments, sent)
 
     @settings(max_examples=share(100), deadline=None)
     @given(text=st.text(st.characters() | st.sampled_from("\r\n\0\ud800\u2028<>&\"' \t"), max_size=12))
@@ -128,30 +128,32 @@ class TestTheLaw:
     @example(text="\nx")
     @example(text="\r")
     @example(text="")
-    def test_of_any_text(self, text):
-        """Any text survives it, including leading line ends and characters that HTML cannot hold."""
+    def test_any_text_survives(self, text):
+        """Any text survives, including leading line ends and characters that HTML cannot hold."""
         for secret in (False, True):
-            arguments = arguments_of(Annotated[str, Arg(secret=secret)])
+            arguments = make_arguments(Annotated[str, Arg(secret=secret)])
 
-            back = read(arguments, submission.submission_of(drawn(arguments, {"value": text})))
+            values = read_values(
+                arguments, submission.collect_form_data(render_form(arguments, {"value": text}))
+            )
 
-            assert back == {"value": text} or (secret and not text)
+            assert values == {"value": text} or (secret and not text)
 
     @settings(max_examples=share(60), deadline=None)
     @given(text=st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"]), max_size=12))
     @example(text="")
-    def test_of_links(self, text):
+    def test_link_carries_any_text(self, text):
         """A link carries any text that browsers send unchanged."""
-        arguments = arguments_of(str)
+        arguments = make_arguments(str)
 
-        assert read(arguments, QueryParams(query_of(arguments, {"value": text}))) == {"value": text}
+        assert read_values(arguments, QueryParams(query_of(arguments, {"value": text}))) == {"value": text}
 
     @TYPED
-    def test_of_nothing(self, annotation):
+    def test_empty_form_submits_nothing(self, annotation):
         """A form without values submits none."""
-        arguments = arguments_of(annotation)
+        arguments = make_arguments(annotation)
 
-        assert read(arguments, submission.submission_of(drawn(arguments, {}))) == {}
+        assert read_values(arguments, submission.collect_form_data(render_form(arguments, {}))) == {}
 
 
 class TestControls:
@@ -208,9 +210,9 @@ class TestControls:
         ],
         ids=str,
     )
-    def test_by_type(self, annotation, kind, attributes):
+    def test_type_determines_the_control(self, annotation, kind, attributes):
         """The type determines the control, its bounds and its step."""
-        control = control_of(annotation)
+        control = build_control(annotation)
 
         assert (control.kind, dict(control.attributes)) == (kind, attributes)
 
@@ -226,9 +228,9 @@ class TestControls:
         ],
         ids=shown,
     )
-    def test_values_are_in_their_controls_as_written(self, annotation, sent):
+    def test_control_shows_the_value_as_sent(self, annotation, sent):
         """A control shows its value as it was sent."""
-        assert control_of(annotation, sent).value == sent
+        assert build_control(annotation, sent).value == sent
 
     @pytest.mark.parametrize(
         ("annotation", "sent"),
@@ -241,32 +243,34 @@ class TestControls:
         ],
         ids=shown,
     )
-    def test_what_a_native_control_would_drop_is_a_line_of_text(self, annotation, sent):
+    def test_invalid_value_is_shown_in_a_text_field(self, annotation, sent):
         """A value that a native control would drop or rewrite is shown in a text field."""
-        control = control_of(annotation, sent)
+        control = build_control(annotation, sent)
 
         assert (control.kind, control.attributes["type"], control.value) == ("line", "text", sent)
 
-    def test_a_choice_is_found_as_people_spell_it(self):
+    def test_choice_ignores_case(self):
         """A choice is matched without regard to case, and an invalid value is shown as not a choice."""
 
-        def chosen(sent):
-            return [(one.value, one.label) for one in control_of(Tone, sent).choices if one.chosen]
+        def list_chosen(sent):
+            return [
+                (choice.value, choice.label) for choice in build_control(Tone, sent).choices if choice.chosen
+            ]
 
-        assert chosen("WARM") == [("warm", "warm")]
-        assert chosen("wram") == [("wram", "wram (not a choice)")]
-        assert chosen(None) == []
+        assert list_chosen("WARM") == [("warm", "warm")]
+        assert list_chosen("wram") == [("wram", "wram (not a choice)")]
+        assert list_chosen(None) == []
 
-    def test_what_may_be_left_out_can_be_left_out(self):
+    def test_default_choice_submits_no_value(self):
         """The default choice is labelled and submits no value, unless the value was given explicitly."""
 
-        def choices(sent):
-            found = control_of(Tone, sent, default=(Tone.COLD,)).choices
-            return [(one.value, one.label, one.chosen) for one in found]
+        def list_choices(sent):
+            choices = build_control(Tone, sent, default=(Tone.COLD,)).choices
+            return [(choice.value, choice.label, choice.chosen) for choice in choices]
 
-        assert choices(None) == [("warm", "warm", False), ("", "Cold (default)", True)]
-        assert choices("warm") == [("warm", "warm", True), ("", "Cold (default)", False)]
-        assert choices("Cold") == [("warm", "warm", False), ("Cold", "Cold (default)", True)]
+        assert list_choices(None) == [("warm", "warm", False), ("", "Cold (default)", True)]
+        assert list_choices("warm") == [("warm", "warm", True), ("", "Cold (default)", False)]
+        assert list_choices("Cold") == [("warm", "warm", False), ("Cold", "Cold (default)", True)]
 
     @pytest.mark.parametrize(
         ("annotation", "labels"),
@@ -278,49 +282,53 @@ class TestControls:
         ],
         ids=str,
     )
-    def test_a_number_is_shown_with_its_name(self, annotation, labels):
+    def test_enum_label_shows_name_and_value(self, annotation, labels):
         """The label of an enum member shows its name next to the value that is sent."""
-        assert {one.value: one.label for one in control_of(annotation).choices} == labels
+        assert {choice.value: choice.label for choice in build_control(annotation).choices} == labels
 
-    def test_a_default_is_shown_with_its_name(self):
+    def test_default_label_shows_the_enum_name(self):
         """The label of a default also shows the enum member's name."""
-        assert control_of(Level, default=(Level.HIGH,)).choices[1].label == "HIGH (2) (default)"
+        assert build_control(Level, default=(Level.HIGH,)).choices[1].label == "HIGH (2) (default)"
 
-    def test_a_control_is_kept_while_people_type(self):
+    def test_shape_ignores_typed_text(self):
         """A control's shape changes with its type, choices or file, but not with the typed text."""
 
-        def shape(annotation, sent, **more):
-            found = Submission({"value": sent}, **more)
-            return forms.fields_of(arguments_of(annotation), found, UPLOADS)[0].shape
+        def compute_shape(annotation, sent, **more):
+            submitted = Submission({"value": sent}, **more)
+            return forms.fields_of(make_arguments(annotation), submitted, UPLOADS)[0].shape
 
-        assert shape(list[int], "1, 2") == shape(list[int], "1, x") == shape(list[str], "")
-        assert shape(Literal["a", "b"], "a") != shape(Literal["a", "c"], "a")
-        assert shape(bytes, "aGk=") != shape(bytes, "aG8=")
-        assert shape(str, "x") != shape(str, "x", reads={"value": 1})
+        assert (
+            compute_shape(list[int], "1, 2")
+            == compute_shape(list[int], "1, x")
+            == compute_shape(list[str], "")
+        )
+        assert compute_shape(Literal["a", "b"], "a") != compute_shape(Literal["a", "c"], "a")
+        assert compute_shape(bytes, "aGk=") != compute_shape(bytes, "aG8=")
+        assert compute_shape(str, "x") != compute_shape(str, "x", reads={"value": 1})
 
 
 class TestAccessibleNames:
     """Assistive technology receives the name, description and errors of each field."""
 
     @TYPED
-    def test_each_control_is_named_and_described(self, annotation):
+    def test_control_has_name_description_and_errors(self, annotation):
         """The label is the argument's title, and the description and errors belong to the control."""
-        titled = Annotated[annotation, Arg("What it is.", title="The value")]
-        arguments = arguments_of(titled)
-        html = drawn(arguments, {}, faults_of(arguments, {}))
-        tree = submission.parsed(html)
-        ids = {one.get("id"): one for one in tree.iter() if one.get("id")}
-        (control,) = [one for one in tree.iter() if one.get("aria-errormessage")]
+        titled = Annotated[annotation, Arg("A description.", title="The value")]
+        arguments = make_arguments(titled)
+        html = render_form(arguments, {}, collect_errors(arguments, {}))
+        tree = submission.parse_html(html)
+        ids = {element.get("id"): element for element in tree.iter() if element.get("id")}
+        (control,) = [element for element in tree.iter() if element.get("aria-errormessage")]
         label = ids["name-of-value"]
         names = {
             label.get("for"),
-            *(key for key, one in ids.items() if one.get("aria-labelledby") == label.get("id")),
+            *(key for key, element in ids.items() if element.get("aria-labelledby") == label.get("id")),
         }
 
         assert control.get("id") in names
         assert "".join(label.itertext()) == "The value"
         assert control.get("aria-describedby").split() == ["hint-of-value", "faults-of-value"]
-        assert "What it is." in "".join(ids["hint-of-value"].itertext())
+        assert "A description." in "".join(ids["hint-of-value"].itertext())
         assert ids[control.get("aria-errormessage")].get("aria-live") == "polite"
         assert "is missing" in "".join(ids["faults-of-value"].itertext())
 
@@ -334,31 +342,31 @@ class TestAccessibleNames:
         ):
             return value
 
-        tree = submission.parsed(drawn(many.compiled.arguments, sent))
-        ids = [one.get("id") for one in tree.iter() if one.get("id")]
+        tree = submission.parse_html(render_form(many.compiled.arguments, sent))
+        ids = [element.get("id") for element in tree.iter() if element.get("id")]
 
         assert len(ids) == len(set(ids))
-        assert {one.get("for") for one in tree.iter("label") if one.get("for")} <= set(ids)
+        assert {element.get("for") for element in tree.iter("label") if element.get("for")} <= set(ids)
 
-    def test_hostile_text_is_text(self):
+    def test_hostile_text_is_escaped(self):
         """Hostile values, titles and errors create no elements or attributes."""
         evil = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
         titled = Annotated[Literal["a", "b"], Arg(evil, title=evil, examples=["a"])]
 
         for kind in (titled, str, int, list[str]):
-            arguments = arguments_of(kind)
+            arguments = make_arguments(kind)
             sent = {"value": evil, evil: evil}
-            tree = submission.parsed(drawn(arguments, sent, faults_of(arguments, sent)))
+            tree = submission.parse_html(render_form(arguments, sent, collect_errors(arguments, sent)))
 
-            assert {one.tag for one in tree.iter()} & {"script", "img"} == set()
-            assert [key for one in tree.iter() for key in one.attrib if key.startswith("on")] == []
+            assert {element.tag for element in tree.iter()} & {"script", "img"} == set()
+            assert [key for element in tree.iter() for key in element.attrib if key.startswith("on")] == []
 
 
-class TestFaults:
+class TestErrors:
     """Errors are shown at their fields, with their locations."""
 
     @pytest.mark.parametrize(
-        ("annotation", "sent", "told"),
+        ("annotation", "sent", "message"),
         [
             (int, "five", "'value' is 'five', not a whole number"),
             (list[int], "1\n\nx\n", "'value[1]' is 'x', not a whole number"),
@@ -368,40 +376,40 @@ class TestFaults:
         ],
         ids=shown,
     )
-    def test_the_place_is_told(self, annotation, sent, told):
+    def test_error_names_its_location(self, annotation, sent, message):
         """The error names the item of a list, the member of JSON, or the position of a syntax error."""
-        arguments = arguments_of(annotation)
-        (field,) = fields_of(arguments, {"value": sent}, faults_of(arguments, {"value": sent}))
+        arguments = make_arguments(annotation)
+        (field,) = build_fields(arguments, {"value": sent}, collect_errors(arguments, {"value": sent}))
 
         (fault,) = field.faults
-        assert told in fault
+        assert message in fault
 
-    def test_a_secret_is_not_told(self):
+    def test_error_of_a_secret_hides_its_value(self):
         """An error of a secret shows neither its value nor a location in it."""
-        arguments = arguments_of(Annotated[Point, Arg(secret=True)])
+        arguments = make_arguments(Annotated[Point, Arg(secret=True)])
         sent = {"value": '{"x": "hunter2"}'}
-        (field,) = fields_of(arguments, sent, faults_of(arguments, sent))
+        (field,) = build_fields(arguments, sent, collect_errors(arguments, sent))
 
         assert [fault for fault in field.faults if "hunter2" in fault or "line" in fault] == []
         assert field.faults
 
-    def test_unknown_arguments_have_fields(self):
+    def test_unknown_argument_has_a_field(self):
         """An unknown argument has a field with an error, and disappears once the field is empty."""
-        arguments = arguments_of(int)
+        arguments = make_arguments(int)
         sent = {"value": "1", "vlaue": "2"}
-        fields = fields_of(arguments, sent, faults_of(arguments, sent))
-        html = drawn(arguments, sent, faults_of(arguments, sent))
+        fields = build_fields(arguments, sent, collect_errors(arguments, sent))
+        html = render_form(arguments, sent, collect_errors(arguments, sent))
 
-        assert [(one.name, one.is_unknown) for one in fields] == [("value", False), ("vlaue", True)]
+        assert [(field.name, field.is_unknown) for field in fields] == [("value", False), ("vlaue", True)]
         assert fields[1].faults == ("'vlaue' is not an argument of this prompt (did you mean 'value'?)",)
-        assert read(arguments, submission.submission_of(html)) == sent
-        assert read(arguments, FormData([("value", "1"), ("vlaue", "")])) == {"value": "1"}
+        assert read_values(arguments, submission.collect_form_data(html)) == sent
+        assert read_values(arguments, FormData([("value", "1"), ("vlaue", "")])) == {"value": "1"}
 
 
 class TestLinks:
     """The address holds the arguments."""
 
-    def test_secrets_and_uploads_are_left_out(self):
+    def test_secrets_and_uploads_are_omitted(self):
         """Secrets, uploads and very long texts are omitted from the address."""
 
         @prompt
@@ -416,7 +424,7 @@ class TestLinks:
         ):
             return code
 
-        given = {
+        values = {
             "code": "a=1&b",
             "token": "hunter2",
             "image": "aGk=",
@@ -425,10 +433,10 @@ class TestLinks:
             "text": "x" * 6000,
         }
 
-        assert query_of(many.compiled.arguments, given) == "code=a%3D1%26b&when=2026-01-31T12%3A00%2B01%3A00"
+        assert query_of(many.compiled.arguments, values) == "code=a%3D1%26b&when=2026-01-31T12%3A00%2B01%3A00"
 
 
-def upload(name, data, field="value"):
+def make_upload(name, data, field="value"):
     return (f"{field}.file", UploadFile(BytesIO(data), filename=name, size=len(data), headers=Headers()))
 
 
@@ -446,52 +454,52 @@ class TestUploads:
         ],
         ids=shown,
     )
-    def test_a_file_is_base64_or_text(self, annotation, data, sent):
+    def test_file_is_sent_as_base64_or_text(self, annotation, data, sent):
         """A file for bytes is sent as base64; for other types it is sent as text."""
-        arguments = arguments_of(annotation)
-        found = submission_of(arguments, FormData([("value", "old"), upload("a.txt", data)]))
+        arguments = make_arguments(annotation)
+        submitted = read_submission(arguments, FormData([("value", "old"), make_upload("a.txt", data)]))
 
-        assert (found.given, found.faults) == ({"value": sent}, ())
+        assert (submitted.given, submitted.faults) == ({"value": sent}, ())
         is_hidden = annotation in (bytes, bytes | None)
-        assert [one.files for one in found.uploads.values()] == [("a.txt",)] * is_hidden
-        assert found.reads == ({} if is_hidden else {"value": 1})
+        assert [upload.files for upload in submitted.uploads.values()] == [("a.txt",)] * is_hidden
+        assert submitted.reads == ({} if is_hidden else {"value": 1})
 
-    def test_several_files_are_a_list(self):
+    def test_list_accepts_several_files(self):
         """A list of bytes accepts several files."""
-        arguments = arguments_of(list[bytes])
-        form = FormData([upload("a", b"1"), upload("b", b"2")])
+        arguments = make_arguments(list[bytes])
+        form = FormData([make_upload("a", b"1"), make_upload("b", b"2")])
 
-        assert arguments.read(read(arguments, form)) == {"value": [b"1", b"2"]}
+        assert arguments.read(read_values(arguments, form)) == {"value": [b"1", b"2"]}
 
     @pytest.mark.parametrize(
-        ("data", "told"),
+        ("data", "reason"),
         [
             (b"ab\xff", "cannot be read from 'a.txt': it is not UTF-8 text (byte 3)"),
             (b"x" * (MAX_UPLOAD_SIZE + 1), "is too large: the preview takes files of at most 4 MiB"),
         ],
         ids=["no text", "too large"],
     )
-    def test_what_cannot_be_sent_is_a_fault(self, data, told):
+    def test_unusable_file_is_an_error(self, data, reason):
         """A file that is too large or not text is an error at its field, which keeps its value."""
-        arguments = arguments_of(str)
-        found = submission_of(arguments, FormData([("value", "old"), upload("a.txt", data)]))
+        arguments = make_arguments(str)
+        submitted = read_submission(arguments, FormData([("value", "old"), make_upload("a.txt", data)]))
 
-        assert [(fault.argument, fault.reason) for fault in found.faults] == [("value", told)]
-        assert found.given == {"value": "old"}
+        assert [(fault.argument, fault.reason) for fault in submitted.faults] == [("value", reason)]
+        assert submitted.given == {"value": "old"}
 
-    def test_an_empty_chooser_is_no_file(self):
+    def test_empty_file_chooser_is_ignored(self):
         """An upload without a file name, as browsers send for an empty file chooser, is ignored."""
-        arguments = arguments_of(bytes)
+        arguments = make_arguments(bytes)
 
-        assert read(arguments, FormData([upload("", b"")])) == {}
+        assert read_values(arguments, FormData([make_upload("", b"")])) == {}
 
     @pytest.mark.parametrize("annotation", [bytes, str, list[bytes]], ids=str)
-    def test_what_was_uploaded_is_kept(self, annotation):
+    def test_upload_is_submitted_again(self, annotation):
         """An uploaded file is submitted again with its name."""
-        arguments = arguments_of(annotation)
-        first = submission_of(arguments, FormData([upload("a.bin", b"hello")]))
-        html = drawn_again(arguments, first)
-        second = submission_of(arguments, submission.submission_of(html))
+        arguments = make_arguments(annotation)
+        first = read_submission(arguments, FormData([make_upload("a.bin", b"hello")]))
+        html = render_reply(arguments, first)
+        second = read_submission(arguments, submission.collect_form_data(html))
 
         assert (second.given, second.uploads) == (first.given, first.uploads)
         assert ("a.bin" in html, "5 bytes" in html) == (annotation is not str,) * 2
@@ -500,84 +508,87 @@ class TestUploads:
         ("annotation", "data"),
         [(bytes, b"\xff"), (list[bytes], b"x"), (str, b"\0")],
     )
-    def test_a_form_holds_its_digest_alone(self, annotation, data):
+    def test_large_upload_is_referred_to_by_digest(self, annotation, data):
         """The form refers to a large upload by a digest, so that it stays small."""
-        arguments = arguments_of(annotation)
-        found = submission_of(arguments, FormData([upload("a.bin", data * 100_000)]))
+        arguments = make_arguments(annotation)
+        submitted = read_submission(arguments, FormData([make_upload("a.bin", data * 100_000)]))
 
-        assert len(found.given["value"]) >= 100_000
-        assert len(drawn_again(arguments, found)) < 3_000
+        assert len(submitted.given["value"]) >= 100_000
+        assert len(render_reply(arguments, submitted)) < 3_000
 
     @pytest.mark.parametrize("annotation", [bytes, str])
     @pytest.mark.parametrize(
-        "sent", [upload("a.txt", b"\xff" * (MAX_UPLOAD_SIZE + 1)), ("value.oversized", "9000000 my a.txt")]
+        "sent",
+        [make_upload("a.txt", b"\xff" * (MAX_UPLOAD_SIZE + 1)), ("value.oversized", "9000000 my a.txt")],
     )
-    def test_what_cannot_be_sent_stays_at_its_field(self, annotation, sent):
+    def test_upload_error_is_repeated(self, annotation, sent):
         """An upload error is repeated with each submission until another file is chosen."""
-        arguments = arguments_of(annotation)
-        first = submission_of(arguments, FormData([sent]))
-        html = drawn_again(arguments, first)
-        second = submission_of(arguments, submission.submission_of(html))
-        other = FormData([*submission.submission_of(html).multi_items(), upload("b.txt", b"x")])
+        arguments = make_arguments(annotation)
+        first = read_submission(arguments, FormData([sent]))
+        html = render_reply(arguments, first)
+        second = read_submission(arguments, submission.collect_form_data(html))
+        other = FormData([*submission.collect_form_data(html).multi_items(), make_upload("b.txt", b"x")])
 
         assert "a.txt" in html
         assert [fault.reason for fault in second.faults] == [
             "is too large: the preview takes files of at most 4 MiB"
         ]
-        assert submission_of(arguments, other).faults == ()
+        assert read_submission(arguments, other).faults == ()
 
-    def test_what_is_not_kept_is_to_be_chosen_again(self):
+    def test_evicted_upload_is_reported_as_expired(self):
         """An evicted upload is reported as expired, with each submission."""
-        arguments = arguments_of(bytes)
-        html = drawn_again(arguments, submission_of(arguments, FormData([upload("a.txt", b"x")])))
+        arguments = make_arguments(bytes)
+        html = render_reply(arguments, read_submission(arguments, FormData([make_upload("a.txt", b"x")])))
         for _ in range(2):
-            found = submission_of(arguments, submission.submission_of(html), Uploads())
-            html = drawn_again(arguments, found, Uploads())
+            submitted = read_submission(arguments, submission.collect_form_data(html), Uploads())
+            html = render_reply(arguments, submitted, Uploads())
 
-            assert found.given == {}
+            assert submitted.given == {}
             assert "&#39;value&#39; has expired: choose the file again" in html
 
-    def test_uploads_are_bounded(self, monkeypatch):
+    def test_least_recently_used_uploads_are_evicted(self, monkeypatch):
         """The least recently used uploads are evicted."""
         monkeypatch.setattr("promptkit.preview.media._MOST_KEPT", 3_000)
-        arguments, uploads = arguments_of(bytes), Uploads()
-        forms_of = {}
+        arguments, uploads = make_arguments(bytes), Uploads()
+        forms_by_name = {}
         for name in ("a", "b", "c"):
-            found = submission_of(arguments, FormData([upload(name, name.encode())]), uploads)
-            forms_of[name] = submission.submission_of(drawn_again(arguments, found, uploads))
-            submission_of(arguments, forms_of["a"], uploads)
+            submitted = read_submission(arguments, FormData([make_upload(name, name.encode())]), uploads)
+            forms_by_name[name] = submission.collect_form_data(render_reply(arguments, submitted, uploads))
+            read_submission(arguments, forms_by_name["a"], uploads)
 
-        kept = {name: submission_of(arguments, form, uploads).given for name, form in forms_of.items()}
-        assert kept == {"a": {"value": "YQ=="}, "b": {}, "c": {"value": "Yw=="}}
+        values_by_name = {
+            name: read_submission(arguments, form, uploads).given for name, form in forms_by_name.items()
+        }
+        assert values_by_name == {"a": {"value": "YQ=="}, "b": {}, "c": {"value": "Yw=="}}
 
     @pytest.mark.parametrize(
         ("annotation", "sent", "size"),
         [(bytes, "aGk=", 2), (bytes, "data:,h%69", 2), (str, "a\r\nb", 4), (bytes, "***", 3)],
         ids=shown,
     )
-    def test_the_size_of_what_is_kept(self, annotation, sent, size):
+    def test_upload_size_is_that_of_its_value(self, annotation, sent, size):
         """The size of an upload is that of its value, regardless of the encoding."""
-        (field,) = fields_of(arguments_of(annotation), {"value": sent})
+        (field,) = build_fields(make_arguments(annotation), {"value": sent})
 
         assert field.upload.size == size
 
-    def test_an_unknown_field_takes_no_file(self):
+    def test_file_for_an_unknown_argument_is_ignored(self):
         """A file for an unknown argument is ignored."""
-        assert read(arguments_of(int), FormData([upload("a", b"1", "other")])) == {}
+        assert read_values(make_arguments(int), FormData([make_upload("a", b"1", "other")])) == {}
 
 
-def test_names_of_controls_belong_to_an_argument():
+def test_controls_are_named_after_their_argument():
     """Each control is named after its argument, optionally followed by a dot and a word."""
     for annotation in TYPES:
-        html = drawn(arguments_of(annotation), {})
-        names = [one.get("name") for one in submission.parsed(html).iter() if one.get("name")]
+        html = render_form(make_arguments(annotation), {})
+        names = [element.get("name") for element in submission.parse_html(html).iter() if element.get("name")]
 
         assert [name for name in names if not re.fullmatch(r"value(\.\w+)?", name)] == []
 
 
-def test_any_query_is_read():
+def test_malformed_query_is_ignored():
     """A malformed query is ignored and never fails."""
-    arguments = arguments_of(str)
+    arguments = make_arguments(str)
 
     for query in (
         ".=1",
@@ -588,4 +599,4 @@ def test_any_query_is_read():
         "value.oversized=x",
         "value.oversized=",
     ):
-        assert read(arguments, QueryParams(query)) == {}
+        assert read_values(arguments, QueryParams(query)) == {}

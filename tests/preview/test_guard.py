@@ -13,28 +13,28 @@ POLICY = (
 
 
 @pytest.fixture
-def browser(stranger):
+def browser(make_client):
     """A browser without a token, at a preview of an empty catalog."""
-    return stranger(Live(Catalog()))
+    return make_client(Live(Catalog()))
 
 
-def test_the_first_address_gives_a_cookie_and_hides_its_token(browser):
+def test_printed_address_sets_a_cookie_and_drops_the_token(browser):
     """The printed address sets an HttpOnly, SameSite cookie and redirects to the address without a token."""
-    answer = browser.get(f"/prompts/a?token=mine&access-token={TOKEN}&x=1+2")
+    response = browser.get(f"/prompts/a?token=mine&access-token={TOKEN}&x=1+2")
 
-    assert (answer.status_code, answer.headers["location"]) == (303, "/prompts/a?token=mine&x=1+2")
+    assert (response.status_code, response.headers["location"]) == (303, "/prompts/a?token=mine&x=1+2")
     assert re.fullmatch(
-        r"promptkit-8137=[\w-]{32}; HttpOnly; Path=/; SameSite=strict", answer.headers["set-cookie"]
+        r"promptkit-8137=[\w-]{32}; HttpOnly; Path=/; SameSite=strict", response.headers["set-cookie"]
     )
     assert browser.get("/").status_code == 200
 
 
-def test_the_cookie_is_another_secret(browser, stranger):
+def test_cookie_is_not_the_token(browser, make_client):
     """The cookie differs from the token and between starts, because browsers send it to every port."""
     cookies = []
-    for each in (browser, stranger(Live(Catalog()))):
-        each.get(f"/?access-token={TOKEN}")
-        cookies.append(each.cookies["promptkit-8137"])
+    for client in (browser, make_client(Live(Catalog()))):
+        client.get(f"/?access-token={TOKEN}")
+        cookies.append(client.cookies["promptkit-8137"])
 
     assert len({TOKEN, *cookies}) == 3
     browser.cookies.clear()
@@ -44,25 +44,25 @@ def test_the_cookie_is_another_secret(browser, stranger):
 
 
 @pytest.mark.parametrize("path", ["//evil.example/x", "/\\evil.example", "///evil.example"])
-def test_the_first_address_leads_to_no_other_host(browser, path):
+def test_redirect_stays_on_this_host(browser, path):
     """Leading slashes in the path cannot redirect to another host."""
-    answer = browser.get(f"http://{HOST}{path}?access-token={TOKEN}")
+    response = browser.get(f"http://{HOST}{path}?access-token={TOKEN}")
 
-    assert answer.headers["location"].startswith("/evil.example")
+    assert response.headers["location"].startswith("/evil.example")
 
 
 @pytest.mark.parametrize("path", ["/", "/prompts/a", "/events", "/gallery", "/media/1", "/resources?uri=a:b"])
 @pytest.mark.parametrize("token", ["", "?access-token=wrong", "?access-token="])
-def test_without_the_token_nothing_is_shown(browser, path, token):
+def test_pages_require_the_token(browser, path, token):
     """Without a valid token, every page is a 403 that explains what to do."""
-    answer = browser.get(path + token)
+    response = browser.get(path + token)
 
-    assert answer.status_code == 403
-    assert "Open the whole address that it printed" in answer.text
-    assert "set-cookie" not in answer.headers
+    assert response.status_code == 403
+    assert "Open the whole address that it printed" in response.text
+    assert "set-cookie" not in response.headers
 
 
-def test_a_wrong_cookie_is_no_token(browser):
+def test_stale_cookie_is_rejected(browser):
     """A cookie of an earlier start is rejected, also for posts."""
     browser.cookies.set("promptkit-8137", "old")
 
@@ -71,30 +71,30 @@ def test_a_wrong_cookie_is_no_token(browser):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8137", "127.0.0.1", "127.0.0.1:80", ""])
-def test_a_foreign_host_is_refused(browser, host):
+def test_foreign_host_is_rejected(browser, host):
     """A request whose Host header is not the preview's is rejected with 403, even with the token."""
-    answer = browser.get(f"/?access-token={TOKEN}", headers={"host": host})
+    response = browser.get(f"/?access-token={TOKEN}", headers={"host": host})
 
-    assert answer.status_code == 403
-    assert f"This page has another host than &#39;{host}&#39;" in answer.text
+    assert response.status_code == 403
+    assert f"This page has another host than &#39;{host}&#39;" in response.text
 
 
-def test_localhost_is_this_machine(stranger):
+def test_localhost_is_accepted(make_client):
     """`localhost` is accepted as a host."""
-    browser = stranger(Live(Catalog()), "localhost:8137")
+    browser = make_client(Live(Catalog()), "localhost:8137")
 
     assert browser.get(f"/?access-token={TOKEN}").status_code == 303
     assert browser.get("/").status_code == 200
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:9", f"https://{HOST}"])
-def test_a_foreign_origin_is_refused(browser, origin):
+def test_foreign_origin_is_rejected(browser, origin):
     """A request with a foreign Origin header is rejected with 403, even with the cookie."""
     browser.get(f"/?access-token={TOKEN}")
-    answer = browser.post("/prompts/a/render", headers={"origin": origin})
+    response = browser.post("/prompts/a/render", headers={"origin": origin})
 
-    assert answer.status_code == 403
-    assert "only this page itself may" in answer.text
+    assert response.status_code == 403
+    assert "only this page itself may" in response.text
 
 
 SITES = pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -102,7 +102,7 @@ SITES = pytest.mark.parametrize("site", ["cross-site", "same-site"])
 #: Headers that browsers send when a link is followed or a script navigates.
 NAVIGATION = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
 
-RUNS = """
+RECIPE = """
 from promptkit import prompt
 
 ran = []
@@ -116,35 +116,35 @@ def a(x: str):
 
 @SITES
 @pytest.mark.parametrize("purpose", ["image", "empty", "iframe", "frame", "embed", "object", ""])
-def test_a_foreign_page_asks_nothing_in_the_background(browser, site, purpose):
+def test_background_request_of_another_page_is_rejected(browser, site, purpose):
     """Background requests and frames of other pages are rejected, so that they cannot render prompts."""
     browser.get(f"/?access-token={TOKEN}")
     mode = "navigate" if "frame" in purpose else "no-cors"
-    background = {"sec-fetch-site": site, "sec-fetch-dest": purpose, "sec-fetch-mode": mode}
-    refused = browser.get("/", headers=background)
+    headers = {"sec-fetch-site": site, "sec-fetch-dest": purpose, "sec-fetch-mode": mode}
+    response = browser.get("/", headers=headers)
 
-    assert (refused.status_code, "Show it" in refused.text) == (403, False)
-    assert browser.get("/", headers={**background, "sec-fetch-site": "same-origin"}).status_code == 200
+    assert (response.status_code, "Show it" in response.text) == (403, False)
+    assert browser.get("/", headers={**headers, "sec-fetch-site": "same-origin"}).status_code == 200
 
 
 @SITES
-@pytest.mark.parametrize("knows", [True, False])
-def test_a_link_of_another_page_runs_nothing_until_a_click(preview, site, knows):
+@pytest.mark.parametrize("has_cookie", [True, False])
+def test_link_from_another_page_renders_nothing(serve_preview, site, has_cookie):
     """A link from another page shows a confirmation and renders nothing, with or without the cookie."""
-    shown = preview(a=RUNS)
-    ran = shown.live.newest.catalog["a"].renderer.function.__globals__["ran"]
-    if not knows:
-        shown.client.cookies.clear()
-    answer = shown.client.get("/prompts/a?x=1+2&x=%22%3E", headers={**NAVIGATION, "sec-fetch-site": site})
+    preview = serve_preview(a=RECIPE)
+    ran = preview.live.newest.catalog["a"].renderer.function.__globals__["ran"]
+    if not has_cookie:
+        preview.client.cookies.clear()
+    response = preview.client.get("/prompts/a?x=1+2&x=%22%3E", headers={**NAVIGATION, "sec-fetch-site": site})
 
-    assert (answer.status_code, ran) == (403, [])
-    assert '<a class="button" href="/prompts/a?x=1+2&amp;x=%22%3E">Show it</a>' in answer.text
-    assert "refresh" not in answer.headers
+    assert (response.status_code, ran) == (403, [])
+    assert '<a class="button" href="/prompts/a?x=1+2&amp;x=%22%3E">Show it</a>' in response.text
+    assert "refresh" not in response.headers
 
 
 @SITES
 @pytest.mark.parametrize(
-    ("path", "place"),
+    ("path", "link"),
     [
         ("//evil.example/x", "/evil.example/x"),
         ("/\\evil.example", "/evil.example"),
@@ -152,56 +152,56 @@ def test_a_link_of_another_page_runs_nothing_until_a_click(preview, site, knows)
         ("/%22onclick=alert%281%29//", "/%22onclick%3Dalert%281%29//"),
     ],
 )
-def test_the_page_that_asks_leads_to_this_host_alone(browser, site, path, place):
+def test_confirmation_links_to_this_host(browser, site, path, link):
     """The link on the confirmation page always leads to this host."""
-    answer = browser.get(f"http://{HOST}{path}", headers={**NAVIGATION, "sec-fetch-site": site})
+    response = browser.get(f"http://{HOST}{path}", headers={**NAVIGATION, "sec-fetch-site": site})
 
-    assert f'<a class="button" href="{place}">Show it</a>' in answer.text
+    assert f'<a class="button" href="{link}">Show it</a>' in response.text
 
 
 @SITES
-def test_a_file_that_leads_to_the_first_address(browser, site):
+def test_cross_site_navigation_refreshes_instead_of_redirecting(browser, site):
     """A cross-site navigation to the printed address refreshes instead of redirecting, to send the cookie."""
-    answer = browser.get(f"/?access-token={TOKEN}&q=a", headers={**NAVIGATION, "sec-fetch-site": site})
+    response = browser.get(f"/?access-token={TOKEN}&q=a", headers={**NAVIGATION, "sec-fetch-site": site})
 
-    assert (answer.status_code, answer.headers["refresh"]) == (200, "0;url=/?q=a")
-    assert TOKEN not in answer.text
+    assert (response.status_code, response.headers["refresh"]) == (200, "0;url=/?q=a")
+    assert TOKEN not in response.text
     assert browser.get("/").status_code == 200
 
 
-def test_the_page_itself_may_post(browser):
+def test_own_origin_can_post(browser):
     """A post with the page's own origin is accepted."""
     browser.get(f"/?access-token={TOKEN}")
-    answer = browser.post("/prompts/a/render", headers={"origin": f"http://{HOST}"})
+    response = browser.post("/prompts/a/render", headers={"origin": f"http://{HOST}"})
 
-    assert "This prompt no longer exists" in answer.text
+    assert "This prompt no longer exists" in response.text
 
 
 @pytest.mark.parametrize("path", ["/", "/prompts/none", "/nowhere", "/static/preview.css", "/media/none"])
-@pytest.mark.parametrize("known", [True, False])
-def test_every_reply_carries_the_policy(browser, path, known):
+@pytest.mark.parametrize("has_token", [True, False])
+def test_every_response_has_security_headers(browser, path, has_token):
     """Every reply carries the security headers, whether the browser has sent the token or not."""
-    if known:
+    if has_token:
         browser.get(f"/?access-token={TOKEN}")
-    answer = browser.get(path)
+    response = browser.get(path)
 
-    assert answer.headers["content-security-policy"] == POLICY
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.headers["referrer-policy"] == "same-origin"
-    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
-    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert response.headers["content-security-policy"] == POLICY
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.headers["referrer-policy"] == "same-origin"
+    assert response.headers["cross-origin-opener-policy"] == "same-origin"
+    assert response.headers["cross-origin-resource-policy"] == "same-origin"
 
 
 @pytest.mark.parametrize(
     "file", ["preview.css", "preview.js", "navigation.js", "htmx.min.js", "htmx.LICENSE", "icon.svg"]
 )
-def test_static_files(browser, file):
+def test_static_file_needs_no_token(browser, file):
     """Static files need no token."""
-    answer = browser.get(f"/static/{file}")
-    assert answer.status_code == 200
+    response = browser.get(f"/static/{file}")
+    assert response.status_code == 200
 
 
 @pytest.mark.parametrize("file", ["..%2fguard.py", "..%2ftemplates%2fbase.html", "%2fetc%2fpasswd", "none"])
-def test_nothing_else_is_static(browser, file):
+def test_other_files_are_not_served(browser, file):
     """Files outside the static folder are not found."""
     assert browser.get(f"/static/{file}").status_code == 404

@@ -11,9 +11,9 @@ from promptkit.loader.loader import load
 from promptkit.preview.live import Live
 from promptkit.preview.prompt_pages import PANELS
 from promptkit.preview.routes import application
-from tests.preview.conftest import HOST, TOKEN, cookie_of
+from tests.preview.conftest import HOST, TOKEN, get_cookie
 
-SHELF = '''
+RECIPE = '''
 from typing import Annotated, Literal
 from promptkit import Arg, PromptError, assistant, prompt, resource, user
 
@@ -39,44 +39,44 @@ def style(language: Literal["python", "rust"]) -> str:
 '''
 
 
-def text_of(page):
+def extract_text(page):
     """Return the text of a page, with whitespace collapsed."""
     return " ".join(unescape(re.sub("<[^>]*>", " ", page)).split())
 
 
-def links(page):
+def extract_links(page):
     """Return the address of each link by its text."""
     return {
-        text_of(text): unescape(place)
-        for place, text in re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', page, re.DOTALL)
+        extract_text(text): unescape(address)
+        for address, text in re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', page, re.DOTALL)
     }
 
 
 class TestGallery:
-    def test_every_prompt_is_a_link_of_its_name(self, preview):
+    def test_prompts_are_listed_with_links(self, serve_preview):
         """The gallery lists each prompt with a link, its title, description, arguments and tags."""
-        page = preview(shelf=SHELF).page("/")
+        page = serve_preview(shelf=RECIPE).page("/")
 
-        assert links(page)["review"] == "/prompts/review"
-        assert links(page)["plan"] == "/prompts/plan"
-        assert "review Review code Ask for a review. code * language code quality" in text_of(page)
-        assert "2 prompts, 1 resource" in text_of(page)
+        assert extract_links(page)["review"] == "/prompts/review"
+        assert extract_links(page)["plan"] == "/prompts/plan"
+        assert "review Review code Ask for a review. code * language code quality" in extract_text(page)
+        assert "2 prompts, 1 resource" in extract_text(page)
 
-    def test_resources_are_listed(self, preview):
+    def test_resources_are_listed(self, serve_preview):
         """A templated resource is listed under its URI template."""
-        page = preview(shelf=SHELF).page("/")
+        page = serve_preview(shelf=RECIPE).page("/")
 
-        assert links(page)["style://{language}"] == "/resources?uri=style%3A%2F%2F%7Blanguage%7D"
+        assert extract_links(page)["style://{language}"] == "/resources?uri=style%3A%2F%2F%7Blanguage%7D"
 
-    def test_search(self, preview):
+    def test_every_word_of_a_query_must_match(self, serve_preview):
         """Every word of a query must match a name, title, description, tag or argument."""
-        shown = preview(shelf=SHELF)
-        found = {
-            typed: re.findall(r'href="/prompts/(\w+)"', shown.page(f"/?q={typed}"))
-            for typed in ("", "QUALITY", "review+lang", "make", "steps+review")
+        preview = serve_preview(shelf=RECIPE)
+        names_by_query = {
+            query: re.findall(r'href="/prompts/(\w+)"', preview.page(f"/?q={query}"))
+            for query in ("", "QUALITY", "review+lang", "make", "steps+review")
         }
 
-        assert found == {
+        assert names_by_query == {
             "": ["plan", "review"],
             "QUALITY": ["review"],
             "review+lang": ["review"],
@@ -84,102 +84,104 @@ class TestGallery:
             "steps+review": [],
         }
 
-    def test_search_looks_for_resources_too(self, preview):
+    def test_search_matches_resources(self, serve_preview):
         """The search also matches resources, and its counts and messages agree with the list."""
-        shown = preview(shelf=SHELF)
-        found = {typed: text_of(shown.page(f"/gallery?q={typed}")) for typed in ("write+lang", "make", "zz")}
-        listed = {typed: "style://{language}" in page for typed, page in found.items()}
+        preview = serve_preview(shelf=RECIPE)
+        texts = {
+            query: extract_text(preview.page(f"/gallery?q={query}")) for query in ("write+lang", "make", "zz")
+        }
+        listed = {query: "style://{language}" in text for query, text in texts.items()}
 
         assert listed == {"write+lang": True, "make": False, "zz": False}
-        assert "0 of 2 prompts, 1 resource" in found["write+lang"]
-        assert "1 of 2 prompts, 0 of 1 resource" in found["make"]
+        assert "0 of 2 prompts, 1 resource" in texts["write+lang"]
+        assert "1 of 2 prompts, 0 of 1 resource" in texts["make"]
         sentences = {
-            typed: re.findall(r"\w+ (?:prompt )?match(?:es)?\b", page) for typed, page in found.items()
+            query: re.findall(r"\w+ (?:prompt )?match(?:es)?\b", text) for query, text in texts.items()
         }
         assert sentences == {"write+lang": ["No prompt matches"], "make": [], "zz": ["Nothing matches"]}
 
-    def test_a_search_that_finds_many(self, preview):
+    def test_search_shows_at_most_100_matches(self, serve_preview):
         """A search shows at most 100 matches; without a search all prompts are shown."""
         source = "from promptkit import prompt\n" + "".join(
             f"@prompt\ndef many_{n}():\n    return 'a'\n" for n in range(130)
         )
-        shown = preview(many=source)
+        preview = serve_preview(many=source)
 
-        assert len(re.findall('href="/prompts/', shown.page("/"))) == 130
+        assert len(re.findall('href="/prompts/', preview.page("/"))) == 130
         for path in ("/gallery?q=many", "/gallery?q=many&current=many_1"):
-            found = shown.page(path)
-            assert len(re.findall('href="/prompts/', found)) == 100
-            assert "And 30 more: type on to find fewer." in text_of(found)
+            page = preview.page(path)
+            assert len(re.findall('href="/prompts/', page)) == 100
+            assert "And 30 more: type on to find fewer." in extract_text(page)
 
-    def test_beside_a_page_the_current_prompt_is_marked(self, preview):
+    def test_list_marks_the_current_prompt(self, serve_preview):
         """The list next to a page marks the current prompt and shows names only."""
-        shown = preview(shelf=SHELF)
+        preview = serve_preview(shelf=RECIPE)
 
-        for page in (shown.page("/prompts/plan"), shown.page("/gallery?q=&current=plan")):
+        for page in (preview.page("/prompts/plan"), preview.page("/gallery?q=&current=plan")):
             assert re.findall(r'<a aria-current="page" href="([^"]*)"', page) == ["/prompts/plan"]
             assert "Ask for a review." not in page
 
-    def test_faults_with_their_line(self, preview):
+    def test_diagnostic_shows_its_source_line(self, serve_preview):
         """A diagnostic shows its message, as `check` prints it, with its source line."""
-        shown = preview(
-            shelf=SHELF, broken="from promptkit import prompt\n\n@prompt\ndef bare(text):\n    return text\n"
+        preview = serve_preview(
+            shelf=RECIPE, broken="from promptkit import prompt\n\n@prompt\ndef bare(text):\n    return text\n"
         )
-        page = shown.page("/")
+        page = preview.page("/")
 
         assert "<mark>text</mark>" in page
         assert (
             "error PK301 prompt &#39;bare&#39;: parameter &#39;text&#39; has no annotation"
             in page.replace('</span> <code class="rule">', " ").replace("</code>", "")
         )
-        assert "1 error" in text_of(page)
+        assert "1 error" in extract_text(page)
 
-    def test_an_empty_folder(self, preview):
+    def test_empty_gallery_explains_how_to_start(self, serve_preview):
         """An empty gallery explains how to add a recipe."""
-        assert "Save a recipe, and it appears here." in preview().page("/")
+        assert "Save a recipe, and it appears here." in serve_preview().page("/")
 
 
 class TestScopes:
-    def test_who_sees_it_is_said(self, preview):
+    def test_page_names_the_required_scopes(self, serve_preview):
         """The page shows every prompt and resource, and names the scopes that callers need."""
         release = '@prompt(scopes=["ship", "review"])\ndef release():\n    return "Ship it."\n'
-        shown = preview(shelf=SHELF + release)
+        preview = serve_preview(shelf=RECIPE + release)
 
-        assert "Only callers with the scopes review and ship see it." in text_of(
-            shown.page("/prompts/release")
+        assert "Only callers with the scopes review and ship see it." in extract_text(
+            preview.page("/prompts/release")
         )
-        assert "Only callers with the scope review see it." in text_of(
-            shown.page("/resources?uri=style://python")
+        assert "Only callers with the scope review see it." in extract_text(
+            preview.page("/resources?uri=style://python")
         )
-        assert "Only callers" not in shown.page("/prompts/plan")
+        assert "Only callers" not in preview.page("/prompts/plan")
 
 
 class TestPrompt:
-    def test_the_address_holds_the_arguments(self, preview):
+    def test_page_renders_the_arguments_of_its_address(self, serve_preview):
         """A prompt's page is rendered with the arguments of its address."""
-        page = preview(shelf=SHELF).page("/prompts/review?code=y+%3D+2&language=rust")
+        page = serve_preview(shelf=RECIPE).page("/prompts/review?code=y+%3D+2&language=rust")
 
         assert "y = 2</textarea>" in page
         assert "<strong>y = 2</strong>" in page
         assert "Review this rust:" in page
 
-    def test_a_form_is_rendered(self, preview):
+    def test_submission_returns_only_the_changed_parts(self, serve_preview):
         """Submitting the form returns only the changed parts and the address of the same page."""
-        shown = preview(shelf=SHELF)
-        answer = shown.client.post("/prompts/review/render", data={"code": "a & b", "language": "rust"})
+        preview = serve_preview(shelf=RECIPE)
+        response = preview.client.post("/prompts/review/render", data={"code": "a & b", "language": "rust"})
 
-        assert answer.headers["hx-replace-url"] == "/prompts/review?code=a+%26+b&language=rust"
-        assert "<html" not in answer.text
-        assert "<strong>a &amp; b</strong>" in answer.text
-        assert "2 messages, about" in text_of(answer.text)
-        assert re.findall(r'hx-target="(#[\w-]+)"', answer.text)[:3] == [
+        assert response.headers["hx-replace-url"] == "/prompts/review?code=a+%26+b&language=rust"
+        assert "<html" not in response.text
+        assert "<strong>a &amp; b</strong>" in response.text
+        assert "2 messages, about" in extract_text(response.text)
+        assert re.findall(r'hx-target="(#[\w-]+)"', response.text)[:3] == [
             "#fields",
             "#no-arguments",
             "#wrong",
         ]
 
-    def test_turns(self, preview):
+    def test_turn_shows_role_text_and_tokens(self, serve_preview):
         """Each turn has its role, its text formatted and raw, and its approximate token count."""
-        page = preview(shelf=SHELF).page("/prompts/review?code=x")
+        page = serve_preview(shelf=RECIPE).page("/prompts/review?code=x")
         turns = re.findall(r'<li class="turn (\w+)" id="turn-(\d)">', page)
 
         assert turns == [("user", "1"), ("assistant", "2")]
@@ -187,62 +189,62 @@ class TestPrompt:
         assert '<pre class="said raw" hx-ignore>\nReview this python:\n\n- **x**</pre>' in page
         assert "about 3 tokens" in page
 
-    def test_faults_stand_at_their_fields(self, preview):
+    def test_errors_are_shown_at_their_fields(self, serve_preview):
         """Errors are shown at their fields and summarized in the state."""
-        text = preview(shelf=SHELF).render("review", language="pyton")
+        text = serve_preview(shelf=RECIPE).render("review", language="pyton")
 
         assert len(re.findall(r'<div class="faults-of-field"[^>]*><p>', text)) == 2
-        assert "2 arguments need attention: language, code" in text_of(text)
-        assert "did you mean python ?" in text_of(text)
+        assert "2 arguments need attention: language, code" in extract_text(text)
+        assert "did you mean python ?" in extract_text(text)
 
-    def test_the_authors_example(self, preview):
+    def test_page_starts_with_the_example(self, serve_preview):
         """A page without arguments starts with the author's examples."""
-        page = preview(shelf=SHELF).page("/prompts/review")
+        page = serve_preview(shelf=RECIPE).page("/prompts/review")
 
         assert "x = 1</textarea>" in page
         assert "<strong>x = 1</strong>" in page
 
-    def test_what_a_prompt_raises(self, preview):
+    def test_exceptions_are_shown(self, serve_preview):
         """A `PromptError` shows its message, and any other exception a traceback of the author's code."""
-        shown = preview(shelf=SHELF)
+        preview = serve_preview(shelf=RECIPE)
 
-        assert "nine steps are enough" in shown.render("plan", steps="10")
-        failed = shown.render("plan", steps="0")
+        assert "nine steps are enough" in preview.render("plan", steps="10")
+        failed = preview.render("plan", steps="0")
         assert "ZeroDivisionError" in failed
         assert "shelf.py" in failed
         assert "site-packages" not in failed
 
-    def test_an_unknown_prompt(self, preview):
+    def test_unknown_prompt_is_not_found(self, serve_preview):
         """An unknown or removed prompt gets a 404, and the page of an unknown one a suggestion."""
-        shown = preview(shelf=SHELF)
-        answer = shown.client.get("/prompts/revew")
+        preview = serve_preview(shelf=RECIPE)
+        response = preview.client.get("/prompts/revew")
 
-        assert answer.status_code == 404
-        assert "did you mean &#39;review&#39;?" in answer.text
-        gone = shown.client.post("/prompts/revew/render", data={}, headers={"hx-request": "true"})
+        assert response.status_code == 404
+        assert "did you mean &#39;review&#39;?" in response.text
+        gone = preview.client.post("/prompts/revew/render", data={}, headers={"hx-request": "true"})
         assert gone.status_code == 404
         assert "The prompt is gone" in gone.text
         assert "unknown prompt" in gone.text
 
-    def test_a_long_address_is_not_shown(self, preview):
+    def test_too_long_address_omits_the_arguments(self, serve_preview):
         """An address that would be too long omits the arguments."""
-        shown = preview(shelf=SHELF)
-        answer = shown.client.post("/prompts/review/render", data={"code": "x" * 7000})
+        preview = serve_preview(shelf=RECIPE)
+        response = preview.client.post("/prompts/review/render", data={"code": "x" * 7000})
 
-        assert answer.headers["hx-replace-url"] == "/prompts/review"
+        assert response.headers["hx-replace-url"] == "/prompts/review"
 
-    def test_the_newest_recipes_are_shown(self, preview, recipes):
+    def test_pages_use_the_new_catalog_after_a_reload(self, serve_preview, recipes):
         """After a reload, pages use the new catalog."""
-        shown = preview(shelf=SHELF)
-        assert "more" not in links(shown.page("/"))
-        shown.live.publish(
-            compile(load(recipes(shelf=SHELF + "\n@prompt\ndef more():\n    return 'More.'\n")))
+        preview = serve_preview(shelf=RECIPE)
+        assert "more" not in extract_links(preview.page("/"))
+        preview.live.publish(
+            compile(load(recipes(shelf=RECIPE + "\n@prompt\ndef more():\n    return 'More.'\n")))
         )
 
-        assert links(shown.page("/"))["more"] == "/prompts/more"
-        assert "<p>More.</p>" in shown.page("/prompts/more")
+        assert extract_links(preview.page("/"))["more"] == "/prompts/more"
+        assert "<p>More.</p>" in preview.page("/prompts/more")
 
-    def test_a_page_that_was_made_during_a_save_is_told_of_it(self, preview, recipes):
+    def test_page_rendered_during_a_save_has_the_old_version(self, serve_preview, recipes):
         """A page rendered during a save carries its older catalog version, so that it reloads."""
         source = """
         from promptkit import prompt
@@ -255,55 +257,55 @@ class TestPrompt:
                 save()
             return "Old."
         """
-        shown = preview(slow=source)
+        preview = serve_preview(slow=source)
         newer = compile(load(recipes(slow=source.replace("Old.", "New."))))
-        function = shown.live.newest.catalog["slow"].renderer.function
-        function.__globals__["saves"].append(lambda: shown.live.publish(newer))
+        function = preview.live.newest.catalog["slow"].renderer.function
+        function.__globals__["saves"].append(lambda: preview.live.publish(newer))
 
-        page = shown.page("/prompts/slow")
+        page = preview.page("/prompts/slow")
         assert "<p>Old.</p>" in page
         assert 'data-version="0"' in page
-        page = shown.page("/prompts/slow")
+        page = preview.page("/prompts/slow")
         assert "<p>New.</p>" in page
         assert 'data-version="1"' in page
 
 
 class TestResource:
-    def test_a_template(self, preview):
+    def test_template_page_reads_nothing(self, serve_preview):
         """A template's page shows its description and reads no resource."""
-        page = preview(shelf=SHELF).page("/resources?uri=style://{language}")
+        page = serve_preview(shelf=RECIPE).page("/resources?uri=style://{language}")
 
         assert "How we write." in page
         assert "Plain" not in page
 
-    def test_a_uri_is_read(self, preview):
+    def test_resource_page_shows_its_contents(self, serve_preview):
         """The page of a resource shows its contents."""
-        page = preview(shelf=SHELF).page("/resources?uri=style://rust")
+        page = serve_preview(shelf=RECIPE).page("/resources?uri=style://rust")
 
         assert "# Plain rust" in page
 
-    def test_what_cannot_be_read(self, preview):
+    def test_unreadable_uri_shows_the_reason(self, serve_preview):
         """The page of an invalid or unknown URI shows the reason."""
-        shown = preview(shelf=SHELF)
+        preview = serve_preview(shelf=RECIPE)
 
-        assert "did you mean &#39;rust&#39;" in shown.page("/resources?uri=style://rus")
-        assert "unknown resource" in shown.page("/resources?uri=no://where")
+        assert "did you mean &#39;rust&#39;" in preview.page("/resources?uri=style://rus")
+        assert "unknown resource" in preview.page("/resources?uri=no://where")
 
-    def test_a_great_many_messages(self, preview):
+    def test_many_messages_are_truncated(self, serve_preview):
         """Of many messages, 200 are shown until all are requested."""
         source = "from promptkit import prompt\n@prompt\ndef many(n: int):\n    return ['a'] * n\n"
-        shown = preview(many=source)
+        preview = serve_preview(many=source)
 
-        cut = shown.render("many", n="1000")
+        cut = preview.render("many", n="1000")
         assert cut.count('<li class="turn') == 200
-        assert "1,000 messages" in text_of(cut)
-        assert "200 of 1,000 messages are shown." in text_of(cut)
-        whole = shown.client.post("/prompts/many/render", data={"n": "1000", "show-all": "-1"}).text
-        assert whole.count('<li class="turn') == 1000
-        assert "are shown" not in whole
-        assert "unknown" not in whole
+        assert "1,000 messages" in extract_text(cut)
+        assert "200 of 1,000 messages are shown." in extract_text(cut)
+        full = preview.client.post("/prompts/many/render", data={"n": "1000", "show-all": "-1"}).text
+        assert full.count('<li class="turn') == 1000
+        assert "are shown" not in full
+        assert "unknown" not in full
 
-    def test_defaults_that_are_refused(self, preview):
+    def test_refused_defaults_are_not_a_failure(self, serve_preview):
         """A refusal of the default values is shown as "Not rendered", not as a failure."""
         source = """
         from promptkit import PromptError, prompt
@@ -312,13 +314,13 @@ class TestResource:
         def review(ref: str = "HEAD"):
             raise PromptError(f"there is no difference to {ref}")
         """
-        shown = preview(review=source)
+        preview = serve_preview(review=source)
 
-        assert "Not rendered: there is no difference to HEAD" in text_of(shown.page("/prompts/review"))
-        assert "failed" not in text_of(shown.page("/prompts/review"))
-        assert "It failed" in text_of(shown.page("/prompts/review?ref=main"))
+        assert "Not rendered: there is no difference to HEAD" in extract_text(preview.page("/prompts/review"))
+        assert "failed" not in extract_text(preview.page("/prompts/review"))
+        assert "It failed" in extract_text(preview.page("/prompts/review?ref=main"))
 
-    def test_a_prompt_that_is_not_to_be_sampled(self, preview):
+    def test_unsampled_prompt_runs_only_on_request(self, serve_preview):
         """A prompt with `sample=False` runs only when the user presses the button, not when a tab opens."""
         source = """
         from promptkit import prompt
@@ -330,27 +332,27 @@ class TestResource:
             CALLS.append(1)
             return f"Call {len(CALLS)}."
         """
-        shown = preview(publish=source)
+        preview = serve_preview(publish=source)
 
-        assert "Not rendered: sample=False" in text_of(shown.page("/prompts/publish"))
+        assert "Not rendered: sample=False" in extract_text(preview.page("/prompts/publish"))
         for tab in PANELS:
-            assert "Call" not in text_of(shown.client.post(f"/prompts/publish/tabs/{tab}").text)
-        assert "Call 1." in text_of(
-            shown.client.post("/prompts/publish/render", data={"render-it": "yes"}).text
+            assert "Call" not in extract_text(preview.client.post(f"/prompts/publish/tabs/{tab}").text)
+        assert "Call 1." in extract_text(
+            preview.client.post("/prompts/publish/render", data={"render-it": "yes"}).text
         )
 
-    def test_the_command_of_one_of_several_targets(self, recipes, preview):
+    def test_command_line_names_the_target_of_the_prompt(self, recipes, serve_preview):
         """With several targets, the command line names the one that contains the prompt."""
-        shown = preview(shelf=SHELF)
+        preview = serve_preview(shelf=RECIPE)
         targets = [recipes("other"), recipes()]
-        pages = application(shown.live, targets, TOKEN, [HOST])
-        with closing(TestClient(pages, base_url=f"http://{HOST}", follow_redirects=False)) as client:
+        app = application(preview.live, targets, TOKEN, [HOST])
+        with closing(TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)) as client:
             client.get(f"/?access-token={TOKEN}")
-            answer = client.post("/prompts/review/tabs/command-line", data={"code": "x"})
+            response = client.post("/prompts/review/tabs/command-line", data={"code": "x"})
 
-        assert f"promptkit render {targets[1]} review" in text_of(answer.text)
+        assert f"promptkit render {targets[1]} review" in extract_text(response.text)
 
-    def test_a_great_error(self, preview):
+    def test_long_error_is_truncated(self, serve_preview):
         """A long error message is truncated."""
         source = """
         from promptkit import PromptError, prompt
@@ -359,12 +361,12 @@ class TestResource:
         def fails(text: str = "x"):
             raise PromptError(text * 10**6)
         """
-        page = preview(fails=source).page("/prompts/fails?text=x")
+        page = serve_preview(fails=source).page("/prompts/fails?text=x")
 
         assert len(page) < 40_000
         assert "20,000 of 1,000,000 characters are shown." in page
 
-    def test_a_reload_waits_for_nothing_old(self, preview, recipes):
+    def test_hanging_old_calls_do_not_block_a_reload(self, serve_preview, recipes):
         """After a reload, hanging calls of the old version do not block the new one."""
         hangs = """
         import threading
@@ -375,13 +377,13 @@ class TestResource:
             threading.Event().wait(5)
             return "Late."
         """
-        shown = preview(one=hangs)
-        said = [shown.render("one") for _ in range(5)]
-        assert ["4 calls of it still run" in each for each in said] == [False] * 4 + [True]
-        mended = "from promptkit import prompt\n@prompt\ndef one():\n    return 'Fine.'\n"
-        shown.live.publish(compile(load(recipes(one=mended))))
+        preview = serve_preview(one=hangs)
+        replies = [preview.render("one") for _ in range(5)]
+        assert ["4 calls of it still run" in reply for reply in replies] == [False] * 4 + [True]
+        fixed = "from promptkit import prompt\n@prompt\ndef one():\n    return 'Fine.'\n"
+        preview.live.publish(compile(load(recipes(one=fixed))))
 
-        assert "<p>Fine.</p>" in shown.render("one")
+        assert "<p>Fine.</p>" in preview.render("one")
 
 
 class TestCompletion:
@@ -392,47 +394,49 @@ class TestCompletion:
     def names(typed, chosen):
         if typed == "fail":
             raise LookupError("no names")
-        return [f"{chosen.get('team', 'nobody')}-{n}" for n in range(3)]
+        return [f"{chosen.get('team', 'none')}-{n}" for n in range(3)]
 
     @prompt
     def greet(name: Annotated[str, Arg("A name", complete=names)], team: str = ""):
         return f"Hello, {name}."
     """
 
-    def test_values_follow_from_what_was_typed_and_chosen(self, preview):
+    def test_completion_values_are_returned_as_options(self, serve_preview):
         """A completion function's values for the form are returned as options."""
-        answer = preview(greet=self.SOURCE).client.post(
+        response = serve_preview(greet=self.SOURCE).client.post(
             "/prompts/greet/complete/name", data={"name": "blue", "team": "blue"}
         )
 
-        assert re.findall('<option value="([^"]*)">', answer.text) == ["blue-0", "blue-1", "blue-2"]
+        assert re.findall('<option value="([^"]*)">', response.text) == ["blue-0", "blue-1", "blue-2"]
 
-    def test_an_author_whose_function_fails_is_told(self, preview):
+    def test_failing_completion_function_is_reported(self, serve_preview):
         """An error in a completion function is reported, and the form keeps working."""
-        answer = preview(greet=self.SOURCE).client.post("/prompts/greet/complete/name", data={"name": "fail"})
+        response = serve_preview(greet=self.SOURCE).client.post(
+            "/prompts/greet/complete/name", data={"name": "fail"}
+        )
 
-        assert (answer.status_code, "<option" in answer.text) == (200, False)
-        assert "LookupError: no names" in answer.text
+        assert (response.status_code, "<option" in response.text) == (200, False)
+        assert "LookupError: no names" in response.text
 
 
 class TestTabs:
-    def test_each_is_shown(self, preview):
+    def test_each_tab_renders_the_values(self, serve_preview):
         """Each of the seven tabs renders the form's values, escaped."""
-        shown = preview(shelf=SHELF)
-        page = shown.page("/prompts/review?code=x")
+        preview = serve_preview(shelf=RECIPE)
+        page = preview.page("/prompts/review?code=x")
         tabs = re.findall(r'hx-post="(/prompts/review/tabs/[\w-]+)"', page)
 
         assert len(tabs) == 7
         for tab in tabs:
-            answer = shown.client.post(tab, data={"code": "a <b>"})
-            assert answer.status_code == 200
-            assert "<b>" not in answer.text
-        assert shown.client.post("/prompts/review/tabs/none").status_code == 404
+            response = preview.client.post(tab, data={"code": "a <b>"})
+            assert response.status_code == 200
+            assert "<b>" not in response.text
+        assert preview.client.post("/prompts/review/tabs/none").status_code == 404
 
 
-class TestSuperseded:
-    @pytest.mark.parametrize("arrived", [b"code=x", b"code=" + b"x" * 10], ids=["rendering", "sending"])
-    def test_nobody_waits_any_more(self, arrived, recipes):
+class TestDisconnect:
+    @pytest.mark.parametrize("body", [b"code=x", b"code=" + b"x" * 10], ids=["rendering", "sending"])
+    def test_disconnect_cancels_the_rendering(self, body, recipes):
         """If the client disconnects, the reply is 499 and a running asynchronous prompt is cancelled."""
         source = """
         import asyncio
@@ -449,28 +453,28 @@ class TestSuperseded:
                 raise
         """
         live = Live(compile(load(recipes(waits=source))))
-        pages = application(live, "recipes", TOKEN, [HOST])
-        headers = [(b"host", HOST.encode()), (b"cookie", cookie_of(pages))]
+        app = application(live, "recipes", TOKEN, [HOST])
+        headers = [(b"host", HOST.encode()), (b"cookie", get_cookie(app))]
         headers += [(b"content-type", b"application/x-www-form-urlencoded"), (b"content-length", b"15")]
         scope = {"type": "http", "method": "POST", "path": "/prompts/waits/render", "headers": headers}
         scope |= {"query_string": b"", "root_path": "", "http_version": "1.1", "scheme": "http"}
-        is_whole = arrived == b"code=x"
-        coming = [{"type": "http.request", "body": arrived, "more_body": not is_whole}]
-        coming += [{"type": "http.disconnect"}]
+        is_complete = body == b"code=x"
+        incoming = [{"type": "http.request", "body": body, "more_body": not is_complete}]
+        incoming += [{"type": "http.disconnect"}]
         sent = []
 
         async def scenario():
             async def receive():
                 await asyncio.sleep(0.05)
-                return coming.pop(0)
+                return incoming.pop(0)
 
             async def send(message):
                 sent.append(message)
 
-            await pages(scope, receive, send)
+            await app(scope, receive, send)
             function = live.newest.catalog["waits"].renderer.function
-            while is_whole and not function.__globals__["cancelled"]:  # noqa: ASYNC110 (on its thread)
+            while is_complete and not function.__globals__["cancelled"]:  # noqa: ASYNC110 (on its thread)
                 await asyncio.sleep(0.01)
 
         asyncio.run(scenario())
-        assert (sent[0]["status"], coming) == (499, [])
+        assert (sent[0]["status"], incoming) == (499, [])

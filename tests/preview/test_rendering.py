@@ -11,27 +11,27 @@ from promptkit.errors.diagnostics import Location
 from promptkit.preview.rendering import LimitedCalls, call, render
 from promptkit.server.direct_calls import CallTimeoutError
 
-STILL_RUN = (
+STILL_RUNNING = (
     "does not return: 4 calls of it still run, and plain functions cannot be stopped. "
     "Change the recipe, or start promptkit dev again"
 )
 
 
-def catalog_of(function, **options):
+def make_catalog(function, **options):
     """Compile a function to a catalog with one prompt."""
-    compiled, found = prompt(**options)(function).compile()
-    assert found == ()
+    compiled, diagnostics = prompt(**options)(function).compile()
+    assert diagnostics == ()
     return Catalog((compiled,))
 
 
-def rendered(function, given=None, **options):
+def render_prompt(function, values=None, **options):
     """Render a function as a prompt once."""
-    catalog = catalog_of(function, **options)
-    return asyncio.run(render(LimitedCalls(), catalog.prompts[0], given or {}))
+    catalog = make_catalog(function, **options)
+    return asyncio.run(render(LimitedCalls(), catalog.prompts[0], values or {}))
 
 
 class TestCall:
-    def test_what_is_raised_is_raised(self):
+    def test_exceptions_reach_the_caller(self):
         """Exceptions reach the caller, including SystemExit and KeyboardInterrupt."""
         for error in (SystemExit(3), KeyboardInterrupt(), ValueError("b")):
 
@@ -42,13 +42,13 @@ class TestCall:
                 asyncio.run(call(fails, 5))
             assert raised.value is error
 
-    def test_what_no_coroutine_can_raise(self):
+    def test_stop_iteration_becomes_a_cause(self):
         """A StopIteration, which a coroutine cannot raise, becomes the cause of a RuntimeError."""
         with pytest.raises(RuntimeError) as raised:
             asyncio.run(call(lambda: next(iter(())), 5))
         assert isinstance(raised.value.__cause__, StopIteration)
 
-    def test_a_cancellation_within_is_no_cancellation_of_who_waits(self):
+    def test_inner_cancellation_does_not_cancel_the_caller(self):
         """A CancelledError raised by the author's code is an error, not a cancellation of the caller."""
 
         async def fails():
@@ -57,27 +57,27 @@ class TestCall:
         with pytest.raises(RuntimeError, match="it was cancelled"):
             asyncio.run(call(fails, 5))
 
-    def test_what_takes_too_long_is_left(self):
+    def test_timed_out_call_returns_to_the_caller(self):
         """A call that times out returns to the caller; its callback runs when its thread ends."""
-        go_on, ended = threading.Event(), []
+        release, ended = threading.Event(), []
 
         async def scenario():
-            over = asyncio.Event()
+            finished = asyncio.Event()
             with pytest.raises(CallTimeoutError, match=r"^took longer than its limit of 0\.02 s$"):
-                await call(go_on.wait, 0.02, lambda: (ended.append(1), over.set()))
+                await call(release.wait, 0.02, lambda: (ended.append(1), finished.set()))
             assert ended == []
-            go_on.set()
-            await over.wait()
+            release.set()
+            await finished.wait()
 
         asyncio.run(scenario())
         assert ended == [1]
 
-    def test_what_is_asynchronous_is_cancelled(self):
+    def test_asynchronous_call_is_cancelled(self):
         """An asynchronous call is cancelled when its caller is cancelled and when it times out."""
-        cancelled, begun = [], threading.Event()
+        cancelled, started = [], threading.Event()
 
         async def waits():
-            begun.set()
+            started.set()
             try:
                 await asyncio.sleep(50)
             except asyncio.CancelledError:
@@ -85,15 +85,15 @@ class TestCall:
                 raise
 
         async def scenario():
-            over = asyncio.Event()
-            waiting = asyncio.create_task(call(waits, 50, over.set))
-            await asyncio.to_thread(begun.wait)
+            finished = asyncio.Event()
+            waiting = asyncio.create_task(call(waits, 50, finished.set))
+            await asyncio.to_thread(started.wait)
             waiting.cancel()
-            await over.wait()
-            over.clear()
+            await finished.wait()
+            finished.clear()
             with pytest.raises(CallTimeoutError):
-                await call(waits, 0.2, over.set)
-            await over.wait()
+                await call(waits, 0.2, finished.set)
+            await finished.wait()
 
         asyncio.run(scenario())
         assert len(cancelled) == 2
@@ -110,76 +110,76 @@ class TestCall:
             reports()
 
         async def scenario(function):
-            over = asyncio.Event()
+            finished = asyncio.Event()
             with pytest.raises(CallTimeoutError):
-                await call(function, 0.02, over.set)
-            await over.wait()
-            over.clear()
-            waiting = asyncio.create_task(call(function, 50, over.set))
+                await call(function, 0.02, finished.set)
+            await finished.wait()
+            finished.clear()
+            waiting = asyncio.create_task(call(function, 50, finished.set))
             await asyncio.sleep(0.02)
             waiting.cancel()
-            await over.wait()
+            await finished.wait()
 
         for function in (reports, reports_in_a_coroutine):
             asyncio.run(asyncio.wait_for(scenario(function), 20))
 
-    def test_what_cleans_up_slowly_is_not_stopped(self):
+    def test_cancelled_call_has_time_to_clean_up(self):
         """A cancelled asynchronous call has time to clean up."""
-        seen = []
+        events = []
 
         async def waits():
             try:
                 await asyncio.sleep(50)
             finally:
                 await asyncio.sleep(0.02)
-                seen.append("cleaned up")
+                events.append("cleaned up")
 
         async def scenario():
-            over = asyncio.Event()
+            finished = asyncio.Event()
             with pytest.raises(CallTimeoutError):
-                await call(waits, 0.2, over.set)
-            await over.wait()
+                await call(waits, 0.2, finished.set)
+            await finished.wait()
 
         asyncio.run(scenario())
-        assert seen == ["cleaned up"]
+        assert events == ["cleaned up"]
 
 
 class TestRendering:
-    def test_values_are_read_as_a_client_sends_them(self):
+    def test_arguments_are_converted_from_strings(self):
         """Arguments are converted from the strings that a client sends."""
 
         def add(first: int, second: int):
             return f"{first + second}"
 
-        assert str(rendered(add, {"first": "1", "second": "2"}).workflow) == "[user]\n3"
+        assert str(render_prompt(add, {"first": "1", "second": "2"}).workflow) == "[user]\n3"
 
-    def test_faults(self):
+    def test_all_argument_errors_are_returned(self):
         """All argument errors are returned, each with its argument."""
 
         def add(first: int, second: int):
             return f"{first + second}"
 
-        found = rendered(add, {"first": "one"})
+        rendering = render_prompt(add, {"first": "one"})
 
-        assert [(fault.argument, fault.reason) for fault in found.faults] == [
+        assert [(fault.argument, fault.reason) for fault in rendering.faults] == [
             ("first", "is 'one', not a whole number"),
             ("second", "is missing"),
         ]
-        assert (found.workflow, found.error, found.asked) == (None, None, ())
+        assert (rendering.workflow, rendering.error, rendering.asked) == (None, None, ())
 
-    def test_a_prompt_that_asks(self):
+    def test_missing_argument_is_asked_for(self):
         """A missing argument of an eliciting prompt is asked for, and the form's values supply it."""
 
         def release(version: str, notes: str = ""):
             return f"Release {version}."
 
-        asks = rendered(release, {"notes": "x"}, elicit=True)
+        rendering = render_prompt(release, {"notes": "x"}, elicit=True)
 
-        assert [one.name for one in asks.asked] == ["version"]
-        assert "version" in asks.question
-        assert rendered(release, {"version": "1"}, elicit=True).asked == ()
+        assert [argument.name for argument in rendering.asked] == ["version"]
+        assert "version" in rendering.question
+        assert render_prompt(release, {"version": "1"}, elicit=True).asked == ()
 
-    def test_errors_are_for_people(self):
+    def test_prompt_error_has_no_traceback(self):
         """A `PromptError` shows only its message, any other exception a traceback."""
 
         def refuses(day: str):
@@ -191,23 +191,23 @@ class TestRendering:
         def fails():
             raise LookupError("nothing there")
 
-        assert rendered(refuses, {"day": "Monday"}).error == "not today"
-        assert "returned an int" in rendered(returns).error
-        assert rendered(fails).error.endswith("LookupError: nothing there\n")
-        assert "Traceback" in rendered(fails).error
+        assert render_prompt(refuses, {"day": "Monday"}).error == "not today"
+        assert "returned an int" in render_prompt(returns).error
+        assert render_prompt(fails).error.endswith("LookupError: nothing there\n")
+        assert "Traceback" in render_prompt(fails).error
 
-    def test_defaults_that_are_refused_are_no_failure(self):
+    def test_refused_defaults_are_not_a_failure(self):
         """A prompt that refuses its default values has not failed; with given values it has."""
 
         def review(ref: str = "HEAD"):
             raise PromptError(f"there is no difference to {ref}")
 
-        found = rendered(review)
+        rendering = render_prompt(review)
 
-        assert (found.error, found.refusal) == (None, "there is no difference to HEAD")
-        assert rendered(review, {"ref": "main"}).error == "there is no difference to main"
+        assert (rendering.error, rendering.refusal) == (None, "there is no difference to HEAD")
+        assert render_prompt(review, {"ref": "main"}).error == "there is no difference to main"
 
-    def test_what_is_not_to_be_sampled_is_rendered_when_it_is_asked_for(self):
+    def test_unsampled_prompt_renders_only_given_values(self):
         """With `sample=False` a prompt needs given values to render, and still reports missing ones."""
 
         def publish(version: str = "2.0"):
@@ -216,20 +216,21 @@ class TestRendering:
         def order(what: str):
             return what
 
-        unasked, entered = rendered(publish, sample=False), rendered(publish, {"version": "1"}, sample=False)
+        unsampled = render_prompt(publish, sample=False)
+        submitted = render_prompt(publish, {"version": "1"}, sample=False)
 
-        assert (unasked.workflow, unasked.error, unasked.refusal) == (None, None, "sample=False")
-        assert str(entered.workflow[0].content) == "Publish 1."
-        assert [one.argument for one in rendered(order, sample=False).faults] == ["what"]
+        assert (unsampled.workflow, unsampled.error, unsampled.refusal) == (None, None, "sample=False")
+        assert str(submitted.workflow[0].content) == "Publish 1."
+        assert [error.argument for error in render_prompt(order, sample=False).faults] == ["what"]
 
-    def test_the_time_limit_of_its_author(self):
+    def test_timeout_error_names_the_location(self):
         """A hanging prompt stops at its timeout, and the error names its location."""
 
         async def hangs():
             await asyncio.sleep(50)
 
-        said = r"prompt 'hangs' took longer than its limit of 0\.05 s, and was at .*test_rendering\.py:\d+"
-        assert re.fullmatch(said, rendered(hangs, timeout=0.05).error)
+        pattern = r"prompt 'hangs' took longer than its limit of 0\.05 s, and was at .*test_rendering\.py:\d+"
+        assert re.fullmatch(pattern, render_prompt(hangs, timeout=0.05).error)
 
     def test_secrets_are_hidden(self):
         """Secrets are hidden in error messages and in shown text."""
@@ -240,40 +241,40 @@ class TestRendering:
         def fails(key: Annotated[str, Arg("A key", secret=True)]):
             raise PromptError(f"{key} is refused")
 
-        found = rendered(fails, {"key": "sesame-opens"})
+        rendering = render_prompt(fails, {"key": "sesame-opens"})
 
-        assert found.error == "<secret> is refused"
-        assert found.redacted("all of sesame-opens") == "all of <secret>"
+        assert rendering.error == "<secret> is refused"
+        assert rendering.redacted("all of sesame-opens") == "all of <secret>"
 
-    def test_few_renderings_of_one_prompt_run_at_once(self):
+    def test_at_most_four_renderings_run_at_once(self):
         """At most four renderings of a prompt run at once; the next waits no longer than its timeout."""
-        go_on, running = threading.Event(), []
+        release, running = threading.Event(), []
 
         def hangs():
             running.append(1)
-            go_on.wait(20)
+            release.wait(20)
             return "Done."
 
         async def scenario():
-            catalog = catalog_of(hangs, timeout=0.2)
+            catalog = make_catalog(hangs, timeout=0.2)
             calls = LimitedCalls()
-            many = [render(calls, catalog["hangs"], {}) for _ in range(7)]
-            errors = {found.error for found in await asyncio.gather(*many)}
+            pending = [render(calls, catalog["hangs"], {}) for _ in range(7)]
+            errors = {rendering.error for rendering in await asyncio.gather(*pending)}
             assert len(running) == 4
-            go_on.set()
+            release.set()
             last = await render(calls, catalog["hangs"], {})
             return errors, last
 
         errors, last = asyncio.run(scenario())
-        place = Location(__file__, hangs.__code__.co_firstlineno + 2)
+        location = Location(__file__, hangs.__code__.co_firstlineno + 2)
 
         assert sorted(errors) == [
-            f"prompt 'hangs' {STILL_RUN}",
-            f"prompt 'hangs' took longer than its limit of 0.2 s, and was at {place}",
+            f"prompt 'hangs' {STILL_RUNNING}",
+            f"prompt 'hangs' took longer than its limit of 0.2 s, and was at {location}",
         ]
         assert str(last.workflow) == "[user]\nDone."
 
-    def test_a_rendering_that_is_stopped_makes_room(self):
+    def test_stopped_rendering_frees_its_slot(self):
         """A rendering that is stopped frees its slot."""
 
         def endless(context: Context):
@@ -281,8 +282,8 @@ class TestRendering:
                 context.report_progress(step)
 
         async def scenario():
-            catalog, calls = catalog_of(endless, timeout=0.05), LimitedCalls()
+            catalog, calls = make_catalog(endless, timeout=0.05), LimitedCalls()
             return {(await render(calls, catalog["endless"], {})).error for _ in range(6)}
 
-        said = {error.partition(", and was at ")[0] for error in asyncio.run(scenario())}
-        assert said == {"prompt 'endless' took longer than its limit of 0.05 s"}
+        errors = {error.partition(", and was at ")[0] for error in asyncio.run(scenario())}
+        assert errors == {"prompt 'endless' took longer than its limit of 0.05 s"}

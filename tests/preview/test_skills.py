@@ -1,6 +1,6 @@
 from hashlib import sha256
 
-from tests.preview.test_pages import links, text_of
+from tests.preview.test_pages import extract_links, extract_text
 
 SKILLS = '''
 from promptkit import prompt, skill
@@ -20,46 +20,48 @@ PAGE = "/resources?uri=skill%3A%2F%2Fcode-review%2FSKILL.md"
 
 
 class TestLists:
-    def test_the_gallery(self, preview):
+    def test_gallery_links_to_skills(self, serve_preview):
         """The gallery links to each skill and shows its description."""
-        page = preview(shelf=SKILLS).page("/")
+        page = serve_preview(shelf=SKILLS).page("/")
 
-        assert "1 prompt, 1 skill" in text_of(page)
-        assert links(page)["code-review"] == PAGE
-        assert "Review a change. Use it often." in text_of(page)
+        assert "1 prompt, 1 skill" in extract_text(page)
+        assert extract_links(page)["code-review"] == PAGE
+        assert "Review a change. Use it often." in extract_text(page)
 
-    def test_search(self, preview):
+    def test_search_finds_skills(self, serve_preview):
         """The gallery's search and the palette find skills."""
-        shown = preview(shelf=SKILLS)
+        preview = serve_preview(shelf=SKILLS)
 
-        assert "code-review" in shown.page("/gallery?q=often")
-        assert "code-review" not in shown.page("/gallery?q=never")
-        assert links(shown.page("/palette?q=code"))["code-review skill"] == PAGE
+        assert "code-review" in preview.page("/gallery?q=often")
+        assert "code-review" not in preview.page("/gallery?q=never")
+        assert extract_links(preview.page("/palette?q=code"))["code-review skill"] == PAGE
 
-    def test_beside_other_pages(self, preview):
+    def test_skills_are_listed_next_to_pages(self, serve_preview):
         """Skills are in the list next to other pages."""
-        assert links(preview(shelf=SKILLS).page("/prompts/review"))["code-review"] == PAGE
+        assert extract_links(serve_preview(shelf=SKILLS).page("/prompts/review"))["code-review"] == PAGE
 
 
 class TestPage:
-    def test_all_of_it(self, preview):
+    def test_page_shows_the_whole_skill(self, serve_preview):
         """A skill's page shows its fields, its Markdown, and its files with their digests."""
-        page = preview(shelf=SKILLS).page(PAGE)
-        said = text_of(page)
+        page = serve_preview(shelf=SKILLS).page(PAGE)
+        text = extract_text(page)
 
-        assert "license MIT" in said
+        assert "license MIT" in text
         assert "<us>" not in page
-        assert "u003cus" in said
+        assert "u003cus" in text
         assert '<p class="level level-1">Review</p>' in page
-        assert links(page)["references/words.md"].endswith("code-review%2Freferences%2Fwords.md")
+        assert extract_links(page)["references/words.md"].endswith("code-review%2Freferences%2Fwords.md")
         assert sha256(b"# Words").hexdigest() in page
 
-    def test_another_file(self, preview):
+    def test_file_is_shown_within_its_skill(self, serve_preview):
         """A skill's file is shown within its skill's page."""
-        page = preview(shelf=SKILLS).page("/resources?uri=skill%3A%2F%2Fcode-review%2Freferences%2Fwords.md")
+        page = serve_preview(shelf=SKILLS).page(
+            "/resources?uri=skill%3A%2F%2Fcode-review%2Freferences%2Fwords.md"
+        )
 
         assert '<p class="level level-1">Words</p>' in page
-        assert "license MIT" in text_of(page)
+        assert "license MIT" in extract_text(page)
         assert (
             'aria-current="page" href="/resources?uri=skill%3A%2F%2Fcode-review%2Freferences%2Fwords.md"'
             in page

@@ -73,9 +73,9 @@ def failing(text: str):
     raise PromptError(text)
 
 
-def rendered(made, **sent):
+def render_prompt(declared, **sent):
     """Render a prompt with the values of a form."""
-    compiled = made.compiled
+    compiled = declared.compiled
     try:
         return Rendering(compiled, sent, compiled.render(sent))
     except ArgumentsError as errors:
@@ -84,7 +84,7 @@ def rendered(made, **sent):
         return Rendering(compiled, sent, error=str(error))
 
 
-def texts(tab, rendering, choice="", target="recipes"):
+def render_blocks(tab, rendering, choice="", target="recipes"):
     return [block.text for block in content_of(tab, rendering, target, choice).blocks]
 
 
@@ -92,61 +92,61 @@ class TestWire:
     """The Wire tab shows what a client of each revision receives."""
 
     @pytest.mark.parametrize("date", REVISIONS)
-    def test_it_is_what_the_client_receives(self, date):
-        """The result and the list entry equal those that a client receives through the protocol."""
-        shown, listed = map(json.loads, texts("wire", rendered(media, code="è"), date))
+    def test_result_equals_what_the_client_receives(self, date):
+        """The result and the list entry equal what a client receives through the protocol."""
+        result, entry = map(json.loads, render_blocks("wire", render_prompt(media, code="è"), date))
 
         with Client(media, revision=date) as client:
-            assert shown == client.request("prompts/get", {"name": "media", "arguments": {"code": "è"}})
-            assert listed == client.request("prompts/list")["prompts"][0]
+            assert result == client.request("prompts/get", {"name": "media", "arguments": {"code": "è"}})
+            assert entry == client.request("prompts/list")["prompts"][0]
 
     @pytest.mark.parametrize("date", REVISIONS)
-    def test_so_is_an_error(self, date):
+    def test_error_equals_what_the_client_receives(self, date):
         """Invalid arguments show the error that the client receives, with its data."""
         sent = {"code": "x", "language": "pyhton"}
-        shown = json.loads(texts("wire", rendered(media, **sent), date)[0])
+        displayed = json.loads(render_blocks("wire", render_prompt(media, **sent), date)[0])
 
-        with Client(media, revision=date) as client, pytest.raises(ProtocolError) as refused:
+        with Client(media, revision=date) as client, pytest.raises(ProtocolError) as raised:
             client.request("prompts/get", {"name": "media", "arguments": sent})
-        error = refused.value
-        assert shown == {"code": error.code, "message": error.message, "data": error.data}
+        error = raised.value
+        assert displayed == {"code": error.code, "message": error.message, "data": error.data}
 
     @pytest.mark.parametrize("date", REVISIONS)
-    def test_so_is_a_question(self, date):
+    def test_questions_equal_what_the_client_receives(self, date):
         """An eliciting prompt shows the questions that a client of the revision receives."""
         compiled = asking.compiled
-        with pytest.raises(ArgumentsError) as refused:
+        with pytest.raises(ArgumentsError) as raised:
             compiled.render({})
-        rendering = Rendering(compiled, {}, faults=refused.value.errors, asked=compiled.arguments.ordered)
-        asked = []
+        rendering = Rendering(compiled, {}, faults=raised.value.errors, asked=compiled.arguments.ordered)
+        received = []
 
         class Person(Client):
             def _answer(self, params):
-                asked.append(params)
+                received.append(params)
                 return super()._answer(params)
 
         with Person(asking, revision=date, answers={}) as client, pytest.raises(ProtocolError):
             client.request("prompts/get", {"name": "asking"})
-        *questions, _error, _listed = map(json.loads, texts("wire", rendering, date))
-        assert questions == asked
+        *questions, _error, _entry = map(json.loads, render_blocks("wire", rendering, date))
+        assert questions == received
 
-    def test_the_newest_revision_is_first(self):
+    def test_newest_revision_is_first(self):
         """Revisions are listed newest first, and an unknown choice selects the newest."""
-        content = content_of("wire", rendered(media, code="x"), "recipes", "2000-01-01")
+        content = content_of("wire", render_prompt(media, code="x"), "recipes", "2000-01-01")
 
-        assert [one.value for one in content.choices] == list(reversed(REVISIONS))
-        assert [one.chosen for one in content.choices] == [True, False, False, False, False]
+        assert [choice.value for choice in content.choices] == list(reversed(REVISIONS))
+        assert [choice.chosen for choice in content.choices] == [True, False, False, False, False]
 
-    def test_what_nobody_would_see_is_escaped(self):
+    def test_invisible_characters_are_escaped(self):
         """Invisible characters are shown as JSON escapes of the same text."""
-        text = texts("wire", rendered(media, code="a\u202eb\x7f"))[0]
+        text = render_blocks("wire", render_prompt(media, code="a\u202eb\x7f"))[0]
 
         assert "\\u202e" in text
         assert json.loads(text)["messages"][0]["content"]["text"].endswith("a\u202eb\x7f")
 
-    def test_a_prompt_that_fails_has_no_result(self):
+    def test_failing_prompt_has_no_result(self):
         """A prompt that fails shows its list entry and a note, without a result."""
-        content = content_of("wire", rendered(failing, text="no"), "recipes")
+        content = content_of("wire", render_prompt(failing, text="no"), "recipes")
 
         assert [block.title for block in content.blocks] == ["The prompt in the list"]
         assert content.notes == ("The prompt failed: a client gets an error, and no messages.",)
@@ -177,54 +177,56 @@ def talk(a: str):
 class TestVendors:
     """The Vendors tab shows the requests of each vendor's SDK."""
 
-    def test_there_is_a_tab_for_each_form_of_render(self):
+    def test_formats_equal_those_of_render(self):
         """The tab has the same formats as `promptkit render --request`."""
         assert tuple(REQUESTS) == VENDORS
 
-    @pytest.mark.parametrize("form", REQUESTS)
-    def test_it_is_what_render_prints(self, form, tmp_path, monkeypatch, capfd):
+    @pytest.mark.parametrize("request_format", REQUESTS)
+    def test_request_equals_the_output_of_render(self, request_format, tmp_path, monkeypatch, capfd):
         """The tab shows the same request as `promptkit render --request`."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "recipe.py").write_text(ASKING)
-        made = compile("recipe.py")["talk"]
-        rendering = Rendering(made, {"a": "x"}, made.render({"a": "x"}))
+        compiled = compile("recipe.py")["talk"]
+        rendering = Rendering(compiled, {"a": "x"}, compiled.render({"a": "x"}))
 
-        assert main(["render", "recipe.py", "talk", "a=x", "--request", form]) == 0
-        assert json.loads(texts("vendors", rendering, form)[0]) == json.loads(capfd.readouterr().out)
+        assert main(["render", "recipe.py", "talk", "a=x", "--request", request_format]) == 0
+        assert json.loads(render_blocks("vendors", rendering, request_format)[0]) == json.loads(
+            capfd.readouterr().out
+        )
 
-    def test_what_a_vendor_cannot_take_is_said(self):
+    def test_unsupported_content_is_reported(self):
         """Unsupported content is replaced by text in the request and reported in a note."""
-        content = content_of("vendors", rendered(media, code="x"), "recipes", "anthropic")
+        content = content_of("vendors", render_prompt(media, code="x"), "recipes", "anthropic")
 
         assert [note.partition(":")[0] for note in content.notes] == ["Anthropic cannot take it"]
         assert "audio/wav" in content.notes[0]
-        assert [one.value for one in content.choices if one.chosen] == ["anthropic"]
+        assert [choice.value for choice in content.choices if choice.chosen] == ["anthropic"]
         (block,) = content.blocks
         assert block.title == "arguments of messages.create, with text in place of it"
         assert "<audio/wav 44 B" in block.text
 
-    def test_an_answer_that_a_vendor_does_not_take_is_said(self):
+    def test_unsupported_answer_type_is_reported(self):
         """An unsupported answer type yields no request, and the note explains what to write."""
 
         @prompt(answer=list[int])
         def count(text: str):
             return text
 
-        assert content_of("vendors", rendered(count, text="x"), "recipes", "gemini").blocks
-        content = content_of("vendors", rendered(count, text="x"), "recipes", "openai-chat")
+        assert content_of("vendors", render_prompt(count, text="x"), "recipes", "gemini").blocks
+        content = content_of("vendors", render_prompt(count, text="x"), "recipes", "openai-chat")
         assert (content.blocks, len(content.choices)) == ((), 4)
         (note,) = content.notes
         assert note.startswith("OpenAI takes no such answer: list")
         assert note.endswith("put it into a class, as its only member.")
 
-    def test_faults_have_no_request(self):
+    def test_invalid_arguments_have_no_request(self):
         """Invalid arguments yield no request."""
-        content = content_of("vendors", rendered(media), "recipes", "gemini")
+        content = content_of("vendors", render_prompt(media), "recipes", "gemini")
 
         assert (content.blocks, len(content.choices)) == ((), 4)
 
 
-def project(folder, source):
+def create_project(folder, source):
     """Create a project with one recipe file; return its catalog and its target."""
     (folder / "pyproject.toml").write_text("[tool.promptkit]\n")
     # Imported modules stay cached under their names, so each project uses a different one.
@@ -234,12 +236,12 @@ def project(folder, source):
     return compile(str(target)), str(target)
 
 
-def rendering_of(catalog, name, sent):
-    made = catalog[name]
+def render_by_name(catalog, name, sent):
+    compiled = catalog[name]
     try:
-        return Rendering(made, sent, made.render(sent))
+        return Rendering(compiled, sent, compiled.render(sent))
     except ArgumentsError as errors:
-        return Rendering(made, sent, faults=errors.errors)
+        return Rendering(compiled, sent, faults=errors.errors)
 
 
 #: The head of a recipe file that gets one prompt for each type in SENT, with the values to send.
@@ -272,27 +274,27 @@ SENT = {
 class TestPytest:
     """The copied test passes in its project."""
 
-    def test_some_types(self, tmp_path):
+    def test_copied_test_passes_for_every_type(self, tmp_path):
         """The tests pass in the project for every type and text."""
         source = SAMPLES
         for number, kind in enumerate(SENT):
             source += f"@prompt\ndef p{number}(value: {kind}):\n    return user('Got', str(value))\n\n\n"
-        catalog, target = project(tmp_path, source)
+        catalog, target = create_project(tmp_path, source)
         tests = tmp_path / "tests"
         tests.mkdir()
         for number, sent in enumerate(SENT.values()):
             for position, text in enumerate(sent):
-                rendering = rendering_of(catalog, f"p{number}", {"value": text})
+                rendering = render_by_name(catalog, f"p{number}", {"value": text})
                 block, _ = content_of("test", rendering, target).blocks
                 assert block.title == f"test_p{number}.py"
                 (tests / f"test_p{number}_{position}.py").write_text(block.text, encoding="utf-8")
 
-        assert pytest_of(tmp_path) == f"{sum(map(len, SENT.values()))} passed"
+        assert run_pytest(tmp_path) == f"{sum(map(len, SENT.values()))} passed"
 
-    def test_other_calls(self, tmp_path, monkeypatch):
+    def test_copied_test_passes_for_other_prompts(self, tmp_path, monkeypatch):
         """Tests also pass for errors, secrets, conversations and prompts without an importable name."""
         monkeypatch.setenv("TOKEN", SECRET)
-        catalog, target = project(
+        catalog, target = create_project(
             tmp_path,
             """
             import asyncio
@@ -327,18 +329,18 @@ class TestPytest:
             ("hidden", {"depth": "3"}),
             ("hidden", {"depth": "x", "other": "1"}),
         ]
-        for number, (name, given_) in enumerate(sent):
-            content = content_of("test", rendering_of(catalog, name, given_), target)
+        for number, (name, arguments) in enumerate(sent):
+            content = content_of("test", render_by_name(catalog, name, arguments), target)
             block, _ = content.blocks
             assert "hunter2" not in block.text
-            assert [note for note in content.notes if "TOKEN" in note] or "token" not in given_
+            assert [note for note in content.notes if "TOKEN" in note] or "token" not in arguments
             (tmp_path / f"test_it{number}.py").write_text(block.text, encoding="utf-8")
 
-        assert [passed(tmp_path / f"test_it{number}.py") for number in range(len(sent))] == [1] * 7
+        assert [run_tests(tmp_path / f"test_it{number}.py") for number in range(len(sent))] == [1] * 7
 
-    def test_uploads_are_read_from_files_beside_it(self, tmp_path):
+    def test_uploads_are_read_from_files_next_to_the_test(self, tmp_path):
         """The test reads uploads from files next to it and names them in a note."""
-        catalog, target = project(
+        catalog, target = create_project(
             tmp_path,
             """
             from promptkit import prompt
@@ -366,7 +368,7 @@ class TestPytest:
         }
         sent = {name: upload.value for name, upload in uploads.items()}
         for name in ("look", "hidden"):
-            rendering = attrs.evolve(rendering_of(catalog, name, sent), uploads=uploads)
+            rendering = attrs.evolve(render_by_name(catalog, name, sent), uploads=uploads)
             content = content_of("test", rendering, target)
             block, _ = content.blocks
             assert 'pathlib.Path(__file__).with_name("shot.png").read_bytes()' in block.text
@@ -374,18 +376,18 @@ class TestPytest:
             assert "It reads shot.png: save that file next to it." in content.notes
             (tmp_path / f"test_{name}.py").write_text(block.text, encoding="utf-8")
 
-        assert [passed(tmp_path / f"test_{name}.py") for name in ("look", "hidden")] == [1, 1]
+        assert [run_tests(tmp_path / f"test_{name}.py") for name in ("look", "hidden")] == [1, 1]
 
-    def test_a_prompt_that_fails_has_no_test(self):
+    def test_failing_prompt_has_no_test(self):
         """A prompt that fails yields no test, and a note explains why."""
-        content = content_of("test", rendered(failing, text="no"), "recipes")
+        content = content_of("test", render_prompt(failing, text="no"), "recipes")
 
         assert content.blocks == ()
         assert content.notes == ("The prompt failed, so there is nothing that a test could expect.",)
 
-    def test_it_reads_well(self, tmp_path):
+    def test_generated_test_is_readable(self, tmp_path):
         """The generated test reads as if written by hand."""
-        catalog, target = project(
+        catalog, target = create_project(
             tmp_path,
             """
             import datetime
@@ -396,9 +398,9 @@ class TestPytest:
                 return f"Review this:\\n{code}"
             """,
         )
-        rendering = rendering_of(catalog, "review", {"code": "x = 1", "since": "2026-01-31"})
+        rendering = render_by_name(catalog, "review", {"code": "x = 1", "since": "2026-01-31"})
 
-        assert texts("test", rendering) == [
+        assert render_blocks("test", rendering) == [
             dedent(
                 """\
                 from {module}.talk import review
@@ -416,22 +418,24 @@ class TestPytest:
             'review.case_wire("a name", {"code": "x = 1", "since": "2026-01-31"})',
         ]
 
-    def test_a_long_call_has_lines(self, tmp_path):
+    def test_long_call_has_one_line_per_argument(self, tmp_path):
         """A long call has one line per argument, for a rendering and for an error."""
-        catalog, target = project(
+        catalog, target = create_project(
             tmp_path,
             "from promptkit import prompt\n\n@prompt\ndef talk(one: str, two: int):\n    return one\n",
         )
-        one = "x" * 80
-        said = texts("test", rendering_of(catalog, "talk", {"one": one, "two": "2"}), target=target)[0]
-        refused = texts("test", rendering_of(catalog, "talk", {"one": one}), target=target)[0]
+        value = "x" * 80
+        source = render_blocks(
+            "test", render_by_name(catalog, "talk", {"one": value, "two": "2"}), target=target
+        )[0]
+        failure = render_blocks("test", render_by_name(catalog, "talk", {"one": value}), target=target)[0]
 
-        lines = f'    said = talk.render_wire({{\n        "one": "{one}",\n        "two": "2",\n    }})\n'
-        assert lines in said
-        assert f'        talk.render_wire({{\n            "one": "{one}",\n        }})\n' in refused
+        lines = f'    said = talk.render_wire({{\n        "one": "{value}",\n        "two": "2",\n    }})\n'
+        assert lines in source
+        assert f'        talk.render_wire({{\n            "one": "{value}",\n        }})\n' in failure
 
 
-def passed(file):
+def run_tests(file):
     """Run the tests of a file in this process and return their number."""
     tests = [test for name, test in runpy.run_path(str(file)).items() if name.startswith("test_")]
     for test in tests:
@@ -439,13 +443,13 @@ def passed(file):
     return len(tests)
 
 
-def pytest_of(folder):
+def run_pytest(folder):
     """Run pytest in a project and return its summary line."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-p", "promptkit.testing.pytest_plugin"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    return ran.stdout.splitlines()[-1].partition(" in ")[0] if ran.returncode == 0 else ran.stdout
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return result.stdout.splitlines()[-1].partition(" in ")[0] if result.returncode == 0 else result.stdout
 
 
 class TestCommandLine:
@@ -467,54 +471,56 @@ class TestCommandLine:
         ],
         ids=ascii,
     )
-    def test_it_runs_and_prints_the_same(self, text, tmp_path, monkeypatch, capfd):
+    def test_command_prints_the_same_rendering(self, text, tmp_path, monkeypatch, capfd):
         """The shell passes any value on unchanged."""
         monkeypatch.chdir(tmp_path)
-        project(
+        create_project(
             tmp_path,
             "from promptkit import prompt\n@prompt\ndef talk(value: str):\n    return f'<{value}>'\n",
         )
         (tmp_path / "my recipes").mkdir()
         next(tmp_path.glob("*/talk.py")).rename(tmp_path / "my recipes" / "talk.py")
-        rendering = rendering_of(compile("my recipes"), "talk", {"value": text})
-        (command,) = texts("command-line", rendering, target="my recipes")
+        rendering = render_by_name(compile("my recipes"), "talk", {"value": text})
+        (command,) = render_blocks("command-line", rendering, target="my recipes")
         words = ["bash", "-c", command.replace("promptkit", 'printf "%s\\0"', 1)]
         arguments = subprocess.run(words, capture_output=True, check=True).stdout.decode().split("\0")[:-1]
 
         assert arguments[:3] == ["render", "my recipes", "talk"]
         assert main([*arguments, "--format", "json"]) == 0
-        said = json.loads(capfd.readouterr().out)["messages"][0]["content"]["text"]
-        assert said == f"<{text}>"
+        output = json.loads(capfd.readouterr().out)["messages"][0]["content"]["text"]
+        assert output == f"<{text}>"
 
     @pytest.mark.parametrize("name", ["$(touch pwned)", "b;touch pwned;", "x\ny", "language "])
-    def test_an_argument_that_there_is_not(self, name):
+    def test_unknown_argument_is_omitted(self, name):
         """Unknown arguments, which a link can contain, are omitted from the command."""
-        (command,) = texts("command-line", rendered(media, **{"code": "x", name: "y"}), target="recipes")
+        (command,) = render_blocks(
+            "command-line", render_prompt(media, **{"code": "x", name: "y"}), target="recipes"
+        )
 
         assert command == "promptkit render recipes media code=x"
 
-    def test_a_target_like_an_option(self):
+    def test_target_like_an_option_is_a_path(self):
         """A target that looks like an option is written as a path."""
-        (command,) = texts("command-line", rendered(media, code="x"), target="--help")
+        (command,) = render_blocks("command-line", render_prompt(media, code="x"), target="--help")
 
         assert command == "promptkit render ./--help media code=x"
 
-    def test_a_plain_command_is_plain(self):
+    def test_simple_command_has_no_quotes(self):
         """A simple command contains no quotes."""
-        (command,) = texts("command-line", rendered(media, code="x", language="rust"))
+        (command,) = render_blocks("command-line", render_prompt(media, code="x", language="rust"))
 
         assert command == "promptkit render recipes media code=x language=rust"
         assert shlex.split(command)[0] == "promptkit"
 
-    def test_a_target_with_blanks(self):
+    def test_target_with_spaces_is_quoted(self):
         """A target with spaces is quoted."""
-        (command,) = texts("command-line", rendered(media, code="x"), target="my recipes")
+        (command,) = render_blocks("command-line", render_prompt(media, code="x"), target="my recipes")
 
         assert command == "promptkit render 'my recipes' media code=x"
 
-    def test_a_secret_is_left_out(self):
+    def test_secret_becomes_a_shell_variable(self):
         """A secret is replaced by a shell variable, and a note explains why."""
-        content = content_of("command-line", rendered(whisper, token=SECRET), "recipes")
+        content = content_of("command-line", render_prompt(whisper, token=SECRET), "recipes")
 
         assert content.blocks[0].text == 'promptkit render recipes whisper token="$TOKEN"'
         assert content.notes == (
@@ -528,7 +534,7 @@ class TestCommandLine:
         def look(image: bytes, text: str):
             return text
 
-        content = content_of("command-line", rendered(look, image="aGk=", text="x" * 40_000), "recipes")
+        content = content_of("command-line", render_prompt(look, image="aGk=", text="x" * 40_000), "recipes")
 
         assert content.blocks[0].text == "promptkit render recipes look image=@image.bin text=@text.txt"
         assert len(content.notes) == 2
@@ -542,7 +548,7 @@ class TestCommandLine:
             ("-", "image=@./-"),
         ],
     )
-    def test_an_upload_has_its_name(self, file, word):
+    def test_upload_is_read_from_its_file(self, file, word):
         """An upload is read from a file of its name, next to the command."""
 
         @prompt
@@ -551,7 +557,7 @@ class TestCommandLine:
 
         uploads = {"image": Upload("aGk=", (file,), 2)}
         content = content_of(
-            "command-line", attrs.evolve(rendered(look, image="aGk="), uploads=uploads), "recipes"
+            "command-line", attrs.evolve(render_prompt(look, image="aGk="), uploads=uploads), "recipes"
         )
 
         assert content.blocks[0].text == f"promptkit render recipes look {word}"
@@ -562,37 +568,37 @@ class TestClients:
     """The Clients tab predicts a client's view from its profile."""
 
     @pytest.mark.parametrize("name", CLIENTS)
-    def test_every_client_has_a_view(self, name):
-        """What is offered, arrives and is lost follows from the client's profile."""
+    def test_view_follows_from_the_profile(self, name):
+        """The client's profile determines what is offered, arrives and is lost."""
         client = CLIENTS[name]
-        content = content_of("clients", rendered(media, code="a b", language="rust"), "recipes", name)
+        content = content_of("clients", render_prompt(media, code="a b", language="rust"), "recipes", name)
         view = content.view
 
         assert view.title == client.title
-        assert [one.value for one in content.choices if one.chosen] == [name]
+        assert [choice.value for choice in content.choices if choice.chosen] == [name]
         assert view.is_offered == (client.has_prompts and client.most_arguments is None)
-        lost = [not one.arrives for one in view.messages]
+        lost = [not message.arrives for message in view.messages]
         kinds = ["text", "text", "image", "recording", "document"]
         assert view.messages == () or lost == [
             kind in client.unsupported or (client.sends_first_only and number > 0)
             for number, kind in enumerate(kinds)
         ]
 
-    def test_what_gets_in_the_way_is_said(self):
+    def test_notes_equal_the_lint_warnings(self):
         """The notes equal the warnings that the client's lints give."""
-        rendering = rendered(media, code="a b", language="rust")
+        rendering = render_prompt(media, code="a b", language="rust")
 
-        def notes(name):
+        def join_notes(name):
             return " ".join(content_of("clients", rendering, "recipes", name).notes)
 
-        assert "Zed hides it, as it has 2 arguments" in notes("zed")
-        assert "Gemini CLI leaves out an image" in notes("gemini-cli")
-        assert "Gemini CLI sends only the first message" in notes("gemini-cli")
-        assert "Claude Code splits arguments at blanks" in notes("claude-code")
-        assert "Codex does not show prompts" in notes("codex")
-        assert notes("cursor") == ""
+        assert "Zed hides it, as it has 2 arguments" in join_notes("zed")
+        assert "Gemini CLI leaves out an image" in join_notes("gemini-cli")
+        assert "Gemini CLI sends only the first message" in join_notes("gemini-cli")
+        assert "Claude Code splits arguments at blanks" in join_notes("claude-code")
+        assert "Codex does not show prompts" in join_notes("codex")
+        assert join_notes("cursor") == ""
 
-    def test_an_upload_is_its_name_and_size(self):
+    def test_upload_is_shown_by_name_and_size(self):
         """An upload is shown by its name and size instead of base64."""
 
         @prompt
@@ -600,13 +606,13 @@ class TestClients:
             return "x"
 
         upload = Upload("aGk=", ("shot.png",), 20_000)
-        rendering = attrs.evolve(rendered(look, image="aGk="), uploads={"image": upload})
-        (one,) = content_of("clients", rendering, "recipes", "cursor").view.arguments
+        rendering = attrs.evolve(render_prompt(look, image="aGk="), uploads={"image": upload})
+        (argument,) = content_of("clients", rendering, "recipes", "cursor").view.arguments
 
-        assert (one.text, one.arrives) == ("shot.png, 20 kB", True)
+        assert (argument.text, argument.arrives) == ("shot.png, 20 kB", True)
 
     @pytest.mark.parametrize("is_async", [False, True])
-    def test_what_arrives_is_made_of_what_is_sent(self, is_async):
+    def test_messages_are_rendered_from_the_sent_arguments(self, is_async):
         """The messages are rendered from the arguments that the client would send, split at spaces or not."""
 
         @prompt
@@ -617,22 +623,26 @@ class TestClients:
         async def waiting(code: str, note: str = "none"):
             return f"{code} and {note}"
 
-        made = waiting if is_async else plain
+        chosen = waiting if is_async else plain
         sent = {"code": "a b", "note": "c"}
         workflow = plain.compiled.render(sent)
-        rendering = Rendering(made.compiled, sent, workflow)
+        rendering = Rendering(chosen.compiled, sent, workflow)
 
-        def messages(name):
-            return [one.text for one in content_of("clients", rendering, "recipes", name).view.messages]
+        def list_messages(name):
+            return [
+                message.text for message in content_of("clients", rendering, "recipes", name).view.messages
+            ]
 
-        assert messages("cursor") == ["a b and c"]
-        assert messages("claude-code") == ["a and b c"]
+        assert list_messages("cursor") == ["a b and c"]
+        assert list_messages("claude-code") == ["a and b c"]
 
-    def test_nothing_arrives_where_it_is_refused(self):
+    def test_refused_prompt_shows_the_reason(self):
         """If the prompt cannot be rendered, the view shows the reason and no messages."""
-        cut = content_of("clients", rendered(media, code="a b", language="rust"), "recipes", "claude-code")
-        failed = content_of("clients", rendered(failing, text="no"), "recipes", "cursor")
-        refused = content_of("clients", rendered(media, language="x"), "recipes", "cursor")
+        cut = content_of(
+            "clients", render_prompt(media, code="a b", language="rust"), "recipes", "claude-code"
+        )
+        failed = content_of("clients", render_prompt(failing, text="no"), "recipes", "cursor")
+        refused = content_of("clients", render_prompt(media, language="x"), "recipes", "cursor")
 
         assert cut.view.messages == failed.view.messages == refused.view.messages == ()
         assert "the server refuses what Claude Code sends. " in cut.view.reason
@@ -651,17 +661,17 @@ class TestClients:
             (ClientProfile("c", joins_words=True), {"code": "x y rust"}),
         ],
     )
-    def test_what_a_client_sends_for_what_is_typed(self, profile, sent):
+    def test_profile_splits_or_joins_values(self, profile, sent):
         """The profile decides whether spaces split or join values."""
-        given_ = {"language": "rust", "code": "x y"}
+        typed = {"language": "rust", "code": "x y"}
 
-        assert sent_by(profile, media.compiled.arguments, given_) == sent
+        assert sent_by(profile, media.compiled.arguments, typed) == sent
 
     def test_secrets_are_not_shown(self):
         """Secrets appear neither in arguments nor in messages."""
         for name in CLIENTS:
-            shown = repr(content_of("clients", rendered(whisper, token=SECRET), "recipes", name))
-            assert "hunter2" not in shown
+            content = repr(content_of("clients", render_prompt(whisper, token=SECRET), "recipes", name))
+            assert "hunter2" not in content
 
 
 @pytest.mark.parametrize("tab", TABS)
@@ -676,10 +686,10 @@ class TestClients:
 )
 def test_no_tab_shows_a_secret(tab, sent):
     """No tab shows a secret, even if another argument repeats it."""
-    rendering = rendered(whisper, **sent)
+    rendering = render_prompt(whisper, **sent)
     for choice in ("", *REVISIONS, *REQUESTS, *CLIENTS):
-        shown = repr(content_of(tab, rendering, "recipes", choice))
-        assert [word for word in ("hunter2", "three") if word in shown] == []
+        content = repr(content_of(tab, rendering, "recipes", choice))
+        assert [word for word in ("hunter2", "three") if word in content] == []
 
 
 @pytest.mark.parametrize("tab", TABS)
@@ -690,58 +700,60 @@ def test_no_tab_shows_the_default_of_a_secret(tab):
     def defaulting(text: str, token: Annotated[str, Arg(secret=True)] = SECRET):
         return f"{text} {token}"
 
-    assert "hunter2" not in repr(content_of(tab, rendered(defaulting, text=SECRET), "recipes"))
+    assert "hunter2" not in repr(content_of(tab, render_prompt(defaulting, text=SECRET), "recipes"))
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_hostile_text_is_text(tab):
+def test_hostile_text_is_escaped(tab):
     """Hostile text creates no elements or attributes."""
     evil = '"></pre><script>alert(1)</script><hx-partial></hx-partial><img src=x onerror=alert(1)>'
-    content = content_of(tab, rendered(media, code=evil), evil)
+    content = content_of(tab, render_prompt(media, code=evil), evil)
     html = str(environment().get_template("tabs.html").module.panel("/prompts/media", content, MediaStore()))
-    tree = submission.parsed(html)
+    tree = submission.parse_html(html)
 
-    assert {one.tag for one in tree.iter()} & {"script", "img", "hx-partial"} == set()
-    assert [key for one in tree.iter() for key in one.attrib if key.startswith("on")] == []
-    shown = ["".join(one.itertext()) for one in tree.iter("pre") if one.get("id")]
-    assert shown == [block.text for block in content.blocks]
+    assert {element.tag for element in tree.iter()} & {"script", "img", "hx-partial"} == set()
+    assert [key for element in tree.iter() for key in element.attrib if key.startswith("on")] == []
+    copied = ["".join(element.itertext()) for element in tree.iter("pre") if element.get("id")]
+    assert copied == [block.text for block in content.blocks]
 
 
 @pytest.mark.parametrize("tab", ["wire", "vendors", "clients"])
-def test_a_long_text_is_cut_and_copied_whole(tab):
+def test_long_text_is_truncated_but_copied_in_full(tab):
     """A long text is truncated on the page and copied in full."""
 
     @prompt
     def long(text: str):
         return text
 
-    content = content_of(tab, rendered(long, text="word " * 60_001), "recipes")
-    kept = MediaStore()
-    html = str(environment().get_template("tabs.html").module.panel("/prompts/long", content, kept))
+    content = content_of(tab, render_prompt(long, text="word " * 60_001), "recipes")
+    store = MediaStore()
+    html = str(environment().get_template("tabs.html").module.panel("/prompts/long", content, store))
 
     assert len(html) < 60_000
     assert re.search(r"20,000 of 3\d\d,\d{3} characters are shown", html)
     copied = [
-        kept.response(digest).body.decode() for digest in re.findall(r'data-whole="/media/(\w+)"', html)
+        store.response(digest).body.decode() for digest in re.findall(r'data-whole="/media/(\w+)"', html)
     ]
     assert copied == [block.text for block in content.blocks if len(block.text) > 20_000]
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_an_upload_that_cannot_be_sent_is_in_no_tab(tab):
+def test_upload_error_hides_all_tabs(tab):
     """An upload error hides all tabs, because only the preview has that limit."""
-    rendering = attrs.evolve(rendered(media), uploads={"code": Upload(None, ("a.bin",), 3, "is no text")})
+    rendering = attrs.evolve(
+        render_prompt(media), uploads={"code": Upload(None, ("a.bin",), 3, "is not text")}
+    )
 
     assert content_of(tab, rendering, "recipes") == TabContent(
         tab, notes=("There is nothing to show yet: code cannot be sent.",)
     )
 
 
-def test_the_list_of_tabs_is_one_of_tabs():
+def test_tabs_form_a_tab_list():
     """The tabs form a tab list in which only the current tab is reachable by the Tab key."""
-    drawn = environment().get_template("tabs.html").module.tabs("/prompts/x", TABS, "conversation", "")
-    tree = submission.parsed(str(drawn))
-    tabs = [one for one in tree.iter("button") if one.get("role") == "tab"]
+    html = environment().get_template("tabs.html").module.tabs("/prompts/x", TABS, "conversation", "")
+    tree = submission.parse_html(str(html))
+    tabs = [button for button in tree.iter("button") if button.get("role") == "tab"]
 
-    assert ["".join(one.itertext()) for one in tabs] == ["Arguments", "Conversation", *TABS.values()]
-    assert [one.get("tabindex") for one in tabs] == ["-1", "0", *["-1"] * len(TABS)]
+    assert ["".join(button.itertext()) for button in tabs] == ["Arguments", "Conversation", *TABS.values()]
+    assert [button.get("tabindex") for button in tabs] == ["-1", "0", *["-1"] * len(TABS)]

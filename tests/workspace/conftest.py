@@ -20,27 +20,27 @@ class Witness:
 
     def __init__(self, path):
         os.mkfifo(path)
-        self.reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        self.descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         #: The start of a shell script: from then on, the shell and its child processes hold the pipe open.
-        self.begin = f"exec 3>{shlex.quote(str(path))}; echo begun >&3;"
+        self.prefix = f"exec 3>{shlex.quote(str(path))}; echo started >&3;"
 
-    def _wait(self):
-        assert select.select([self.reading], [], [], 30)[0], "nothing happens"
+    def _wait_for_data(self):
+        assert select.select([self.descriptor], [], [], 30)[0], "nothing happens"
 
-    def begun(self):
+    def wait_for_start(self):
         """Wait until the script has started."""
-        self._wait()
-        assert os.read(self.reading, 6) == b"begun\n"
+        self._wait_for_data()
+        assert os.read(self.descriptor, 8) == b"started\n"
 
-    def all_gone(self):
+    def wait_for_end(self):
         """Wait until no process holds the pipe; return the bytes written to it since."""
-        said = b""
+        output = b""
         while True:
-            self._wait()
+            self._wait_for_data()
             with suppress(BlockingIOError):
-                if not (data := os.read(self.reading, 4096)):
-                    return said
-                said += data
+                if not (data := os.read(self.descriptor, 4096)):
+                    return output
+                output += data
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def witness(tmp_path):
     """A witness of one command."""
     if sys.platform == "win32":
         pytest.skip("there are no named pipes, and no process groups")
-    made = Witness(tmp_path / "witness")
-    yield made
-    os.close(made.reading)
+    pipe = Witness(tmp_path / "witness")
+    yield pipe
+    os.close(pipe.descriptor)
 
 
 @pytest.fixture

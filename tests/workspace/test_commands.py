@@ -25,308 +25,311 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands ar
 
 
 def run_on_loop(*command, **options):
-    """Run a command as an asynchronous prompt does."""
+    """Run a command on an event loop, like an asynchronous prompt."""
     return asyncio.run(run_async(*command, **options))
 
 
 @pytest.fixture(params=[run, run_on_loop], ids=["run", "run_async"])
-def running(request, folder):
+def run_command(request, folder):
     """Each of the two functions that run a command, in a workspace."""
     return request.param
 
 
-def refusal(running, *command, **options):
+def catch_message(run_command, *command, **options):
     """Return the error message of a command that fails."""
-    with pytest.raises(PromptError) as refused:
-        running(*command, **options)
-    return str(refused.value)
+    with pytest.raises(PromptError) as raised:
+        run_command(*command, **options)
+    return str(raised.value)
 
 
-class TestWords:
-    def test_no_shell_reads_them(self, running):
+class TestArguments:
+    def test_no_shell_parses_the_arguments(self, run_command):
         """Arguments reach the program unchanged, because no shell parses them."""
         words = ["$HOME", "a b", "; echo no", "`date`", "*", "-n", "", "\n|"]
 
-        assert running("printf", "%s.", *words, "end") == "".join(f"{word}." for word in [*words, "end"])
+        assert run_command("printf", "%s.", *words, "end") == "".join(f"{word}." for word in [*words, "end"])
 
     @given(words=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))))
-    def test_a_program_gets_what_is_written(self, words):
+    def test_any_text_reaches_the_program(self, words):
         """Any text without null characters reaches the program unchanged."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PROMPTKIT_WORKSPACE", gettempdir())
             assert run("printf", "%s.", *words, "end") == "".join(f"{word}." for word in [*words, "end"])
 
-    def test_none_is_left_out(self, running):
+    def test_none_is_omitted(self, run_command):
         """None is omitted from the arguments."""
-        assert running("printf", "%s.", None, "a", None) == "a."
+        assert run_command("printf", "%s.", None, "a", None) == "a."
 
-    def test_paths_and_members_of_enumerations_are_text(self, running):
+    def test_paths_and_enum_members_are_text(self, run_command):
         """Paths and string enum members are passed as text."""
 
         class Mode(StrEnum):
             SHORT = "short"
 
-        assert running("printf", "%s.", Path("a/b"), Mode.SHORT) == "a/b.short."
+        assert run_command("printf", "%s.", Path("a/b"), Mode.SHORT) == "a/b.short."
 
     @pytest.mark.parametrize(("word", "kind"), [(3, "int"), (True, "bool"), (b"x", "bytes"), (["x"], "list")])
-    def test_anything_else_is_the_authors_mistake(self, word, kind, running):
+    def test_other_types_raise_a_type_error(self, word, kind, run_command):
         """An argument of any other type raises a TypeError that names its position."""
-        with pytest.raises(TypeError) as refused:
-            running("echo", None, word)
+        with pytest.raises(TypeError) as raised:
+            run_command("echo", None, word)
 
-        assert str(refused.value) == (
+        assert str(raised.value) == (
             f"run(...): word 3: expected text or a path, not {kind}; make it a str first"
         )
 
     @pytest.mark.parametrize("command", [(), (None,)])
-    def test_there_is_a_program(self, command, running):
+    def test_missing_program_raises_a_type_error(self, command, run_command):
         """A command without a program raises a TypeError that shows the syntax."""
-        with pytest.raises(TypeError) as refused:
-            running(*command)
+        with pytest.raises(TypeError) as raised:
+            run_command(*command)
 
-        assert str(refused.value) == (
+        assert str(raised.value) == (
             "run(...) names no program: write its words one by one, as in run('git', 'status')"
         )
 
-    @pytest.mark.parametrize(("word", "shown"), [("a\0b", r"a\x00b"), ("a\ud800", r"a\ud800")])
-    def test_what_no_program_takes_is_told_the_caller(self, word, shown, running):
+    @pytest.mark.parametrize(("word", "escaped"), [("a\0b", r"a\x00b"), ("a\ud800", r"a\ud800")])
+    def test_invalid_text_is_reported_to_the_caller(self, word, escaped, run_command):
         """Null characters and lone surrogates, which clients can send, are reported to the caller."""
-        assert refusal(running, "echo", word) == (
-            f"no program can be given '{shown}': it has a null character, or half of a character"
+        assert catch_message(run_command, "echo", word) == (
+            f"no program can be given '{escaped}': it has a null character, or half of a character"
         )
 
     @pytest.mark.parametrize("options", [{"limit": 0}, {"timeout": 0.0}, {"timeout": float("nan")}])
-    def test_limits_are_above_zero(self, options, running):
+    def test_limits_must_be_above_zero(self, options, run_command):
         """A limit or timeout that is not above 0 raises a ValueError."""
         with pytest.raises(ValueError, match="both have to be above 0"):
-            running("true", **options)
+            run_command("true", **options)
 
 
 class TestOutput:
-    def test_it_runs_in_the_workspace(self, running, folder):
+    def test_command_runs_in_the_workspace(self, run_command, folder):
         """Commands run in the workspace, not in the server's current folder."""
-        assert running("pwd", "-P") == str(folder.resolve())
+        assert run_command("pwd", "-P") == str(folder.resolve())
 
-    def test_it_gets_no_input(self, running):
+    def test_standard_input_is_empty(self, run_command):
         """Standard input is empty."""
-        assert running("cat") == ""
+        assert run_command("cat") == ""
 
-    def test_it_has_no_terminal(self, running):
+    def test_command_has_no_terminal(self, run_command):
         """Commands have no terminal."""
-        assert running("sh", "-c", "{ echo >/dev/tty; } 2>/dev/null || echo none") == "none"
+        assert run_command("sh", "-c", "{ echo >/dev/tty; } 2>/dev/null || echo none") == "none"
 
-    def test_it_inherits_no_descriptor(self, running, tmp_path):
+    def test_descriptors_are_not_inherited(self, run_command, tmp_path):
         """The server's descriptors are not inherited."""
         with Path(tmp_path / "open").open("w") as file:
             os.set_inheritable(file.fileno(), True)  # noqa: FBT003 (it takes no keyword)
             script = f"[ -e /dev/fd/{file.fileno()} ] && echo there || echo none"
-            assert running("sh", "-c", script) == "none"
+            assert run_command("sh", "-c", script) == "none"
 
-    def test_line_ends_behind_it_are_dropped(self, running):
+    def test_trailing_line_ends_are_removed(self, run_command):
         """Trailing line ends are removed, as in a shell's command substitution; others stay."""
-        assert running("printf", r"\na\r\nb\r\n\n\n") == "\na\r\nb"
+        assert run_command("printf", r"\na\r\nb\r\n\n\n") == "\na\r\nb"
 
-    def test_bytes_that_are_no_text_are_replaced(self, running):
+    def test_invalid_utf8_is_replaced(self, run_command):
         """Invalid UTF-8 bytes are replaced."""
-        assert running("printf", r"a\377b\303\251") == "a\ufffdbé"
+        assert run_command("printf", r"a\377b\303\251") == "a\ufffdbé"
 
-    def test_standard_error_is_not_sent(self, running):
+    def test_standard_error_is_not_part_of_the_result(self, run_command):
         """Standard error is not part of the result, whatever its size."""
         script = "head -c 1000000 /dev/zero >&2; echo said"
 
-        assert running("sh", "-c", script) == "said"
+        assert run_command("sh", "-c", script) == "said"
 
 
 class TestLimit:
-    def test_a_flood_is_cut_and_ended(self, running, witness):
+    def test_excess_output_stops_the_command(self, run_command, witness):
         """A command that exceeds the output limit is stopped and its output truncated, without an error."""
         assert (
-            running("sh", "-c", f"{witness.begin} yes", limit=9)
+            run_command("sh", "-c", f"{witness.prefix} yes", limit=9)
             == "y\ny\ny\ny\ny\n[... cut after 9 characters ...]"
         )
-        assert witness.all_gone() == b"begun\n"
+        assert witness.wait_for_end() == b"started\n"
 
-    def test_what_fits_is_whole(self, running):
+    def test_limit_counts_characters(self, run_command):
         """The limit counts characters, without trailing line ends."""
-        assert running("printf", r"\303\251\303\251\303\251\n", limit=3) == "ééé"
+        assert run_command("printf", r"\303\251\303\251\303\251\n", limit=3) == "ééé"
 
     @given(text=st.text(st.sampled_from("ab \né")), limit=st.integers(1, 30))
-    def test_a_cut_keeps_the_beginning(self, text, limit):
+    def test_truncated_output_is_a_prefix(self, text, limit):
         """Truncated output is a prefix within the limit, followed by its length."""
-        kept, _, notice = _cut(text, limit).rpartition("\n")
+        prefix, _, notice = _cut(text, limit).rpartition("\n")
 
         if len(text) <= limit:
             assert _cut(text, limit) == text
         else:
-            assert text.startswith(kept)
-            assert 0 < len(kept) <= limit
-            assert notice.startswith(f"[... cut after {len(kept)} character")
+            assert text.startswith(prefix)
+            assert 0 < len(prefix) <= limit
+            assert notice.startswith(f"[... cut after {len(prefix)} character")
 
-    def test_a_failure_behind_the_limit_is_none(self, running):
+    def test_exit_code_is_ignored_at_the_limit(self, run_command):
         """The exit code of a command stopped at the limit is ignored."""
         script = "trap 'exit 7' TERM; while :; do echo y; done"
 
-        assert running("sh", "-c", script, limit=1) == "y\n[... cut after 1 character ...]"
+        assert run_command("sh", "-c", script, limit=1) == "y\n[... cut after 1 character ...]"
 
 
 class TestFailures:
-    def test_an_exit_code_is_told_with_the_first_line_of_standard_error(self, running):
+    def test_error_shows_exit_code_and_standard_error(self, run_command):
         """The error shows the command, the exit code, and the first line of standard error."""
         script = "echo; echo 'no\033[1m way' >&2; echo more >&2; exit 3"
 
-        assert refusal(running, "sh", "-c", script, "a b").endswith(
+        assert catch_message(run_command, "sh", "-c", script, "a b").endswith(
             r"'a b' exited with code 3: no\x1b[1m way"
         )
 
-    def test_without_a_check_an_exit_code_is_none(self, running):
+    def test_unchecked_exit_code_is_not_an_error(self, run_command):
         """With check=False, a nonzero exit code is not an error."""
-        assert running("sh", "-c", "echo found; exit 1", check=False) == "found"
+        assert run_command("sh", "-c", "echo found; exit 1", check=False) == "found"
 
-    def test_a_failure_may_say_nothing(self, running):
+    def test_error_without_standard_error_shows_the_exit_code(self, run_command):
         """Without output on standard error, the error shows only the command and the code."""
-        assert refusal(running, "false") == "false exited with code 1"
+        assert catch_message(run_command, "false") == "false exited with code 1"
 
-    def test_a_signal_is_named(self, running):
+    def test_error_names_the_signal(self, run_command):
         """The error names the signal that ended the command."""
-        assert refusal(running, "sh", "-c", "kill -SEGV $$") == (
+        assert catch_message(run_command, "sh", "-c", "kill -SEGV $$") == (
             "sh -c 'kill -SEGV $$' was ended by a signal (Segmentation fault)"
         )
 
-    def test_a_program_that_is_not_there(self, running):
+    def test_missing_program_is_an_error(self, run_command):
         """A missing program is an error, even with check=False."""
-        assert refusal(running, "no-such-program", "x", check=False) == (
+        assert catch_message(run_command, "no-such-program", "x", check=False) == (
             "cannot run no-such-program x: there is no program 'no-such-program' where the server runs"
         )
 
-    def test_a_file_that_is_no_program(self, running, folder):
+    def test_non_executable_file_is_an_error(self, run_command, folder):
         """A file that is not executable yields the system's error."""
         folder.joinpath("data").touch()
 
-        assert refusal(running, "./data") == "cannot run ./data: Permission denied"
+        assert catch_message(run_command, "./data") == "cannot run ./data: Permission denied"
 
-    def test_a_long_command_is_shown_shortened(self, running):
+    def test_long_command_is_truncated(self, run_command):
         """A long command is truncated in the error."""
-        said = refusal(running, "sh", "-c", "exit 2", "x" * 100_000)
+        message = catch_message(run_command, "sh", "-c", "exit 2", "x" * 100_000)
 
-        assert len(said) < 300
-        assert said.endswith("... exited with code 2")
+        assert len(message) < 300
+        assert message.endswith("... exited with code 2")
 
-    def test_there_is_no_workspace(self, running, monkeypatch):
+    def test_command_needs_a_workspace(self, run_command, monkeypatch):
         """Without a workspace, nothing runs."""
         monkeypatch.setenv("PROMPTKIT_WORKSPACE", "")
 
-        assert refusal(running, "true").startswith("this server has no workspace")
+        assert catch_message(run_command, "true").startswith("this server has no workspace")
 
 
-class TestEnd:
-    def test_who_hangs_is_ended(self, running, witness):
+class TestTermination:
+    def test_hanging_command_is_stopped(self, run_command, witness):
         """A command that times out is stopped with its child processes, and the caller gets an error."""
-        said = refusal(running, "sh", "-c", f"{witness.begin} sleep 60 & sleep 60", timeout=0.3)
+        message = catch_message(run_command, "sh", "-c", f"{witness.prefix} sleep 60 & sleep 60", timeout=0.3)
 
-        assert said.endswith("took longer than 0.3 s and was ended")
-        assert witness.all_gone() == b"begun\n"
+        assert message.endswith("took longer than 0.3 s and was ended")
+        assert witness.wait_for_end() == b"started\n"
 
-    def test_who_hangs_without_output_is_ended(self, running, witness):
+    def test_hanging_command_that_closed_its_output_is_stopped(self, run_command, witness):
         """A command that closed its output also times out."""
-        script = f"{witness.begin} exec >&- 2>&-; sleep 60"
+        script = f"{witness.prefix} exec >&- 2>&-; sleep 60"
 
-        assert "took longer" in refusal(running, "sh", "-c", script, timeout=0.3)
-        assert witness.all_gone() == b"begun\n"
+        assert "took longer" in catch_message(run_command, "sh", "-c", script, timeout=0.3)
+        assert witness.wait_for_end() == b"started\n"
 
-    def test_who_ignores_the_end_is_killed(self, running, witness):
+    def test_command_that_ignores_sigterm_is_killed(self, run_command, witness):
         """A command gets SIGTERM, so that it can clean up, and is killed if it ignores it."""
-        script = f"{witness.begin} trap 'echo told >&3' TERM; while :; do sleep 60; done"
+        script = f"{witness.prefix} trap 'echo told >&3' TERM; while :; do sleep 60; done"
 
-        assert "took longer" in refusal(running, "sh", "-c", script, timeout=0.3)
-        assert witness.all_gone() == b"begun\ntold\n"
+        assert "took longer" in catch_message(run_command, "sh", "-c", script, timeout=0.3)
+        assert witness.wait_for_end() == b"started\ntold\n"
 
-    def test_what_is_left_behind_is_ended(self, running, witness):
+    def test_background_processes_are_stopped(self, run_command, witness):
         """Background processes are stopped when the command ends, and its output is complete."""
-        script = f"{witness.begin} sleep 60 & echo done"
+        script = f"{witness.prefix} sleep 60 & echo done"
 
-        assert running("sh", "-c", script) == "done"
-        assert witness.all_gone() == b"begun\n"
+        assert run_command("sh", "-c", script) == "done"
+        assert witness.wait_for_end() == b"started\n"
 
-    def test_who_leaves_the_group_holds_up_nobody(self, running, tmp_path):
+    def test_process_in_another_session_does_not_delay_the_result(self, run_command, tmp_path):
         """A process in another session, which cannot be stopped, does not delay the result."""
         code = (
             "import os, sys, time; print('out'); os.setsid(); open(sys.argv[1], 'w').close(); time.sleep(60)"
         )
-        number = tmp_path / "number"
-        left = (
+        pid_file = tmp_path / "pid"
+        script = (
             f'"{sys.executable}" -uc "{code}" "$0" & echo $! >"$1"; until [ -e "$0" ]; do :; done; echo done'
         )
         try:
-            assert sorted(running("sh", "-c", left, tmp_path / "left", number).split()) == ["done", "out"]
+            assert sorted(run_command("sh", "-c", script, tmp_path / "detached", pid_file).split()) == [
+                "done",
+                "out",
+            ]
         finally:
-            os.kill(int(number.read_text()), 9)
+            os.kill(int(pid_file.read_text()), 9)
 
-    def test_all_output_of_a_quick_command_is_there(self, running):
+    def test_output_of_a_quick_command_is_complete(self, run_command):
         """Output still in the pipe when the command ends is read."""
-        assert len(running("head", "-c", "60000", "/dev/zero", limit=100_000)) == 60_000
+        assert len(run_command("head", "-c", "60000", "/dev/zero", limit=100_000)) == 60_000
 
 
-def in_thread(work):
+def run_in_thread(work):
     """Run *work* for a request on a thread; return the thread, a function that cancels it, and errors."""
-    ended, cancelled = [], threading.Event()
+    errors, cancelled = [], threading.Event()
 
-    def work_on():
+    def handle_request():
         with cancelled_by(cancelled.is_set):
             try:
                 work()
             except BaseException as error:  # noqa: BLE001 (its type is checked)
-                ended.append(type(error))
+                errors.append(type(error))
 
-    thread = threading.Thread(target=work_on, daemon=True)
+    thread = threading.Thread(target=handle_request, daemon=True)
     thread.start()
-    return thread, cancelled.set, ended
+    return thread, cancelled.set, errors
 
 
 class TestCancellation:
-    def test_a_command_of_a_cancelled_request_leaves_nothing(self, folder, witness):
+    def test_cancelled_request_stops_its_command(self, folder, witness):
         """A cancelled request stops its command with all child processes."""
-        thread, cancel, ended = in_thread(
-            lambda: run("sh", "-c", f"{witness.begin} sleep 60 & sleep 60", timeout=60)
+        thread, cancel, errors = run_in_thread(
+            lambda: run("sh", "-c", f"{witness.prefix} sleep 60 & sleep 60", timeout=60)
         )
-        witness.begun()
+        witness.wait_for_start()
 
         cancel()
         thread.join(30)
-        assert ended == [RequestCancelledError]
-        assert witness.all_gone() == b""
+        assert errors == [RequestCancelledError]
+        assert witness.wait_for_end() == b""
 
-    def test_a_request_may_be_cancelled_at_any_moment(self, folder, witness):
+    def test_request_can_be_cancelled_at_any_moment(self, folder, witness):
         """A request can be cancelled while its command starts, runs or ends, and no process remains."""
         for moment in range(40):
-            thread, cancel, ended = in_thread(
-                lambda: [run("sh", "-c", f"{witness.begin} sleep 0.01") for _ in range(99)]
+            thread, cancel, errors = run_in_thread(
+                lambda: [run("sh", "-c", f"{witness.prefix} sleep 0.01") for _ in range(99)]
             )
             time.sleep(moment / 2000)
             cancel()
             thread.join(30)
-            assert ended == [RequestCancelledError], f"at moment {moment}"
-        run("sh", "-c", witness.begin)  # in case no command has started
-        witness.all_gone()
+            assert errors == [RequestCancelledError], f"at moment {moment}"
+        run("sh", "-c", witness.prefix)  # in case no command has started
+        witness.wait_for_end()
 
-    def test_a_task_that_is_cancelled_leaves_nothing(self, folder, witness):
+    def test_cancelled_task_stops_its_command(self, folder, witness):
         """Cancelling the task stops the command without an error in the event loop."""
-        complaints = []
+        loop_errors = []
 
         async def work():
-            asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-            command = f"{witness.begin} sleep 60 & sleep 60"
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: loop_errors.append(context))
+            command = f"{witness.prefix} sleep 60 & sleep 60"
             task = asyncio.create_task(run_async("sh", "-c", command, timeout=60))
-            await asyncio.to_thread(witness.begun)
+            await asyncio.to_thread(witness.wait_for_start)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await asyncio.to_thread(witness.all_gone)
+            await asyncio.to_thread(witness.wait_for_end)
 
         asyncio.run(work())
 
-        assert complaints == []
+        assert loop_errors == []
 
-    def test_ctrl_c_leaves_nothing(self, witness, folder):
+    def test_ctrl_c_stops_the_command(self, witness, folder):
         """Ctrl+C stops the command together with the program that waits for it."""
         code = f"""
 from promptkit.workspace import execution, run
@@ -336,42 +339,42 @@ def read(*arguments, read=execution._read):
     return read(*arguments)
 
 execution._read = read
-run("sh", "-c", {witness.begin + " sleep 60"!r}, timeout=60)
+run("sh", "-c", {witness.prefix + " sleep 60"!r}, timeout=60)
 """
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         with subprocess.Popen([sys.executable, "-c", code], **options) as process:
-            witness.begun()
+            witness.wait_for_start()
             assert process.stdout.readline() == b"reads\n"
             process.send_signal(SIGINT)
 
-        assert witness.all_gone() == b""
+        assert witness.wait_for_end() == b""
 
-    def test_a_process_that_ends_leaves_nothing(self, witness, folder):
+    def test_exiting_process_stops_its_command(self, witness, folder):
         """When the process exits, a command on a daemon thread is stopped."""
         code = f"""
 import threading
 from promptkit.workspace import run
-command = ("sh", "-c", {witness.begin + " sleep 60"!r})
+command = ("sh", "-c", {witness.prefix + " sleep 60"!r})
 threading.Thread(target=run, args=command, kwargs={{"timeout": 60}}, daemon=True).start()
 input()
 """
         process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
-        witness.begun()
+        witness.wait_for_start()
         process.communicate(b"\n", 30)
 
-        assert witness.all_gone() == b""
+        assert witness.wait_for_end() == b""
 
 
-def test_nothing_is_left_open(running):
+def test_no_descriptors_leak(run_command):
     """No descriptors leak, however a command ends."""
 
-    def used():
+    def count_descriptors():
         return len(os.listdir("/dev/fd"))  # noqa: PTH208 (a link that changes)
 
-    running("true")  # opens what stays open
-    before = used()
+    run_command("true")  # opens what stays open
+    before = count_descriptors()
     for command in (["true"], ["false"], ["no-such-program"], ["yes"], ["sleep", "60"]):
         with suppress(PromptError):
-            running(*command, timeout=0.2)
+            run_command(*command, timeout=0.2)
 
-    assert used() == before
+    assert count_descriptors() == before

@@ -7,7 +7,7 @@ from promptkit.workspace import workspace
 
 
 @pytest.fixture
-def places(tmp_path, monkeypatch):
+def folders(tmp_path, monkeypatch):
     """Three folders, of which the last is the current one; the variables are not set."""
     for name in ("PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"):
         monkeypatch.delenv(name, raising=False)
@@ -18,47 +18,47 @@ def places(tmp_path, monkeypatch):
     return folders
 
 
-def test_what_names_the_workspace_first_counts(places, monkeypatch):
+def test_promptkit_variable_takes_precedence(folders, monkeypatch):
     """PROMPTKIT_WORKSPACE takes precedence over CLAUDE_PROJECT_DIR, and both over the current folder."""
-    named, project, current = places
-    found = [workspace()]
+    named, project, current = folders
+    workspaces = [workspace()]
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(project))
-    found.append(workspace())
+    workspaces.append(workspace())
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", str(named))
-    found.append(workspace())
+    workspaces.append(workspace())
 
-    assert found == [current, project, named]
+    assert workspaces == [current, project, named]
 
 
-def test_an_empty_variable_of_claude_codes_says_nothing(places, monkeypatch):
+def test_empty_claude_variable_is_ignored(folders, monkeypatch):
     """An empty CLAUDE_PROJECT_DIR is ignored."""
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", "")
 
-    assert workspace() == places[-1]
+    assert workspace() == folders[-1]
 
 
-def test_a_relative_path_is_read_from_the_current_folder(places, monkeypatch):
+def test_relative_path_is_resolved_from_the_current_folder(folders, monkeypatch):
     """A relative path is resolved against the current folder."""
-    places[-1].joinpath("below").mkdir()
+    folders[-1].joinpath("below").mkdir()
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", "below")
 
-    assert workspace() == places[-1] / "below"
+    assert workspace() == folders[-1] / "below"
 
 
-def test_an_empty_variable_of_ours_means_none(places, monkeypatch):
+def test_empty_promptkit_variable_means_no_workspace(folders, monkeypatch):
     """An empty PROMPTKIT_WORKSPACE means no workspace, whatever else is set."""
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", "")
-    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(places[1]))
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(folders[1]))
 
-    with pytest.raises(PromptError) as refused:
+    with pytest.raises(PromptError) as raised:
         workspace()
 
-    assert str(refused.value) == (
+    assert str(raised.value) == (
         "this server has no workspace: start it with --workspace DIR, or over stdio in the right folder"
     )
 
 
-def test_the_root_is_no_workspace(places, monkeypatch):
+def test_root_is_not_a_workspace(folders, monkeypatch):
     """The root folder, where some clients start their servers, is not a workspace."""
     monkeypatch.chdir(Path.cwd().anchor)
 
@@ -66,24 +66,24 @@ def test_the_root_is_no_workspace(places, monkeypatch):
         workspace()
 
 
-def test_a_current_folder_that_is_gone_is_no_workspace(places):
+def test_deleted_current_folder_is_not_a_workspace(folders):
     """A deleted current folder is not a workspace."""
-    places[-1].rmdir()
+    folders[-1].rmdir()
 
     with pytest.raises(PromptError, match="this server has no workspace"):
         workspace()
 
 
 @pytest.mark.parametrize("variable", ["PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"])
-@pytest.mark.parametrize("named", ["nowhere", "file", "file/below"])
-def test_a_variable_that_names_no_folder_is_an_error(variable, named, places, monkeypatch):
+@pytest.mark.parametrize("path", ["nowhere", "file", "file/below"])
+def test_variable_that_does_not_name_a_folder_is_an_error(variable, path, folders, monkeypatch):
     """The error names the variable without the path, which remote clients must not see."""
-    places[-1].joinpath("file").touch()
-    monkeypatch.setenv(variable, str(places[-1] / named))
+    folders[-1].joinpath("file").touch()
+    monkeypatch.setenv(variable, str(folders[-1] / path))
 
-    with pytest.raises(PromptError) as refused:
+    with pytest.raises(PromptError) as raised:
         workspace()
 
-    assert str(refused.value) == (
+    assert str(raised.value) == (
         f"{variable} names no folder where the server runs: correct it, or use --workspace DIR"
     )

@@ -36,9 +36,9 @@ def tree(folder):
     return folder
 
 
-def git(folder, *words):
+def run_git(folder, *arguments):
     """Run git in a folder."""
-    subprocess.run(["git", *words], cwd=folder, check=True)  # noqa: S607 (whichever there is)
+    subprocess.run(["git", *arguments], cwd=folder, check=True)  # noqa: S607 (whichever there is)
 
 
 @pytest.fixture
@@ -47,13 +47,13 @@ def repository(tree):
     if shutil.which("git") is None:
         pytest.skip("there is no git")
     tree.joinpath(".gitignore").write_text("*.pyc\n.venv\nsrc/deep\n")
-    git(tree, "init", "-q")
-    git(tree, "add", "main.py")
+    run_git(tree, "init", "-q")
+    run_git(tree, "add", "main.py")
     return tree
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "matches"),
     [
         ("**/*.py", ["main.py", "src/deep/er/tool.py", "src/tool.py"]),
         ("*.py", ["main.py"]),
@@ -65,29 +65,29 @@ def repository(tree):
         ("src", []),
     ],
 )
-def test_a_pattern_chooses_files(pattern, found, tree):
+def test_pattern_selects_files(pattern, matches, tree):
     """`*` matches within one name and `**` any folders; hidden folders and multi-line names are omitted."""
-    assert files(pattern)() == found
+    assert files(pattern)() == matches
 
 
-def test_a_repository_has_what_git_does_not_ignore(repository):
+def test_files_that_git_ignores_are_omitted(repository):
     """In a repository, files that git ignores are omitted."""
     assert files("**")() == [".gitignore", "main.py", "notes.txt", "src/tool.py"]
 
 
-def test_a_folder_of_a_repository_has_its_own_files(repository, monkeypatch):
+def test_paths_in_a_subfolder_are_relative_to_it(repository, monkeypatch):
     """In a subfolder of a repository, paths are relative to it."""
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", str(repository / "src"))
 
     assert files("**/*.py")() == ["tool.py"]
 
 
-def test_no_program_of_a_repository_runs(repository):
+def test_programs_of_a_repository_do_not_run(repository):
     """No program of the repository's configuration is run, such as a file system monitor."""
     program = repository.parent / "monitor"
     program.write_text("#!/bin/sh\ntouch ran\n")
     program.chmod(0o755)
-    git(repository, "config", "core.fsmonitor", str(program))
+    run_git(repository, "config", "core.fsmonitor", str(program))
 
     assert "main.py" in files("**")()
     assert not repository.joinpath("ran").exists()
@@ -100,14 +100,14 @@ def test_without_git_folders_are_walked(repository, monkeypatch):
     assert files("**/*.py*")() == ["main.py", "src/deep/er/tool.py", "src/tool.py", "src/tool.pyc"]
 
 
-def test_it_completes_an_argument(tree):
+def test_files_complete_an_argument(tree):
     """The files complete an argument of `Arg`."""
     completer = Completer(Arg(complete=files("**/*.py")).complete)
 
     assert completer.complete("tool").values == ("src/deep/er/tool.py", "src/tool.py")
 
 
-def test_without_a_workspace_there_are_none(monkeypatch):
+def test_files_need_a_workspace(monkeypatch):
     """Without a workspace, the error explains why."""
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", "")
 
@@ -116,33 +116,33 @@ def test_without_a_workspace_there_are_none(monkeypatch):
 
 
 @pytest.mark.parametrize("pattern", ["", "/etc/*", "../*", "a/../../b"])
-def test_a_pattern_stays_in_the_workspace(pattern):
+def test_pattern_cannot_leave_the_workspace(pattern):
     """A pattern that leaves the workspace raises a ValueError."""
     with pytest.raises(ValueError, match="write it relative to the workspace"):
         files(pattern)
 
 
-def matches_by_definition(names, wanted):
+def matches_by_definition(names, parts):
     """Return whether names match a pattern, by the recursive definition of ``**``, in exponential time."""
-    if not wanted or not names:
-        return not names and all(part == "**" for part in wanted)
-    first, *rest = wanted
+    if not parts or not names:
+        return not names and all(part == "**" for part in parts)
+    first, *other_parts = parts
     if first == "**":
-        return matches_by_definition(names, rest) or matches_by_definition(names[1:], wanted)
-    return fnmatchcase(names[0], first) and matches_by_definition(names[1:], rest)
+        return matches_by_definition(names, other_parts) or matches_by_definition(names[1:], parts)
+    return fnmatchcase(names[0], first) and matches_by_definition(names[1:], other_parts)
 
 
 @given(
     st.lists(st.sampled_from(["a", "b", "ab", "ba"]), min_size=1, max_size=7),
     st.lists(st.sampled_from(["**", "*", "a", "b", "a*", "?b"]), min_size=1, max_size=6),
 )
-def test_matching_is_as_defined(names, wanted):
+def test_matching_is_as_defined(names, parts):
     """The matcher agrees with the recursive definition."""
-    assert paths._matches(names, wanted) is matches_by_definition(names, wanted)
+    assert paths._matches(names, parts) is matches_by_definition(names, parts)
 
 
 @pytest.mark.parametrize(
-    ("names", "wanted", "is_match"),
+    ("names", "parts", "is_match"),
     [
         (["a"] * 1_500, ["**", "*.py"], False),
         ([*["a"] * 1_500, "b.py"], ["**", "*.py"], True),
@@ -151,22 +151,22 @@ def test_matching_is_as_defined(names, wanted):
     ],
     ids=["deep", "deep and wanted", "stars", "stars and names"],
 )
-def test_each_name_is_compared_with_each_part_at_most_once(names, wanted, is_match, monkeypatch):
+def test_number_of_comparisons_is_bounded(names, parts, is_match, monkeypatch):
     """Deep paths and patterns with many ``**`` need a bounded number of comparisons."""
     count = 0
 
-    def counted(name, pattern):
+    def count_and_match(name, pattern):
         nonlocal count
         count += 1
         return fnmatchcase(name, pattern)
 
-    monkeypatch.setattr(paths, "fnmatchcase", counted)
+    monkeypatch.setattr(paths, "fnmatchcase", count_and_match)
 
-    assert paths._matches(names, wanted) is is_match
-    assert count <= len(names) * len(wanted)
+    assert paths._matches(names, parts) is is_match
+    assert count <= len(names) * len(parts)
 
 
-def test_a_deep_path_in_the_index_does_not_hide_the_others(repository):
+def test_deep_path_in_the_index_does_not_hide_other_files(repository):
     """A path in the index with 1,500 folders, which need not exist, does not hide other files."""
     blob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
     deep = "a/" * 1_500 + "deep.py"
@@ -189,15 +189,15 @@ def test_deep_folders_are_walked(tree):
 
     sys.setrecursionlimit(len(inspect.stack()) + 150)
     try:
-        found = files("**/*.py")()
+        matches = files("**/*.py")()
     finally:
         sys.setrecursionlimit(limit)
 
-    assert found == ["a/" * 200 + "deep.py", "main.py", "src/deep/er/tool.py", "src/tool.py"]
+    assert matches == ["a/" * 200 + "deep.py", "main.py", "src/deep/er/tool.py", "src/tool.py"]
 
 
 @pytest.mark.parametrize("name", ["odd\udcff.py", "line\nend.py", "tab\t.py", "\u202e.py"], ids=ascii)
-def test_odd_names_are_left_out(name, tree):
+def test_odd_names_are_omitted(name, tree):
     """Files and folders whose names are not valid text or have several lines are omitted."""
     tree.joinpath(name).touch()
     tree.joinpath(name.removesuffix(".py")).mkdir()

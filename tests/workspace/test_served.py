@@ -48,23 +48,23 @@ HANGS = " sleep 60 & sleep 60"
 
 
 @pytest.fixture
-def client(recipes, folder, monkeypatch):
+def start_client(recipes, folder, monkeypatch):
     """A function that starts a server over stdio and returns its client."""
     monkeypatch.delenv("PROMPTKIT_WORKSPACE")
     monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
     started = []
 
     def make(*options):
-        made = Process(recipes(recipe=SOURCE), "--workspace", str(folder), *options, revision=MODERN)
-        started.append(made.process)
-        return made
+        client = Process(recipes(recipe=SOURCE), "--workspace", str(folder), *options, revision=MODERN)
+        started.append(client.process)
+        return client
 
     yield make
     for process in started:
-        end(process)
+        stop_process(process)
 
 
-def end(process):
+def stop_process(process):
     """Kill a server and close its streams."""
     process.kill()
     process.wait()
@@ -72,12 +72,12 @@ def end(process):
         stream.close()
 
 
-def get(client, number, name, **arguments):
+def request_prompt(client, number, name, **arguments):
     """Request a prompt."""
     client.ask(number, "prompts/get", {"name": name, "arguments": arguments})
 
 
-def text_of(reply):
+def extract_text(reply):
     """Return the text of a prompt's single message, or of an error."""
     if "error" in reply:
         return reply["error"]["message"]
@@ -86,76 +86,76 @@ def text_of(reply):
 
 
 class TestStdio:
-    def test_nothing_reaches_the_wire(self, client):
+    def test_command_cannot_reach_the_wire(self, start_client):
         """A command can neither write to the wire nor read from it, on any descriptor."""
-        one = client()
-        get(
-            one,
+        client = start_client()
+        request_prompt(
+            client,
             1,
             "runs",
             script="echo out; echo err >&2; cat; for n in 3 4 5 6 7 8 9; do { echo no >&$n; } 2>&-; done; :",
         )
-        reply = one.wait_for(1)
-        _, code, rest = one.end()
+        reply = client.wait_for(1)
+        _, code, remaining = client.end()
 
-        assert text_of(reply) == "out"
-        assert (code, rest) == (0, [])
+        assert extract_text(reply) == "out"
+        assert (code, remaining) == (0, [])
 
     @pytest.mark.parametrize("name", ["runs", "awaits"])
-    def test_a_cancelled_request_leaves_nothing(self, name, client, witness):
+    def test_cancelled_request_stops_its_command(self, name, start_client, witness):
         """A cancelled request stops its command with all child processes, and the next request is served."""
-        one = client()
-        get(one, 1, name, script=witness.begin + HANGS)
-        witness.begun()
-        one.write(notification("notifications/cancelled", {"requestId": 1}))
-        witness.all_gone()
-        get(one, 2, name, script="echo next")
+        client = start_client()
+        request_prompt(client, 1, name, script=witness.prefix + HANGS)
+        witness.wait_for_start()
+        client.write(notification("notifications/cancelled", {"requestId": 1}))
+        witness.wait_for_end()
+        request_prompt(client, 2, name, script="echo next")
 
-        assert text_of(one.wait_for(2)) == "next"
-        assert one.end()[1:] == (0, [])
+        assert extract_text(client.wait_for(2)) == "next"
+        assert client.end()[1:] == (0, [])
 
     @pytest.mark.parametrize("name", ["brief", "brief_await"])
-    def test_the_time_limit_of_a_prompt_leaves_nothing(self, name, client, witness):
+    def test_timeout_of_a_prompt_stops_its_command(self, name, start_client, witness):
         """The prompt's timeout stops its command, even if the command's own timeout is longer."""
-        one = client()
-        get(one, 1, name, script=witness.begin + HANGS)
-        witness.begun()
-        witness.all_gone()
+        client = start_client()
+        request_prompt(client, 1, name, script=witness.prefix + HANGS)
+        witness.wait_for_start()
+        witness.wait_for_end()
 
-        assert "took longer than its limit of 0.5 s" in text_of(one.wait_for(1))
+        assert "took longer than its limit of 0.5 s" in extract_text(client.wait_for(1))
 
-    @pytest.mark.parametrize(("name", "end"), [("runs", "signal"), ("awaits", "input")])
-    def test_the_end_of_the_server_leaves_nothing(self, name, end, client, witness):
+    @pytest.mark.parametrize(("name", "trigger"), [("runs", "signal"), ("awaits", "input")])
+    def test_stopped_server_stops_its_commands(self, name, trigger, start_client, witness):
         """A command is stopped when the client closes the connection or the server gets a signal."""
-        one = client("--grace", "0")
-        get(one, 1, name, script=witness.begin + HANGS)
-        witness.begun()
-        if end == "input":
-            one.process.stdin.close()
+        client = start_client("--grace", "0")
+        request_prompt(client, 1, name, script=witness.prefix + HANGS)
+        witness.wait_for_start()
+        if trigger == "input":
+            client.process.stdin.close()
         else:
-            one.process.send_signal(signal.SIGTERM)
-        witness.all_gone()
+            client.process.send_signal(signal.SIGTERM)
+        witness.wait_for_end()
 
-        assert one.process.wait(30) == 0
+        assert client.process.wait(30) == 0
 
-    def test_the_workspace_is_the_one_that_is_named(self, client, folder, monkeypatch):
+    def test_workspace_option_takes_precedence(self, start_client, folder, monkeypatch):
         """--workspace takes precedence over the environment."""
         monkeypatch.setenv("PROMPTKIT_WORKSPACE", "/")
-        one = client()
-        get(one, 1, "where")
+        client = start_client()
+        request_prompt(client, 1, "where")
 
-        assert text_of(one.wait_for(1)) == str(folder)
+        assert extract_text(client.wait_for(1)) == str(folder)
 
-    def test_files_complete_an_argument(self, client, folder):
+    def test_files_complete_an_argument(self, start_client, folder):
         """Files of the workspace complete an argument."""
         folder.joinpath("a.txt").touch()
-        one = client()
+        client = start_client()
         argument = {"name": "path", "value": "a"}
-        one.ask(
+        client.ask(
             1, "completion/complete", {"ref": {"type": "ref/prompt", "name": "opens"}, "argument": argument}
         )
 
-        assert one.wait_for(1)["result"]["completion"]["values"] == ["a.txt"]
+        assert client.wait_for(1)["result"]["completion"]["values"] == ["a.txt"]
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def serve(recipes):
     return lambda *options, **environment: http_server(recipes(recipe=SOURCE), *options, **environment)
 
 
-def post(url, name, **arguments):
+def post_request(url, name, **arguments):
     """Request a prompt and return the connection, whose reply is pending."""
     parts = urlsplit(url)
     message = modern(1, "prompts/get", {"name": name, "arguments": arguments})
@@ -176,52 +176,52 @@ def post(url, name, **arguments):
     return connection
 
 
-def answered(url, name, **arguments):
+def fetch_text(url, name, **arguments):
     """Request a prompt and return the text of its reply."""
-    connection = post(url, name, **arguments)
+    connection = post_request(url, name, **arguments)
     try:
-        return text_of(json.loads(connection.getresponse().read()))
+        return extract_text(json.loads(connection.getresponse().read()))
     finally:
         connection.close()
 
 
 class TestHttp:
-    def test_there_is_no_workspace_unless_it_is_named(self, serve, folder):
+    def test_environment_does_not_set_the_workspace(self, serve, folder):
         """Over HTTP, there is no workspace without --workspace, whatever the environment contains."""
         variables = {"PROMPTKIT_WORKSPACE": str(folder), "CLAUDE_PROJECT_DIR": str(folder)}
         with serve(**variables) as url:
-            said = [answered(url, "where"), answered(url, "runs", script="echo no")]
+            texts = [fetch_text(url, "where"), fetch_text(url, "runs", script="echo no")]
 
-        assert all(text.startswith("this server has no workspace") for text in said)
+        assert all(text.startswith("this server has no workspace") for text in texts)
 
-    def test_the_workspace_is_the_one_that_is_named(self, serve, folder):
+    def test_workspace_option_applies_in_each_worker(self, serve, folder):
         """--workspace applies in each worker."""
         with serve("--workspace", str(folder), "--workers", "2") as url:
-            assert {answered(url, "where") for _ in range(8)} == {str(folder)}
+            assert {fetch_text(url, "where") for _ in range(8)} == {str(folder)}
 
     @pytest.mark.parametrize("name", ["runs", "awaits"])
-    def test_who_hangs_up_leaves_nothing(self, name, serve, folder, witness):
+    def test_disconnected_client_stops_its_command(self, name, serve, folder, witness):
         """The command of a client that disconnects is stopped, and the next request is served."""
         with serve("--workspace", str(folder)) as url:
-            connection = post(url, name, script=witness.begin + HANGS)
-            witness.begun()
+            connection = post_request(url, name, script=witness.prefix + HANGS)
+            witness.wait_for_start()
             connection.close()
-            witness.all_gone()
+            witness.wait_for_end()
 
-            assert answered(url, name, script="echo next") == "next"
+            assert fetch_text(url, name, script="echo next") == "next"
 
     @pytest.mark.parametrize(("name", "workers"), [("runs", "1"), ("awaits", "2")])
-    def test_the_end_of_the_server_leaves_nothing(self, name, workers, serve, folder, witness):
+    def test_stopped_server_stops_its_commands(self, name, workers, serve, folder, witness):
         """Commands are stopped when the server's grace period has passed."""
         options = ("--workspace", str(folder), "--workers", workers, "--grace", "0.1")
         with serve(*options) as url:
-            connection = post(url, name, script=witness.begin + HANGS)
-            witness.begun()
-        witness.all_gone()
+            connection = post_request(url, name, script=witness.prefix + HANGS)
+            witness.wait_for_start()
+        witness.wait_for_end()
         connection.close()
 
 
-def test_an_application_has_the_workspace_of_its_variable(recipes, folder, monkeypatch):
+def test_application_uses_the_workspace_of_the_variable(recipes, folder, monkeypatch):
     """An ASGI application uses PROMPTKIT_WORKSPACE only, and has no workspace without it."""
     from promptkit.asgi import app
     from promptkit.errors import PromptError

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.preview.browser.window import PATIENCE, Window
+from tests.preview.browser.window import TIMEOUT_MS, Window
 
 pytest.importorskip("playwright", reason="Playwright is not installed")
 
@@ -18,7 +18,7 @@ from benchmarks.browser import NoBrowserError, chromium, served
 @pytest.fixture(scope="module")
 def browser():
     """Chromium, started once per module, because Playwright occupies asyncio while it runs."""
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=TIMEOUT_MS)
     try:
         with chromium() as started:
             yield started
@@ -79,27 +79,27 @@ def windows(browser, servers):
         return opened[-1]
 
     yield open_window
-    mishaps = []
+    problems = []
     for window in opened:
         window.context.close()
-        mishaps += window.mishaps
-    assert mishaps == []
+        problems += window.problems
+    assert problems == []
 
 
 @pytest.fixture
-def visiting(recipes, windows, servers):
+def visit_recipes(recipes, windows, servers):
     """A function that serves recipes and opens them in a window."""
 
-    def show(**files):
+    def open_recipes(**files):
         folder = recipes(**files)
         address = servers.enter_context(served(folder))
         return Visit(windows(address), folder, address)
 
-    return show
+    return open_recipes
 
 
 @pytest.fixture(scope="module")
-def shown(request, tmp_path_factory):
+def served_recipes(request, tmp_path_factory):
     """The folder and the address of the recipes that all tests of a module share."""
     folder = tmp_path_factory.mktemp("preview") / "recipes"
     folder.mkdir()
@@ -110,7 +110,7 @@ def shown(request, tmp_path_factory):
 
 
 @pytest.fixture
-def visit(shown, windows):
+def visit(served_recipes, windows):
     """A separate window on the module's recipes."""
-    folder, address = shown
+    folder, address = served_recipes
     return Visit(windows(address), folder, address)

@@ -96,28 +96,28 @@ def axe(installations):
     return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
-def problems_of(page, axe):
+def find_problems(page, axe):
     """Return the violations that axe-core reports, and any horizontal overflow of the window."""
     page.evaluate(axe)
-    said = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert said["passes"]
-    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    report = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert report["passes"]
+    overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     return [
-        *(f"{rule['id']}: {node['html'][:160]}" for rule in said["violations"] for node in rule["nodes"]),
-        *([f"wider than the window by {wide}"] if wide > 0 else []),
+        *(f"{rule['id']}: {node['html'][:160]}" for rule in report["violations"] for node in rule["nodes"]),
+        *([f"wider than the window by {overflow}"] if overflow > 0 else []),
     ]
 
 
 @pytest.mark.parametrize("width", [360, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_where_a_page_is_not_shown(scheme, width, axe, shown, windows):
+def test_refusal_pages_pass_axe(scheme, width, axe, served_recipes, windows):
     """The two 403 pages, without a token and after a link from another page, pass axe-core."""
-    _, address = shown
+    _, address = served_recipes
     window = windows(address, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
     window.allow("403")
     page = window.page
     page.goto(window.origin)
-    refused = page.get_by_role("heading", level=1).inner_text(), problems_of(page, axe)
+    refused = page.get_by_role("heading", level=1).inner_text(), find_problems(page, axe)
     page.goto("about:blank")
     page.set_content(f'<a href="{window.origin}/prompts/everything?text=hello">Follow</a>')
     page.get_by_role("link", name="Follow").click()
@@ -125,37 +125,38 @@ def test_axe_finds_nothing_where_a_page_is_not_shown(scheme, width, axe, shown, 
     page.wait_for_load_state()  # wait for its stylesheet
 
     assert refused == ("This page is not shown", [])
-    assert problems_of(page, axe) == []
+    assert find_problems(page, axe) == []
 
 
 @pytest.mark.parametrize("width", [360, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(scheme, width, axe, shown, windows):
+def test_pages_pass_axe(scheme, width, axe, served_recipes, windows):
     """No page violates a rule of axe-core or is wider than the window."""
-    _, address = shown
+    _, address = served_recipes
     # axe-core runs in the page itself, whose policy allows no other scripts.
     window = windows(address, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
     window.allow(": 404", "404 (Not Found)")
     window.page.goto(address)
-    found = {}
-    for name, (path, clicked) in PAGES.items():
+    problems_by_page = {}
+    for name, (path, button) in PAGES.items():
         window.page.goto(window.origin + path)
-        if clicked:
-            window.page.locator(f"button:text-is('{clicked}')").click()
+        if button:
+            window.page.locator(f"button:text-is('{button}')").click()
             expect(window.page.locator("[aria-selected=true], [aria-pressed=true]").first).to_be_visible()
-            window.page.wait_for_load_state("networkidle") if clicked == "Raw" else expect(
+            window.page.wait_for_load_state("networkidle") if button == "Raw" else expect(
                 window.page.locator(".panel")
             ).to_be_visible()
-        found[name] = problems_of(window.page, axe)
-    assert {name: problems for name, problems in found.items() if problems} == {}, json.dumps(found, indent=1)
+        problems_by_page[name] = find_problems(window.page, axe)
+    failing = {name: problems for name, problems in problems_by_page.items() if problems}
+    assert failing == {}, json.dumps(problems_by_page, indent=1)
 
 
-def test_what_is_examined(visit):
+def test_examined_prompt_renders_all_messages(visit):
     """The prompt that axe-core examines renders all seven of its messages."""
     expect(visit.prompt("everything", "?text=hello").locator("#said > ol > li")).to_have_count(7)
 
 
-def test_names_of_fields(visit):
+def test_controls_have_accessible_names(visit):
     """Each control's accessible name is its argument's title, or the argument's name."""
     form = visit.prompt("everything").locator("#arguments")
 
@@ -175,72 +176,72 @@ def test_names_of_fields(visit):
         expect(form.get_by_role(role, name=name, exact=True)).to_be_visible()
 
 
-def focused(page):
+def focused_name(page):
     """Return the name of the focused element."""
     return page.evaluate(
         "(e => e.getAttribute('aria-label') || e.id || e.textContent.trim())(document.activeElement)"
     )
 
 
-def tab_to(page, name, key="Tab", most=80):
+def press_until_focused(page, name, key="Tab", most=80):
     """Press a key until the named element has the focus."""
     for _ in range(most):
         page.keyboard.press(key)
-        if focused(page) == name:
+        if focused_name(page) == name:
             return
     pytest.fail(f"{name!r} is not reached by {key}")
 
 
-def test_by_keyboard_alone(visit):
+def test_keyboard_alone_is_enough(visit):
     """A user can go from the gallery through a form and its tabs and back, using only the keyboard."""
     page = visit.open("/")
     page.keyboard.press("Tab")
-    assert focused(page) == "Skip to the content"
-    tab_to(page, "q")
+    assert focused_name(page) == "Skip to the content"
+    press_until_focused(page, "q")
     page.keyboard.type("everything")
     expect(page.locator("#found h3").get_by_role("link")).to_have_count(1)
-    tab_to(page, "everything")
+    press_until_focused(page, "everything")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("everything")
     page.wait_for_load_state()  # the page's scripts have run
 
-    tab_to(page, "argument-text")
+    press_until_focused(page, "argument-text")
     page.keyboard.type("by hand")
-    tab_to(page, "argument-number")
+    press_until_focused(page, "argument-number")
     page.keyboard.press("ArrowUp")
     expect(page.locator("#conversation")).to_contain_text("by hand")
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("radiogroup", name="choice").get_by_role("radio").nth(1)).to_be_checked()
 
-    tab_to(page, "Raw")
+    press_until_focused(page, "Raw")
     page.keyboard.press("Enter")
     expect(page.locator("#turn-1 .raw")).to_be_visible()
-    tab_to(page, "Copy turn 1")
+    press_until_focused(page, "Copy turn 1")
     page.keyboard.press("Enter")
     expect(page.locator("#news")).to_have_text("Copied.")
     assert "by hand" in page.evaluate("navigator.clipboard.readText()")
 
-    tab_to(page, "tab-conversation", "Shift+Tab")
+    press_until_focused(page, "tab-conversation", "Shift+Tab")
     for name in ("Cases", "Changes", "Wire", "Vendors", "Test", "Command line"):
         page.keyboard.press("ArrowRight")
         expect(page.get_by_role("tab", name=name)).to_be_focused()
         panel_of(page, name)
-    tab_to(page, "Copy Run this")
+    press_until_focused(page, "Copy Run this")
     page.keyboard.press("Enter")
     expect(page.locator(".copied")).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()").startswith("promptkit render recipes everything")
 
-    tab_to(page, "argument-number", "Shift+Tab")
+    press_until_focused(page, "argument-number", "Shift+Tab")
 
 
-def test_what_has_the_focus_is_seen(visit):
+def test_focused_element_is_visible(visit):
     """Every element that Tab reaches is visible in the window and has an outline."""
     page = visit.prompt("everything", "?text=hello")
     seen = set()
     for _ in range(60):
         page.keyboard.press("Tab")
-        name, outline, shown = page.evaluate(
+        name, has_outline, is_visible = page.evaluate(
             """() => {
               const focused = document.activeElement, row = focused.closest("li") ?? focused;
               const label = focused.labels?.[0] ?? focused;
@@ -252,15 +253,15 @@ def test_what_has_the_focus_is_seen(visit):
         if name.startswith("<body"):
             break
         seen.add(name)
-        assert outline, name
-        assert shown, name
+        assert has_outline, name
+        assert is_visible, name
     assert len(seen) > 25
 
 
 @pytest.mark.parametrize("width", [320, 720, 1024])
-def test_windows_of_other_sizes(width, shown, windows):
+def test_narrow_windows_do_not_overflow(width, served_recipes, windows):
     """No page overflows a narrow window; 320 px is a width of 1,280 px at 400% zoom."""
-    _, address = shown
+    _, address = served_recipes
     window = windows(address, viewport={"width": width, "height": 600})
     window.allow(": 404", "404 (Not Found)")
     window.page.goto(address)

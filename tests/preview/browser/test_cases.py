@@ -20,9 +20,9 @@ review.case("cold", "y = 2", tone="cold")
 """
 
 
-def test_a_page_opens_with_its_first_case(visiting):
+def test_page_opens_with_its_first_case(visit_recipes):
     """The form holds the values of the first case, and links select the other cases."""
-    page = visiting(review=REVIEW).prompt("review")
+    page = visit_recipes(review=REVIEW).prompt("review")
     expect(page.get_by_role("textbox", name="code")).to_have_value("x = 1")
     expect(page.get_by_role("tabpanel", name="Conversation")).to_contain_text("Review x = 1 in a warm tone.")
 
@@ -32,14 +32,14 @@ def test_a_page_opens_with_its_first_case(visiting):
     expect(page.get_by_role("tabpanel", name="Conversation")).to_contain_text("Review y = 2 in a cold tone.")
 
 
-def test_all_cases_side_by_side(visiting):
+def test_cases_are_shown_side_by_side(visit_recipes):
     """The Cases tab shows one column per case, and a save updates all columns in place."""
-    visit = visiting(review=REVIEW)
+    visit = visit_recipes(review=REVIEW)
     page = visit.prompt("review")
     page.get_by_role("tab", name="Cases").click()
     columns = page.get_by_role("group", name="All cases").get_by_role("article")
     expect(columns).to_have_count(2)
-    first, second = (columns.nth(at).bounding_box() for at in range(2))
+    first, second = (columns.nth(index).bounding_box() for index in range(2))
     assert first["y"] == second["y"]
     assert first["x"] + first["width"] <= second["x"]
 
@@ -48,9 +48,9 @@ def test_all_cases_side_by_side(visiting):
     expect(columns.nth(1)).to_contain_text("Judge y = 2 in a cold tone.")
 
 
-def test_the_tab_tells_that_there_is_a_change(visiting):
+def test_changes_tab_is_marked_after_a_change(visit_recipes):
     """The Changes tab is marked after a save that changes the rendering, until it is opened."""
-    visit = visiting(review=REVIEW)
+    visit = visit_recipes(review=REVIEW)
     page = visit.prompt("review")
     tab = page.get_by_role("tab", name="Changes")
     visit.save("review.py", REVIEW + "# a comment\n")
@@ -65,12 +65,12 @@ def test_the_tab_tells_that_there_is_a_change(visiting):
     expect(page.get_by_role("tabpanel", name="Changes").locator("ins").first).to_have_text("Judge")
 
 
-def test_what_a_save_has_changed(visiting):
+def test_changed_words_are_shown_for_each_case(visit_recipes):
     """The Changes tab shows word-level changes for each case, since the last save or the last commit."""
-    visit = visiting(review=REVIEW)
+    visit = visit_recipes(review=REVIEW)
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-c", "commit.gpgsign=false"]
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
-        subprocess.run([*git, *words], cwd=visit.folder.parent, check=True)
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *arguments], cwd=visit.folder.parent, check=True)
     page = visit.prompt("review")
     page.get_by_role("tab", name="Changes").click()
     panel = page.get_by_role("tabpanel", name="Changes")

@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[3]
 FIGURES = ROOT / "docs" / "figures"
 
 
-def ran(*words):
+def run_module(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", *words],
+        [sys.executable, "-m", *arguments],
         cwd=ROOT,
         env=environment(COLUMNS="100"),
         capture_output=True,
@@ -27,9 +27,9 @@ def ran(*words):
     )
 
 
-def test_the_benchmark_prints_its_figures(browser):
+def test_benchmark_prints_its_measurements(browser):
     """The preview benchmark prints its three measurements and exits with 1 if one misses its budget."""
-    result = ran("benchmarks.preview", "--rounds", "2")
+    result = run_module("benchmarks.preview", "--rounds", "2")
 
     assert result.returncode == int("MISSED" in result.stdout), result.stderr
     for title in (
@@ -40,13 +40,13 @@ def test_the_benchmark_prints_its_figures(browser):
         assert title in result.stdout
 
 
-def test_the_pictures_are_made(browser, tmp_path):
+def test_screenshots_are_created(browser, tmp_path):
     """The screenshots command creates the documentation's images, each smaller than 200 kB."""
-    result = ran("docs.screenshots", "--output", str(tmp_path))
+    result = run_module("docs.screenshots", "--output", str(tmp_path))
 
     assert result.returncode == 0, result.stderr
-    made = {file.name: imagesize.get(file) for file in tmp_path.iterdir()}
-    assert len(made) == 6
-    assert made == {file.name: imagesize.get(file) for file in FIGURES.glob("preview-*.png")}
+    sizes = {file.name: imagesize.get(file) for file in tmp_path.iterdir()}
+    assert len(sizes) == 6
+    assert sizes == {file.name: imagesize.get(file) for file in FIGURES.glob("preview-*.png")}
     for file in (*tmp_path.iterdir(), *FIGURES.glob("preview-*.png")):
         assert file.stat().st_size < 200_000

@@ -60,24 +60,24 @@ async def waits(text: str = "so"):
 }
 
 
-def turns(page):
+def locate_turns(page):
     return page.locator("#said > ol > li")
 
 
-def test_turns(visit):
+def test_turns_show_roles_and_tokens(visit):
     """Each message shows its role, and the page shows approximate token counts."""
     page = visit.prompt("everything")
 
-    expect(turns(page)).to_have_count(7)
-    expect(turns(page).locator(".role")).to_have_text(["user", "assistant", *["user"] * 5])
-    expect(turns(page).nth(0).locator(".about")).to_contain_text("tokens")
+    expect(locate_turns(page)).to_have_count(7)
+    expect(locate_turns(page).locator(".role")).to_have_text(["user", "assistant", *["user"] * 5])
+    expect(locate_turns(page).nth(0).locator(".about")).to_contain_text("tokens")
     expect(page.locator("#state")).to_contain_text("7 messages, about")
 
 
-def test_markdown_and_raw(visit):
+def test_text_is_shown_formatted_or_raw(visit):
     """Text is shown formatted or raw, and the choice persists across pages."""
     page = visit.prompt("everything")
-    first = turns(page).nth(0)
+    first = locate_turns(page).nth(0)
     expect(first.locator("em")).to_have_text("text")
     expect(first.locator("table")).to_be_visible()
     expect(first.locator(".raw")).to_be_hidden()
@@ -93,39 +93,39 @@ def test_markdown_and_raw(visit):
     expect(first.locator(".raw")).to_be_visible()
 
 
-def test_an_image_is_seen(visit):
+def test_image_is_displayed(visit):
     """The browser decodes an image and displays it at its size."""
-    image = turns(visit.prompt("everything")).nth(2).get_by_role("img")
+    image = locate_turns(visit.prompt("everything")).nth(2).get_by_role("img")
 
     expect(image).to_have_accessible_name("image of turn 3")
     size = "async (image) => (await image.decode(), [image.naturalWidth, image.naturalHeight])"
     assert image.evaluate(size) == [3, 2]
 
 
-def test_a_recording_can_be_played(visit):
+def test_recording_can_be_played(visit):
     """The browser can play a recording and knows its duration."""
-    player = turns(visit.prompt("everything")).nth(3).locator("audio")
+    player = locate_turns(visit.prompt("everything")).nth(3).locator("audio")
 
     expect(player).to_have_js_property("duration", 1)
     assert player.evaluate("(audio) => audio.play().then(() => audio.error)") is None
 
 
-def test_resources_are_unfolded(visit):
+def test_embedded_resources_are_shown(visit):
     """An embedded text is shown, an embedded blob can be downloaded, and a resource link is a link."""
     page = visit.prompt("everything")
-    expect(turns(page).nth(4)).to_contain_text("notes://plain")
-    expect(turns(page).nth(4)).to_contain_text("Plain *text*")
+    expect(locate_turns(page).nth(4)).to_contain_text("notes://plain")
+    expect(locate_turns(page).nth(4)).to_contain_text("Plain *text*")
 
     with page.expect_download() as saved:
-        turns(page).nth(5).get_by_role("link", name="Save this file").click()
+        locate_turns(page).nth(5).get_by_role("link", name="Save this file").click()
     assert saved.value.path().read_bytes() == b"\0\1\2"
 
-    link = turns(page).nth(6).get_by_role("link", name="page")
+    link = locate_turns(page).nth(6).get_by_role("link", name="page")
     assert link.get_attribute("href") == "https://example.com/page"
     assert "noreferrer" in link.get_attribute("rel")
 
 
-def test_a_turn_is_copied_as_it_is(visit):
+def test_copying_a_turn_copies_its_raw_text(visit):
     """Copying a turn copies its raw text, not its formatted Markdown."""
     page = visit.prompt("everything")
     page.get_by_role("button", name="Copy turn 1").click()
@@ -134,10 +134,10 @@ def test_a_turn_is_copied_as_it_is(visit):
     assert page.evaluate("navigator.clipboard.readText()").startswith("# A heading\n\nSome *text*")
 
 
-def test_a_long_text_is_cut_until_one_asks(visit):
+def test_long_text_is_truncated_until_requested(visit):
     """A long text is truncated and its length is shown; a button shows all of it."""
     page = visit.prompt("long", "?size=50000")
-    turn = turns(page).nth(0)
+    turn = locate_turns(page).nth(0)
     expect(turn).to_contain_text("20,000 of 250,000 characters are shown.")
 
     turn.get_by_role("button", name="Show all").click()
@@ -145,15 +145,15 @@ def test_a_long_text_is_cut_until_one_asks(visit):
     assert len(turn.locator(".raw").text_content()) == 250_000
 
 
-def test_a_prompt_that_hangs(visit):
+def test_hanging_prompt_shows_its_limit(visit):
     """A prompt that exceeds its timeout shows its limit, and other prompts still render."""
     page = visit.prompt("hangs")
     expect(page.locator("#conversation")).to_contain_text("took longer than its limit of 0.3 s")
 
-    expect(turns(visit.prompt("everything"))).to_have_count(7)
+    expect(locate_turns(visit.prompt("everything"))).to_have_count(7)
 
 
-def test_a_prompt_that_raises(visit):
+def test_exception_shows_a_traceback(visit):
     """An exception shows a traceback that includes the recipe's file."""
     page = visit.prompt("raises")
     page.get_by_role("textbox", name="text").fill("<that>")
@@ -163,7 +163,7 @@ def test_a_prompt_that_raises(visit):
     expect(page.locator("#state")).to_have_text("The prompt failed")
 
 
-def test_a_prompt_that_refuses(visit):
+def test_refused_defaults_show_the_message(visit):
     """A `PromptError` raised for the default values shows its message, without a traceback or a failure."""
     page = visit.prompt("refuses")
 
@@ -173,16 +173,16 @@ def test_a_prompt_that_refuses(visit):
     expect(page.locator(".failure")).to_have_count(0)
 
 
-def test_a_prompt_that_asks(visit):
+def test_missing_argument_is_asked_for(visit):
     """The page shows the argument that a client would ask for, and the form supplies it."""
     page = visit.prompt("asks")
     expect(page.locator("#state")).to_have_text("A client would ask for version")
     expect(page.locator("#conversation")).to_contain_text("This prompt asks.")
 
     page.get_by_role("textbox", name="version").fill("1.0")
-    expect(turns(page)).to_contain_text(["Release 1.0, none."])
+    expect(locate_turns(page)).to_contain_text(["Release 1.0, none."])
 
 
-def test_an_asynchronous_prompt(visit):
+def test_asynchronous_prompt_renders(visit):
     """An asynchronous prompt renders like any other."""
-    expect(turns(visit.prompt("waits"))).to_contain_text(["Waited, so."])
+    expect(locate_turns(visit.prompt("waits"))).to_contain_text(["Waited, so."])

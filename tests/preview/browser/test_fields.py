@@ -82,7 +82,7 @@ def words(typed):
 
 @prompt
 def review(
-    language: Annotated[str, Arg("What it is written in", complete=words)],
+    language: Annotated[str, Arg("The language of the code", complete=words)],
     depth: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3,
     where: Annotated[Point | None, Arg("Where", title="The place")] = None,
     lines: list[int] | None = None,
@@ -116,14 +116,14 @@ ROLES = {
 }
 
 
-def field(page, name, role="textbox"):
+def find_field(page, name, role="textbox"):
     """Return the control with an argument's accessible name."""
     return page.locator("#arguments").get_by_role(role, name=name, exact=True)
 
 
-def enter(page, how, value):
+def enter_value(page, how, value):
     """Enter a value in the way the control expects."""
-    control = field(page, "value", ROLES[how])
+    control = find_field(page, "value", ROLES[how])
     if how == "check":
         control.get_by_role("radio", name=value, exact=True).check()
     elif how == "select":
@@ -137,108 +137,108 @@ def enter(page, how, value):
 
 
 @pytest.mark.parametrize(
-    ("number", "how", "value", "got"),
+    ("number", "how", "value", "expected"),
     [(number, *row[1:]) for number, row in enumerate(TYPES)],
     ids=[kind for kind, *_ in TYPES],
 )
-def test_a_value_of_each_type(number, how, value, got, visit):
+def test_function_receives_the_entered_value(number, how, value, expected, visit):
     """Each type has a control named after its argument, and the function receives the entered value."""
     page = visit.prompt(f"takes-{number}")
 
-    enter(page, how, value)
+    enter_value(page, how, value)
 
-    expect(page.locator("#conversation .formatted pre")).to_have_text(f"{got}\n")
+    expect(page.locator("#conversation .formatted pre")).to_have_text(f"{expected}\n")
 
 
-class TestFaults:
+class TestErrors:
     """Errors are shown at the fields that cause them."""
 
-    def test_all_at_their_fields(self, visit):
+    def test_errors_are_shown_at_their_fields(self, visit):
         """Each error is shown at its control, which is marked invalid until the value is corrected."""
         page = visit.prompt("review")
-        field(page, "language", "combobox").fill("rust")
-        field(page, "depth", "spinbutton").fill("12")
-        field(page, "The place").fill('{"x": "many"}')
-        field(page, "lines").fill("1\ntwo")
+        find_field(page, "language", "combobox").fill("rust")
+        find_field(page, "depth", "spinbutton").fill("12")
+        find_field(page, "The place").fill('{"x": "many"}')
+        find_field(page, "lines").fill("1\ntwo")
 
-        for name, role, said in (
+        for name, role, message in (
             ("depth", "spinbutton", "12"),
             ("The place", "textbox", "'where.x' is 'many'"),
             ("lines", "textbox", "'lines[1]' is 'two'"),
         ):
-            control = field(page, name, role)
+            control = find_field(page, name, role)
             expect(control).to_have_attribute("aria-invalid", "true")
-            expect(page.locator(f"#{control.get_attribute('aria-errormessage')}")).to_contain_text(said)
+            expect(page.locator(f"#{control.get_attribute('aria-errormessage')}")).to_contain_text(message)
         expect(page.locator("#state")).to_contain_text("3 arguments need attention: depth, where, lines")
 
-        field(page, "depth", "spinbutton").fill("9")
-        expect(field(page, "depth", "spinbutton")).not_to_have_attribute("aria-invalid", "true")
-        field(page, "The place").fill('{"x": 1}')
-        field(page, "lines").fill("1\n2")
+        find_field(page, "depth", "spinbutton").fill("9")
+        expect(find_field(page, "depth", "spinbutton")).not_to_have_attribute("aria-invalid", "true")
+        find_field(page, "The place").fill('{"x": 1}')
+        find_field(page, "lines").fill("1\n2")
         expect(page.locator("#conversation")).to_contain_text(
             "Review rust to 9, at Point(x=1, y=0.0), [1, 2], terse."
         )
 
-    def test_they_are_announced(self, visit):
+    def test_errors_are_announced(self, visit):
         """Errors and the state of the rendering are announced to screen readers."""
         page = visit.prompt("review")
-        field(page, "language", "combobox").fill("rust")
-        field(page, "depth", "spinbutton").fill("12")
+        find_field(page, "language", "combobox").fill("rust")
+        find_field(page, "depth", "spinbutton").fill("12")
 
         faults = page.locator("#faults-of-depth")
         expect(faults).to_contain_text("12")
         assert faults.get_attribute("aria-live") == "polite"
         expect(page.get_by_role("status").filter(has_text="1 argument needs attention")).to_be_visible()
-        expect(field(page, "depth", "spinbutton")).to_have_accessible_error_message(faults.inner_text())
+        expect(find_field(page, "depth", "spinbutton")).to_have_accessible_error_message(faults.inner_text())
 
-    def test_what_is_missing(self, visit):
+    def test_missing_argument_is_marked_as_required(self, visit):
         """A required argument is also marked as required for assistive technology."""
         page = visit.prompt("review")
 
-        assert field(page, "language", "combobox").get_attribute("required") is not None
+        assert find_field(page, "language", "combobox").get_attribute("required") is not None
         expect(page.locator("#faults-of-language")).to_have_text("'language' is missing")
-        expect(field(page, "language", "combobox")).to_have_accessible_description(
-            "What it is written in 'language' is missing"
+        expect(find_field(page, "language", "combobox")).to_have_accessible_description(
+            "The language of the code 'language' is missing"
         )
 
 
 class TestTyping:
     """Typed text is kept and rendered."""
 
-    def test_fast(self, visit):
+    def test_last_key_press_wins(self, visit):
         """The last key press wins, even if earlier replies arrive in between."""
         page = visit.prompt("review")
         text = "the quick brown fox jumps over the lazy dog"
-        field(page, "language", "combobox").press_sequentially(text)
+        find_field(page, "language", "combobox").press_sequentially(text)
 
         expect(page.locator("#conversation")).to_contain_text(f"Review {text} to 3")
-        expect(field(page, "language", "combobox")).to_have_value(text)
-        expect(field(page, "language", "combobox")).to_be_focused()
+        expect(find_field(page, "language", "combobox")).to_have_value(text)
+        expect(find_field(page, "language", "combobox")).to_be_focused()
 
-    def test_before_the_scripts_have_come(self, visit):
+    def test_early_input_is_rendered_once_the_scripts_load(self, visit):
         """Values entered before the scripts have loaded are rendered once they have."""
         page = visit.page
         page.route("**/*.js", lambda _route: None)
         page.goto(f"{visit.window.origin}/prompts/review?depth=7", wait_until="commit")
-        field(page, "language", "combobox").fill("rust")
+        find_field(page, "language", "combobox").fill("rust")
         page.get_by_role("radio", name="verbose").check()
         page.unroute("**/*.js")  # lets the pending requests continue
 
         expect(page.locator("#conversation")).to_contain_text("Review rust to 7, at None, None, verbose.")
 
-    def test_only_edits_are_sent(self, visit):
+    def test_untouched_page_sends_no_form(self, visit):
         """A page that loads before anything is entered sends no further requests."""
-        page, sent = visit.page, []
-        page.on("request", lambda request: sent.append(request.method))
+        page, methods = visit.page, []
+        page.on("request", lambda request: methods.append(request.method))
         visit.prompt("review", "?language=rust&where=x&depth=7&lines=1%0A2")
         page.evaluate("new Promise((done) => setTimeout(() => requestAnimationFrame(done), 50))")
 
-        assert set(sent) == {"GET"}
+        assert set(methods) == {"GET"}
 
-    def test_in_the_middle(self, visit):
+    def test_cursor_keeps_its_position(self, visit):
         """The cursor keeps its position while renderings arrive."""
         page = visit.prompt("review", "?language=abcd")
-        control = field(page, "language", "combobox")
+        control = find_field(page, "language", "combobox")
         control.focus()
         control.press("Home")
         control.press("ArrowRight")
@@ -248,61 +248,61 @@ class TestTyping:
 
         expect(control).to_have_value("axyzbcd")
 
-    def test_completion(self, visit):
+    def test_completion_values_are_offered(self, visit):
         """The completion function's values are offered while the user types."""
         page = visit.prompt("review")
-        offered = page.locator("datalist#values-of-language option")
+        options = page.locator("datalist#values-of-language option")
         control = page.get_by_role("combobox", name="language")
 
         control.focus()
-        expect(offered).to_have_count(4)
+        expect(options).to_have_count(4)
         control.press_sequentially("p")
-        expect(offered).to_have_count(3)
+        expect(options).to_have_count(3)
         control.press_sequentially("y")
-        expect(offered).to_have_count(1)
-        expect(offered).to_have_attribute("value", "python")
+        expect(options).to_have_count(1)
+        expect(options).to_have_attribute("value", "python")
 
-    def test_the_link_shows_the_same_page(self, visit, windows):
+    def test_address_restores_the_page(self, visit, windows):
         """The address holds the entered values, so that opening it in another window shows the same page."""
         page = visit.prompt("review")
-        field(page, "language", "combobox").fill("rust & c++ <b>")
-        field(page, "depth", "spinbutton").fill("7")
-        field(page, "lines").fill("1\n2")
+        find_field(page, "language", "combobox").fill("rust & c++ <b>")
+        find_field(page, "depth", "spinbutton").fill("7")
+        find_field(page, "lines").fill("1\n2")
         page.get_by_role("radio", name="verbose").check()
-        said = "Review rust & c++ <b> to 7, at None, [1, 2], verbose."
-        expect(page.locator("#conversation")).to_contain_text(said)
+        text = "Review rust & c++ <b> to 7, at None, [1, 2], verbose."
+        expect(page.locator("#conversation")).to_contain_text(text)
 
         other = windows(visit.address)
         other.page.goto(visit.address)
         other.page.goto(page.url)
-        expect(other.page.locator("#conversation")).to_contain_text(said)
-        expect(field(other.page, "language", "combobox")).to_have_value("rust & c++ <b>")
-        expect(field(other.page, "lines")).to_have_value("1\n2")
+        expect(other.page.locator("#conversation")).to_contain_text(text)
+        expect(find_field(other.page, "language", "combobox")).to_have_value("rust & c++ <b>")
+        expect(find_field(other.page, "lines")).to_have_value("1\n2")
         expect(other.page.get_by_role("radio", name="verbose")).to_be_checked()
 
-    def test_going_back(self, visit):
+    def test_going_back_restores_the_values(self, visit):
         """Going back from another prompt restores the entered values."""
         page = visit.prompt("review")
-        field(page, "language", "combobox").fill("rust")
+        find_field(page, "language", "combobox").fill("rust")
         expect(page.locator("#conversation")).to_contain_text("Review rust")
         page.get_by_role("link", name="whisper").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("whisper")
         page.go_back()
 
         expect(page.locator("#conversation")).to_contain_text("Review rust")
-        expect(field(page, "language", "combobox")).to_have_value("rust")
+        expect(find_field(page, "language", "combobox")).to_have_value("rust")
 
-    def test_a_secret(self, visit):
+    def test_secret_is_hidden(self, visit):
         """A secret is typed into a password field and appears neither on the page nor in the address."""
         page = visit.prompt("whisper")
-        field(page, "token").fill("hunter2-hunter2")
+        find_field(page, "token").fill("hunter2-hunter2")
         expect(page.locator("#conversation")).to_contain_text("Say hi with 15 characters.")
 
-        assert field(page, "token").get_attribute("type") == "password"
+        assert find_field(page, "token").get_attribute("type") == "password"
         assert "hunter2" not in page.url
         assert "hunter2" not in page.inner_text("body")
 
-    def test_examples(self, visit):
+    def test_button_fills_in_an_example(self, visit):
         """A button fills in one of the author's examples."""
         page = visit.prompt("examples")
         page.get_by_role("button", name="change: Example 2").click()

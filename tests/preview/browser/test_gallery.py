@@ -11,7 +11,7 @@ from promptkit import Arg, prompt, resource
 
 @prompt(title="Say hello", tags=["polite"])
 def greet(name: str, tone: str = "warm"):
-    '''Greet somebody by name.'''
+    '''Greet a person by name.'''
     return f"Greet {name} in a {tone} tone."
 
 @prompt(tags=["polite", "short"])
@@ -35,23 +35,23 @@ def notes(day: str):
 NAMES = ["greet", "leave", "re-size"]
 
 
-def test_every_prompt_is_a_link_of_its_name(visit):
+def test_each_name_links_to_its_prompt(visit):
     """Each prompt's name links to its page, even if the name contains special characters."""
     for name in NAMES:
         visit.open("/").get_by_role("link", name=name, exact=True).click()
         expect(visit.page.get_by_role("heading", level=1)).to_have_text(name)
 
 
-def test_what_is_told_of_a_prompt(visit):
+def test_card_shows_the_metadata(visit):
     """A card shows the prompt's title, description, arguments and tags."""
     card = visit.page.get_by_role("listitem").filter(has=visit.page.get_by_role("link", name="greet"))
 
-    for text in ("Say hello", "Greet somebody by name.", "name*", "tone", "polite"):
+    for text in ("Say hello", "Greet a person by name.", "name*", "tone", "polite"):
         expect(card.get_by_text(text, exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize(
-    ("typed", "found"),
+    ("typed", "matches"),
     [
         ("gre", ["greet"]),
         ("HELLO", ["greet"]),
@@ -61,16 +61,16 @@ def test_what_is_told_of_a_prompt(visit):
     ],
     ids=["name", "title", "tag", "argument", "nothing"],
 )
-def test_search_finds_while_one_types(typed, found, visit):
+def test_typing_filters_the_prompts(typed, matches, visit):
     """Typing in the search box filters the prompts by name, title, tag and argument."""
     search = visit.page.get_by_role("searchbox", name="Search prompts")
     search.press_sequentially(f"{typed}x")
     search.press("Backspace")
 
-    expect(visit.page.locator("#found h3").get_by_role("link")).to_have_text(found)
+    expect(visit.page.locator("#found h3").get_by_role("link")).to_have_text(matches)
 
 
-def test_search_says_that_it_found_nothing(visit):
+def test_search_without_matches_shows_the_query(visit):
     """A search without matches shows the query, and clearing it shows all prompts."""
     search = visit.page.get_by_role("searchbox", name="Search prompts")
     search.fill("<b>?")
@@ -80,19 +80,21 @@ def test_search_says_that_it_found_nothing(visit):
     expect(visit.page.locator("#found h3").get_by_role("link")).to_have_count(3)
 
 
-def test_search_beside_a_page(visit):
+def test_list_next_to_a_page_can_be_searched(visit):
     """The prompt list next to a page can be searched and marks the current prompt."""
     page = visit.prompt("greet")
-    beside = page.get_by_role("navigation", name="Prompts")
-    expect(beside.get_by_role("link", name="greet", exact=True)).to_have_attribute("aria-current", "page")
+    prompt_list = page.get_by_role("navigation", name="Prompts")
+    expect(prompt_list.get_by_role("link", name="greet", exact=True)).to_have_attribute(
+        "aria-current", "page"
+    )
 
     page.get_by_role("searchbox", name="Search prompts").fill("short")
-    expect(beside.get_by_role("link")).to_have_text(["leave"])
-    beside.get_by_role("link").click()
+    expect(prompt_list.get_by_role("link")).to_have_text(["leave"])
+    prompt_list.get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("leave")
 
 
-def test_a_search_can_be_sent(visit):
+def test_enter_keeps_the_filtered_list(visit):
     """Enter keeps the filtered list, and a link with a query shows the same matches."""
     search = visit.page.get_by_role("searchbox", name="Search prompts")
     search.fill("leave")
@@ -104,16 +106,16 @@ def test_a_search_can_be_sent(visit):
     expect(page.get_by_role("searchbox")).to_have_value("leave")
 
 
-def test_a_fault_is_beside_the_prompts(visit):
+def test_diagnostic_is_shown_above_the_prompts(visit):
     """A diagnostic is shown above the prompts with its location and its source line."""
-    faults = visit.page.get_by_role("region", name="What is wrong with the recipes")
+    diagnostics = visit.page.get_by_role("region", name="What is wrong with the recipes")
 
-    expect(faults).to_contain_text("recipes/faulty.py:4")
-    expect(faults.locator(".source")).to_contain_text("def bare(text):")
-    expect(faults.locator("mark")).to_have_text("text")
+    expect(diagnostics).to_contain_text("recipes/faulty.py:4")
+    expect(diagnostics.locator(".source")).to_contain_text("def bare(text):")
+    expect(diagnostics.locator("mark")).to_have_text("text")
 
 
-def test_resources(visit):
+def test_resource_pages_show_their_contents(visit):
     """A resource's page shows its contents, and a template is read once its variables are filled in."""
     visit.page.get_by_role("link", name="notes://today", exact=True).click()
     expect(visit.page.locator("#conversation")).to_contain_text("Nothing yet.")

@@ -54,7 +54,7 @@ TEXTS["all"] = BAD
 LINE = " ".join(BAD.split())
 
 @prompt(title=LINE[:900], description=BAD, tags=["<script>alert(1)</script>", '"onclick="alert(1)'])
-def told(
+def described(
     text: Annotated[str, Arg(BAD, title='<img src=x onerror=alert(1)>" onfocus="x', examples=[BAD])] = "",
     choice: Annotated[Literal['"><script>alert(1)</script>', "b"], Arg("x")] = "b",
     offered: Annotated[str, Arg(complete=lambda typed: list(TEXTS.values()))] = "",
@@ -116,7 +116,7 @@ def is_harmless(page):
 
 
 @pytest.mark.parametrize("which", TEXTS)
-def test_what_a_prompt_says(which, visit):
+def test_prompt_text_is_harmless(which, visit):
     """Hostile prompt text is shown as Markdown and raw, with invisible characters escaped."""
     page = visit.prompt("says", f"?which={which}")
     expect(page.locator("#said > ol > li")).to_have_count(1)
@@ -128,7 +128,7 @@ def test_what_a_prompt_says(which, visit):
     assert is_harmless(page)
 
 
-def test_what_one_types(visit):
+def test_typed_text_is_harmless(visit):
     """Hostile input is harmless in its control, the address, the conversation and every tab."""
     page = visit.prompt("repeats")
     page.get_by_role("textbox", name="text").fill(ALL)
@@ -144,7 +144,7 @@ def test_what_one_types(visit):
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "state"),
     [
         (f"needs?number={quote(ALL)}", "1 argument needs attention"),
         (f"needs?number=1&{quote(ALL.replace('.', ''))}=x", "1 argument needs attention"),
@@ -153,16 +153,16 @@ def test_what_one_types(visit):
     ],
     ids=["value", "name", "exception", "refusal"],
 )
-def test_faults(path, said, visit):
+def test_error_messages_are_harmless(path, state, visit):
     """Error messages quote hostile values, unknown argument names and exceptions harmlessly."""
     page = visit.open(f"/prompts/{path}")
 
-    expect(page.locator("#state")).to_contain_text(said)
+    expect(page.locator("#state")).to_contain_text(state)
     assert "alert(1)" in page.locator("#main").inner_text()
     assert is_harmless(page)
 
 
-def test_a_search(visit):
+def test_search_query_is_harmless(visit):
     """A hostile search query is repeated harmlessly, whether typed or taken from a link."""
     visit.page.get_by_role("searchbox", name="Search prompts").fill(f"nowhere {' '.join(ALL.split())}")
     expect(visit.page.locator(".nothing")).to_contain_text("alert(1)")
@@ -173,17 +173,17 @@ def test_a_search(visit):
     assert is_harmless(page)
 
 
-def test_titles_descriptions_and_completions(visit):
+def test_metadata_is_harmless(visit):
     """Hostile titles, descriptions and completion values are harmless."""
     assert is_harmless(visit.page)
-    page = visit.prompt("told")
-    expect(page.get_by_role("heading", level=1)).to_have_text("told")
+    page = visit.prompt("described")
+    expect(page.get_by_role("heading", level=1)).to_have_text("described")
     page.get_by_role("combobox", name="offered").focus()
     expect(page.locator("datalist option")).to_have_count(len(TEXTS) + 1)
     assert is_harmless(page)
 
 
-def test_resources_and_media(visit):
+def test_resources_and_media_are_harmless(visit):
     """HTML is shown as text, SVG as an image that runs nothing, and `javascript:` URIs are not links."""
     page = visit.prompt("attaches")
     expect(page.locator("#said > ol > li")).to_have_count(6)
@@ -199,17 +199,18 @@ def test_resources_and_media(visit):
     assert is_harmless(page)
 
 
-def test_media_as_pages(visit):
+def test_media_opened_as_pages_are_harmless(visit):
     """An SVG opened as a page is sandboxed, and other files are downloaded instead of displayed."""
     page = visit.prompt("attaches")
     source = page.locator("#conversation img").get_attribute("src")
     saved = page.get_by_role("link", name="Save this file").get_attribute("href")
 
     visit.window.allow("frame is sandboxed", "Content Security Policy", "Content-Security-Policy", ": csp")
-    visit.window.allow("asked somebody else: https://evil.example/x.png")  # the policy blocks the request
+    # The policy blocks the request.
+    visit.window.allow("requested another origin: https://evil.example/x.png")
     visit.open(source)
-    answer = page.request.get(visit.window.origin + source)
-    assert "sandbox" in answer.headers["content-security-policy"]
+    response = page.request.get(visit.window.origin + source)
+    assert "sandbox" in response.headers["content-security-policy"]
     headers = page.request.get(visit.window.origin + saved).headers
     assert headers["content-disposition"] == "attachment"
     assert headers["content-type"] == "application/octet-stream"
@@ -217,7 +218,7 @@ def test_media_as_pages(visit):
 
 
 @pytest.mark.parametrize("text", ["x", "word ", "*", "[", "<", "`", "| a ", "\u202e", "\n-"], ids=repr)
-def test_a_text_of_a_mebibyte(text, visit):
+def test_huge_text_is_truncated(text, visit):
     """A text of 1 MiB is truncated at first, and a button shows all of it."""
     size = 1024**2
     page = visit.prompt("repeats", f"?text={quote(text)}&count={size // len(text)}")
@@ -229,7 +230,7 @@ def test_a_text_of_a_mebibyte(text, visit):
     assert is_harmless(page)
 
 
-def test_a_mebibyte_in_a_field(visit):
+def test_huge_value_is_rendered(visit):
     """A text of 1 MiB can be entered and rendered without becoming part of the address."""
     page = visit.prompt("repeats")
     page.get_by_role("textbox", name="text").fill("word " * (1024**2 // 5))
@@ -238,20 +239,20 @@ def test_a_mebibyte_in_a_field(visit):
     assert len(page.url) < 200
 
 
-def test_who_is_refused(shown):
+def test_unauthorized_requests_are_rejected(served_recipes):
     """Requests with a wrong host, a foreign origin or no valid token are rejected with 403."""
-    _, address = shown
+    _, address = served_recipes
     url = urlsplit(address)
 
-    def status(path="/", **headers):
+    def send_request(path="/", **headers):
         with closing(HTTPConnection(url.netloc, timeout=20)) as connection:
             connection.request("GET", path, headers=headers)
-            answer = connection.getresponse()
-            return answer.status, answer.headers.get("set-cookie", "").partition(";")[0], answer.read()
+            response = connection.getresponse()
+            return response.status, response.headers.get("set-cookie", "").partition(";")[0], response.read()
 
-    code, cookie, _ = status(f"/?{url.query}")
-    assert (code, status(Cookie=cookie)[0]) == (303, 200)
-    for wrong in (
+    code, cookie, _ = send_request(f"/?{url.query}")
+    assert (code, send_request(Cookie=cookie)[0]) == (303, 200)
+    for invalid_headers in (
         {"Host": "evil.example"},
         {"Host": f"evil.example:{url.port}"},
         {"Host": "127.0.0.1"},
@@ -261,8 +262,8 @@ def test_who_is_refused(shown):
         {"Cookie": "x=y"},
         {"Cookie": cookie + "x"},
     ):
-        code, _, body = status(**{"Cookie": cookie, **wrong})
-        assert code == 403, wrong
+        code, _, body = send_request(**{"Cookie": cookie, **invalid_headers})
+        assert code == 403, invalid_headers
         assert b"repeats" not in body
-    assert status("/prompts/repeats")[0] == 403
-    assert status("/?access-token=wrong")[0] == 403
+    assert send_request("/prompts/repeats")[0] == 403
+    assert send_request("/?access-token=wrong")[0] == 403

@@ -24,22 +24,22 @@ def note(text: str):
 """
 
 
-def page_with(address):
+def make_link_page(address):
     """Return an HTML page with one link."""
     return f'<!doctype html><link rel="icon" href="data:,"><a href="{address}">Follow</a>'
 
 
 @pytest.fixture
-def other(servers):
+def serve_link(servers):
     """A function that serves a page with a link to an address on another port of this machine."""
 
     class Page(BaseHTTPRequestHandler):
-        def __init__(self, address, *rest):
+        def __init__(self, address, *arguments):
             self.address = address
-            super().__init__(*rest)
+            super().__init__(*arguments)
 
         def do_GET(self):
-            body = page_with(self.address).encode()
+            body = make_link_page(self.address).encode()
             self.send_response(200)
             self.send_header("content-type", "text/html")
             self.send_header("content-length", str(len(body)))
@@ -59,33 +59,35 @@ def other(servers):
 
 
 @pytest.mark.parametrize("is_file", [False, True], ids=["another port", "a file"])
-def test_a_link_shows_the_page_after_a_click(is_file, visiting, other, tmp_path):
+def test_link_from_another_page_needs_a_click(is_file, visit_recipes, serve_link, tmp_path):
     """A link from another page renders the prompt only after a click, which sends the cookie."""
-    visit = visiting(note=NOTES)
+    visit = visit_recipes(note=NOTES)
     link = f"{visit.window.origin}/prompts/note?text=a+b"
-    visit.window.allow("asked somebody else", "403")
+    visit.window.allow("requested another origin", "403")
     if is_file:
-        (tmp_path / "page.html").write_text(page_with(link))
+        (tmp_path / "page.html").write_text(make_link_page(link))
         visit.page.goto((tmp_path / "page.html").as_uri())
     else:
-        visit.page.goto(f"http://127.0.0.1:{other(link)}/")
+        visit.page.goto(f"http://127.0.0.1:{serve_link(link)}/")
     visit.page.get_by_role("link", name="Follow").click()
 
-    asks = visit.page.get_by_role("link", name="Show it")
+    confirm = visit.page.get_by_role("link", name="Show it")
     expect(visit.page.get_by_role("heading")).to_have_text("Another page leads here")
     expect(visit.page.locator("code")).to_have_text(["recipes", "/prompts/note?text=a+b"])
     assert not (visit.folder / "ran.txt").exists()
-    asks.click()
+    confirm.click()
 
     expect(visit.page.locator("#conversation")).to_contain_text("Noted a b.")
 
 
-def test_a_long_link_fits_into_a_small_window(visiting, other):
+def test_long_link_fits_a_narrow_window(visit_recipes, serve_link):
     """A long link is shown in full without making the page wider than the window."""
-    visit = visiting(note=NOTES)
+    visit = visit_recipes(note=NOTES)
     visit.page.set_viewport_size({"width": 360, "height": 800})
-    visit.window.allow("asked somebody else", "403")
-    visit.page.goto(f"http://127.0.0.1:{other(visit.window.origin + '/prompts/note?text=' + 'x' * 500)}/")
+    visit.window.allow("requested another origin", "403")
+    visit.page.goto(
+        f"http://127.0.0.1:{serve_link(visit.window.origin + '/prompts/note?text=' + 'x' * 500)}/"
+    )
     visit.page.get_by_role("link", name="Follow").click()
 
     expect(visit.page.locator("main code")).to_have_text("/prompts/note?text=" + "x" * 500)
@@ -93,12 +95,12 @@ def test_a_long_link_fits_into_a_small_window(visiting, other):
     assert visit.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-def test_a_file_opens_the_first_address(visiting):
+def test_redirect_file_opens_the_gallery(visit_recipes):
     """The redirect file of `promptkit dev` opens the gallery without a click and removes the token."""
-    visit = visiting(note=NOTES)
+    visit = visit_recipes(note=NOTES)
     visit.page.goto("about:blank")  # the open page subscribes to events, which are refused without the cookie
     visit.window.context.clear_cookies()
-    visit.window.allow("asked somebody else: file:")
+    visit.window.allow("requested another origin: file:")
     with redirect_file(visit.address) as url:
         visit.page.goto(url)
         expect(visit.page.locator("#found").get_by_role("link")).to_have_text(["note"])

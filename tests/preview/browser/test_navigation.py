@@ -20,15 +20,15 @@ long.case("forty", 40)
 """
 
 MANY = "from promptkit import prompt\n" + "".join(
-    f"@prompt(title='Prompt {n} and what it is about', tags=['t{n % 3}'])\n"
+    f"@prompt(title='Prompt {n} and its topic', tags=['t{n % 3}'])\n"
     f"def prompt_{n:04}():\n    return 'Said by {n}.'\n"
     for n in range(1000)
 )
 
 
-def test_tabs_stay_in_sight_beside_forty_turns(visiting):
+def test_tabs_stay_visible_while_scrolling(visit_recipes):
     """The tabs stay visible however far a long conversation is scrolled."""
-    page = visiting(long=LONG).prompt("long")
+    page = visit_recipes(long=LONG).prompt("long")
     expect(page.locator("#turn-40")).to_contain_text("Turn 39")
 
     page.locator("#turn-40").scroll_into_view_if_needed()
@@ -41,9 +41,9 @@ def test_tabs_stay_in_sight_beside_forty_turns(visiting):
     expect(page.locator("#turn-1")).to_be_hidden()
 
 
-def test_the_tab_is_in_the_address(visiting):
+def test_address_holds_the_open_tab(visit_recipes):
     """The address holds the open tab, even after a value changes."""
-    page = visiting(long=LONG).prompt("long")
+    page = visit_recipes(long=LONG).prompt("long")
     page.get_by_role("tab", name="Wire").click()
     page.get_by_role("spinbutton", name="count").fill("2")
     expect(page).to_have_url(re.compile("count=2&open-tab=wire$"))
@@ -55,9 +55,9 @@ def test_the_tab_is_in_the_address(visiting):
     expect(page).to_have_url(re.compile("count=2$"))
 
 
-def test_on_a_small_screen_arguments_are_a_tab(shown_small):
+def test_arguments_are_a_tab_on_a_small_screen(small_page):
     """On a small screen the arguments are a tab, and every tab fits the window's width."""
-    page = shown_small
+    page = small_page
     expect(page.get_by_role("spinbutton", name="count")).to_be_hidden()
     page.get_by_role("tab", name="Arguments").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -70,7 +70,8 @@ def test_on_a_small_screen_arguments_are_a_tab(shown_small):
 
 
 @pytest.fixture
-def shown_small(recipes, windows, servers):
+def small_page(recipes, windows, servers):
+    """The page of a long conversation in a window of 360 px."""
     from benchmarks.browser import served
 
     address = servers.enter_context(served(recipes(long=LONG)))
@@ -80,9 +81,9 @@ def shown_small(recipes, windows, servers):
     return window.page
 
 
-def test_the_open_prompt_is_in_sight_among_a_thousand(visiting):
+def test_current_prompt_is_scrolled_into_view(visit_recipes):
     """The current prompt is scrolled into view when the page opens and after a reload."""
-    visit = visiting(many=MANY)
+    visit = visit_recipes(many=MANY)
     page = visit.prompt("prompt_0777")
     current = page.get_by_role("navigation", name="Prompts").locator("[aria-current]")
     expect(current).to_be_in_viewport()
@@ -94,9 +95,9 @@ def test_the_open_prompt_is_in_sight_among_a_thousand(visiting):
     expect(current).to_be_in_viewport()
 
 
-def test_the_search_is_kept_on_the_way_back(visiting):
+def test_going_back_restores_the_search(visit_recipes):
     """Going back to the gallery restores the search, which is part of the address."""
-    page = visiting(many=MANY, long=LONG).page
+    page = visit_recipes(many=MANY, long=LONG).page
     page.get_by_role("searchbox", name="Search prompts").fill("prompt_001")
     expect(page.locator("#counted")).to_contain_text("10 of 1,001")
     page.get_by_role("link", name="prompt_0015", exact=True).click()
@@ -108,9 +109,9 @@ def test_the_search_is_kept_on_the_way_back(visiting):
     expect(page.locator("#counted")).to_contain_text("10 of 1,001")
 
 
-def test_a_tag_filters(visiting):
+def test_tag_filters_the_prompts(visit_recipes):
     """A tag filters the prompts in the gallery and in the list next to a page."""
-    visit = visiting(many=MANY, long=LONG)
+    visit = visit_recipes(many=MANY, long=LONG)
     page = visit.page
     page.locator(".card").get_by_role("link", name="two words").click()
     expect(page.locator("#counted")).to_contain_text("1 of 1,001")
@@ -122,9 +123,9 @@ def test_a_tag_filters(visiting):
     expect(side.locator(".lines").get_by_role("link")).to_have_text(["long"])
 
 
-def test_keys_lead_anywhere(visiting):
+def test_shortcuts_open_the_search_and_the_palette(visit_recipes):
     """``/`` focuses the search, and Ctrl+K opens the palette, which finds prompts, cases and tabs."""
-    page = visiting(many=MANY, long=LONG).prompt("prompt_0001")
+    page = visit_recipes(many=MANY, long=LONG).prompt("prompt_0001")
     page.keyboard.press("/")
     expect(page.get_by_role("navigation", name="Prompts").get_by_role("searchbox")).to_be_focused()
 

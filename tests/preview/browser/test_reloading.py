@@ -15,14 +15,14 @@ def review(code: str, depth: int = 3):
 """
 
 
-def news(page):
+def locate_announcement(page):
     """Return the element that announces reloads."""
     return page.locator("#news")
 
 
-def test_a_save_is_shown_in_place(visiting):
+def test_save_updates_the_page_in_place(visit_recipes):
     """A save updates the page in place and reports the change; entered text and the cursor are kept."""
-    visit = visiting(review=REVIEW)
+    visit = visit_recipes(review=REVIEW)
     page = visit.prompt("review")
     code = page.get_by_role("textbox", name="code")
     code.press_sequentially("x = 1")
@@ -32,16 +32,16 @@ def test_a_save_is_shown_in_place(visiting):
     visit.save("review.py", REVIEW.replace("Review {", "Criticise {"))
 
     expect(page.locator("#conversation")).to_contain_text("Criticise x = 1 to 3.")
-    expect(news(page)).to_have_text("Reloaded: changed review.")
+    expect(locate_announcement(page)).to_have_text("Reloaded: changed review.")
     expect(code).to_have_value("x = 1")
     expect(code).to_be_focused()
     code.press("2")
     expect(page.locator("#conversation")).to_contain_text("Criticise x = 21 to 3.")
 
 
-def test_a_field_that_was_left_stays_left(visiting):
+def test_reload_does_not_move_the_focus(visit_recipes):
     """A reload does not move the focus."""
-    visit = visiting(review=REVIEW)
+    visit = visit_recipes(review=REVIEW)
     page = visit.prompt("review")
     page.get_by_role("textbox", name="code").fill("x = 1")
     page.get_by_role("textbox", name="code").blur()
@@ -52,9 +52,9 @@ def test_a_field_that_was_left_stays_left(visiting):
     assert page.evaluate("document.activeElement === document.body")
 
 
-def test_another_signature(visiting):
+def test_changed_signature_keeps_the_other_values(visit_recipes):
     """When the signature changes, other values are kept and a removed argument is reported as unknown."""
-    visit = visiting(review=REVIEW)
+    visit = visit_recipes(review=REVIEW)
     page = visit.prompt("review", "?depth=7")
     page.get_by_role("textbox", name="code").fill("x = 1")
     expect(page.locator("#conversation")).to_contain_text("to 7.")
@@ -74,58 +74,58 @@ def test_another_signature(visiting):
     expect(gone).to_have_count(0)
 
 
-def test_a_broken_recipe_and_its_mending(visiting):
+def test_broken_recipe_shows_its_error_until_fixed(visit_recipes):
     """A broken recipe shows its error and the last good rendering, until a save fixes it."""
-    visit = visiting(review=REVIEW)
+    visit = visit_recipes(review=REVIEW)
     visit.page.clock.install()
     page = visit.prompt("review", "?code=x")
     visit.save("review.py", REVIEW.replace("return f", "retrn f"))
 
-    beside = page.get_by_role("region", name="What is wrong in its file")
-    expect(beside).to_contain_text("recipes/review.py:6")
-    expect(beside.locator(".source")).to_contain_text('retrn f"Review {code} to {depth}."')
-    told = page.locator("#broken")
-    expect(told).to_have_text("Not loaded: 1 fault in review.py.")
+    diagnostics = page.get_by_role("region", name="What is wrong in its file")
+    expect(diagnostics).to_contain_text("recipes/review.py:6")
+    expect(diagnostics.locator(".source")).to_contain_text('retrn f"Review {code} to {depth}."')
+    banner = page.locator("#broken")
+    expect(banner).to_have_text("Not loaded: 1 fault in review.py.")
     expect(page.locator("#conversation")).to_contain_text("Review x to 3.")
     page.get_by_role("button", name="Copy turn 1").click()
-    expect(news(page)).to_have_text("Copied.")
+    expect(locate_announcement(page)).to_have_text("Copied.")
     page.clock.run_for(8000)
-    expect(told).to_have_text("Not loaded: 1 fault in review.py.")
+    expect(banner).to_have_text("Not loaded: 1 fault in review.py.")
 
-    visit.save("review.py", REVIEW.replace("Review {", "Mend {"))
-    expect(page.locator("#conversation")).to_contain_text("Mend x to 3.")
-    expect(beside).to_have_count(0)
-    expect(news(page)).to_contain_text("Reloaded: changed review.")
-    expect(told).to_have_text("")
+    visit.save("review.py", REVIEW.replace("Review {", "Fix {"))
+    expect(page.locator("#conversation")).to_contain_text("Fix x to 3.")
+    expect(diagnostics).to_have_count(0)
+    expect(locate_announcement(page)).to_contain_text("Reloaded: changed review.")
+    expect(banner).to_have_text("")
 
 
-def test_the_gallery_follows(visiting):
+def test_gallery_follows_changes_of_files(visit_recipes):
     """The gallery follows added, broken and removed recipe files, and keeps its search."""
-    visit = visiting(review=REVIEW)
+    visit = visit_recipes(review=REVIEW)
     page = visit.page
-    found = page.locator("#found").get_by_role("link")
+    links = page.locator("#found").get_by_role("link")
     search = page.get_by_role("searchbox", name="Search prompts")
     search.fill("re")
-    expect(found).to_have_text(["review"])
+    expect(links).to_have_text(["review"])
 
     visit.save("more.py", REVIEW.replace("def review", "def rewrite"))
-    expect(news(page)).to_have_text("Reloaded: added rewrite.")
-    expect(found).to_have_text(["review", "rewrite"])
+    expect(locate_announcement(page)).to_have_text("Reloaded: added rewrite.")
+    expect(links).to_have_text(["review", "rewrite"])
     expect(search).to_have_value("re")
     expect(page.locator("#counted")).to_have_text("2 prompts")
 
     visit.save("more.py", "import nowhere_to_be_found\n")
-    faults = page.get_by_role("region", name="What is wrong with the recipes")
-    expect(faults).to_contain_text("nowhere_to_be_found")
+    diagnostics = page.get_by_role("region", name="What is wrong with the recipes")
+    expect(diagnostics).to_contain_text("nowhere_to_be_found")
 
     (visit.folder / "more.py").unlink()
-    expect(found).to_have_text(["review"])
-    expect(faults).to_have_text("")
+    expect(links).to_have_text(["review"])
+    expect(diagnostics).to_have_text("")
 
 
-def test_a_prompt_that_goes_and_comes_back(visiting):
+def test_removed_prompt_can_return(visit_recipes):
     """A removed prompt is reported as gone, and shown again with its values when it returns."""
-    visit = visiting(review=REVIEW, other=REVIEW.replace("def review", "def other"))
+    visit = visit_recipes(review=REVIEW, other=REVIEW.replace("def review", "def other"))
     visit.window.allow(": 404", "404 (Not Found)")
     page = visit.prompt("review", "?code=x")
 
@@ -136,9 +136,9 @@ def test_a_prompt_that_goes_and_comes_back(visiting):
     expect(page.locator("#conversation")).to_contain_text("Review x to 3.")
 
 
-def test_the_first_recipe(visiting):
+def test_first_recipe_appears(visit_recipes):
     """A page opened before any prompt exists shows the first one that is saved."""
-    visit = visiting()
+    visit = visit_recipes()
     expect(visit.page.locator("#found")).to_contain_text("There is no prompt yet")
 
     visit.save("review.py", REVIEW)

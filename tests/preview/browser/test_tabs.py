@@ -40,39 +40,39 @@ def small(text: str):
 QUERY = "?code=print(%22it%27s%22)%0Aprint(2)&due=2026-01-31&depth=5"
 
 
-def opened(page, name):
+def open_tab(page, name):
     """Open a tab and return its panel."""
     page.get_by_role("tab", name=name).click()
     return panel_of(page, name)
 
 
-def copied(panel):
+def copy_first(panel):
     """Click the first copy button and return the clipboard's text."""
     panel.get_by_role("button", name="Copy").first.click()
     expect(panel.locator(".copied").first).to_have_text("Copied")
     return panel.page.evaluate("navigator.clipboard.readText()")
 
 
-def test_the_wire_by_revision(visit):
+def test_wire_tab_has_each_revision(visit):
     """The Wire tab has a result for each revision, and the oldest and newest list entries differ."""
-    panel = opened(visit.prompt("review", QUERY), "Wire")
+    panel = open_tab(visit.prompt("review", QUERY), "Wire")
     oldest, *_, newest = REVISIONS
     expect(panel.get_by_role("button", name=newest)).to_have_attribute("aria-pressed", "true")
-    text = json.loads(copied(panel))["messages"][0]["content"]["text"]
+    text = json.loads(copy_first(panel))["messages"][0]["content"]["text"]
     assert text.startswith("Review this to depth 5, until 2026-01-31:")
 
-    listed = {}
+    entries = {}
     for date in REVISIONS:
         panel.get_by_role("button", name=date).click()
         expect(panel.get_by_role("button", name=date)).to_have_attribute("aria-pressed", "true")
-        listed[date] = panel.locator("pre").last.text_content()
-    assert listed[oldest] != listed[newest]
+        entries[date] = panel.locator("pre").last.text_content()
+    assert entries[oldest] != entries[newest]
 
 
-def test_each_vendor(visit):
+def test_vendors_tab_keeps_the_choice(visit):
     """The Vendors tab shows one vendor's request, and keeps the choice when a value changes."""
     page = visit.prompt("review", QUERY)
-    panel = opened(page, "Vendors")
+    panel = open_tab(page, "Vendors")
     for vendor, key in (("OpenAI chat", "messages"), ("OpenAI responses", "input"), ("Gemini", "contents")):
         panel.get_by_role("button", name=vendor).click()
         expect(panel.get_by_role("button", name=vendor)).to_have_attribute("aria-pressed", "true")
@@ -83,7 +83,7 @@ def test_each_vendor(visit):
     expect(panel.get_by_role("button", name="Gemini")).to_have_attribute("aria-pressed", "true")
 
 
-def test_what_is_copied_is_all_of_it(visit):
+def test_complete_text_is_copied(visit):
     """Copying yields the complete text, even if it is truncated or shown with escapes."""
     page = visit.prompt("long", "?count=60000")
     text = "word " * 60_000 + "\u202eend"
@@ -91,16 +91,16 @@ def test_what_is_copied_is_all_of_it(visit):
     expect(page.locator("#news")).to_have_text("Copied.")
     assert page.evaluate("navigator.clipboard.readText()") == text
 
-    panel = opened(page, "Wire")
+    panel = open_tab(page, "Wire")
     expect(panel.locator(".cut")).to_contain_text("20,000 of 300,")
-    assert json.loads(copied(panel))["messages"][0]["content"]["text"] == text
+    assert json.loads(copy_first(panel))["messages"][0]["content"]["text"] == text
 
 
-def test_the_table_of_a_client_keeps_its_shape(visit):
+def test_long_value_scrolls_within_its_row(visit):
     """A long value scrolls within its row, and argument names stay on one line."""
     page = visit.prompt("small")
     page.get_by_role("textbox", name="text").fill("0123456789abcdef" * 1000)
-    panel = opened(page, "Clients")
+    panel = open_tab(page, "Clients")
     panel.get_by_role("button", name="Cursor").click()
     row = panel.locator("tbody tr")
     expect(row.locator("pre")).to_contain_text("0123456789abcdef")
@@ -114,17 +114,17 @@ def test_the_table_of_a_client_keeps_its_shape(visit):
     [f"review{QUERY}", "review?depth=many&code=x", "small?text=%F0%9F%90%8D%20%22quoted%22"],
     ids=["values", "faults", "characters"],
 )
-def test_the_copied_test_passes(path, visit, shown, tmp_path):
+def test_copied_test_passes(path, visit, served_recipes, tmp_path):
     """The copied test passes under pytest, and fails once the prompt has changed."""
-    source = copied(opened(visit.prompt(path), "Test"))
-    folder, _ = shown
+    source = copy_first(open_tab(visit.prompt(path), "Test"))
+    folder, _ = served_recipes
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / "reviews.py").write_text((folder / "reviews.py").read_text())
     (tmp_path / "test_copied.py").write_text(source, encoding="utf-8")
 
-    def passed():
-        ran = subprocess.run(
+    def run_copied_test():
+        result = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_copied.py"],
             cwd=tmp_path,
             env=environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1"),
@@ -133,22 +133,22 @@ def test_the_copied_test_passes(path, visit, shown, tmp_path):
             timeout=50,
             check=False,
         )
-        return "1 passed" in ran.stdout, ran.stdout
+        return "1 passed" in result.stdout, result.stdout
 
-    assert passed()[0], passed()[1]
+    assert run_copied_test()[0], run_copied_test()[1]
     changed = (folder / "reviews.py").read_text()
     edits = (("Review this", "Criticise"), ("Say ", "Sing "), ("depth: int = 3", "depth: str = ''"))
-    for said, other in edits:
-        changed = changed.replace(said, other)
+    for old, new in edits:
+        changed = changed.replace(old, new)
     (tmp_path / "recipes" / "reviews.py").write_text(changed)
-    assert not passed()[0]
+    assert not run_copied_test()[0]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the command is for the shells of Linux and macOS")
-def test_the_copied_command_line_prints_the_same(visit, shown):
+def test_copied_command_prints_the_same_rendering(visit, served_recipes):
     """The copied command line, run in a shell next to the recipes, prints the same rendering."""
-    command = copied(opened(visit.prompt("review", QUERY), "Command line"))
-    folder, _ = shown
+    command = copy_first(open_tab(visit.prompt("review", QUERY), "Command line"))
+    folder, _ = served_recipes
 
     code, out, err = in_shell(command, cwd=folder.parent)
 
@@ -157,9 +157,9 @@ def test_the_copied_command_line_prints_the_same(visit, shown):
     assert b'print("it\'s")\nprint(2)' in out
 
 
-def test_as_a_client_shows_it(visit):
+def test_clients_tab_shows_the_view_of_a_client(visit):
     """Zed hides a prompt with several arguments, and Gemini CLI sends only the first message."""
-    panel = opened(visit.prompt("review", QUERY), "Clients")
+    panel = open_tab(visit.prompt("review", QUERY), "Clients")
     panel.get_by_role("button", name=CLIENTS["zed"].title).click()
     expect(panel).to_contain_text("Zed does not offer this prompt to people.")
 
@@ -169,15 +169,15 @@ def test_as_a_client_shows_it(visit):
     expect(turns.nth(0)).not_to_contain_text("does not arrive")
     expect(turns.nth(1)).to_contain_text("does not arrive")
 
-    panel = opened(visit.prompt("small", "?text=two words"), "Clients")
+    panel = open_tab(visit.prompt("small", "?text=two words"), "Clients")
     panel.get_by_role("button", name=CLIENTS["zed"].title).click()
     expect(panel.locator(".turns")).to_contain_text("Say two words.")
 
 
-def test_a_tab_follows_a_reload(visiting):
+def test_open_tab_follows_a_reload(visit_recipes):
     """An open tab is updated by a reload."""
-    visit = visiting(reviews=RECIPES["reviews.py"])
-    panel = opened(visit.prompt("small", "?text=hello"), "Wire")
+    visit = visit_recipes(reviews=RECIPES["reviews.py"])
+    panel = open_tab(visit.prompt("small", "?text=hello"), "Wire")
     expect(panel).to_contain_text("Say hello.")
 
     visit.save("reviews.py", RECIPES["reviews.py"].replace("Say ", "Sing "))

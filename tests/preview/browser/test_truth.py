@@ -24,9 +24,9 @@ def good(text: str, count: int = 1):
 READING = "from promptkit import resource\n\n@resource('note://x')\ndef note() -> str:\n    return 'A note'\n"
 
 
-def test_broken_files_are_on_every_page(visiting):
+def test_every_page_reports_broken_files(visit_recipes):
     """Every page reports broken files, until a save fixes them."""
-    visit = visiting(good=GOOD, reading=READING, broken="import nowhere_to_be_found\n")
+    visit = visit_recipes(good=GOOD, reading=READING, broken="import nowhere_to_be_found\n")
     for path in ("/", "/prompts/good", "/resources?uri=note://x"):
         page = visit.open(path)
         expect(page.get_by_role("link", name="Not loaded: 1 fault in broken.py.")).to_be_in_viewport()
@@ -38,12 +38,12 @@ def test_broken_files_are_on_every_page(visiting):
     expect(page.get_by_role("region", name="What is wrong with the recipes")).to_contain_text("nowhere")
 
 
-def test_the_page_of_a_slow_prompt_is_there_at_once(visiting):
+def test_page_of_a_slow_prompt_loads_immediately(visit_recipes):
     """The page of a slow prompt loads immediately and shows the rendering when it is ready."""
     slow = "from pathlib import Path\nimport asyncio\nfrom promptkit import prompt\n\n"
     slow += "gate = Path(__file__).with_name('closed')\n\n@prompt\nasync def slow(text: str = 'a'):\n"
     slow += "    while gate.exists():\n        await asyncio.sleep(0.02)\n    return f'Said {text}.'\n"
-    visit = visiting(slow=slow)
+    visit = visit_recipes(slow=slow)
     (visit.folder / "closed").touch()
 
     page = visit.prompt("slow", "?text=b")
@@ -55,21 +55,21 @@ def test_the_page_of_a_slow_prompt_is_there_at_once(visiting):
     expect(page.locator("#state")).to_contain_text("1 message")
 
 
-def test_a_slow_prompt_is_rendered_once(visiting):
+def test_slow_prompt_is_rendered_once(visit_recipes):
     """Opening the page renders a slow prompt once, in whatever order its case lists the values."""
     slow = "from pathlib import Path\nimport asyncio\nfrom promptkit import prompt\n\n"
     slow += "calls = Path(__file__).parents[1] / 'calls'\n\n@prompt\nasync def slow(text: str, count: int):\n"
     slow += "    calls.write_text(calls.read_text() + 'x' if calls.exists() else 'x')\n"
     slow += "    await asyncio.sleep(0.6)\n    return text * count\n\n"
     slow += "slow.case_wire('case', {'count': '2', 'text': 'ab'})\n"
-    visit = visiting(slow=slow)
+    visit = visit_recipes(slow=slow)
 
     page = visit.prompt("slow")
     expect(page.locator("#said")).to_contain_text("abab")
     assert (visit.folder.parent / "calls").read_text() == "x"
 
 
-def test_a_server_that_is_gone(recipes, windows):
+def test_stopped_server_is_reported(recipes, windows):
     """When the server stops, the page reports it in red and marks the rendering as outdated."""
     folder = recipes(good=GOOD)
     command = [sys.executable, "-m", "promptkit", "dev", "--no-open", "--port", "0", folder.name]
@@ -97,9 +97,9 @@ def test_a_server_that_is_gone(recipes, windows):
         process.stdout.close()
 
 
-def test_a_prompt_of_a_broken_file_is_shown_as_it_was(visiting):
+def test_prompt_of_a_broken_file_keeps_its_rendering(visit_recipes):
     """A prompt of a broken file keeps its last rendering, which is labelled as outdated."""
-    visit = visiting(good=GOOD)
+    visit = visit_recipes(good=GOOD)
     page = visit.prompt("good", "?text=abc")
     visit.save("good.py", GOOD.replace("return", "retrn"))
 
@@ -110,31 +110,31 @@ def test_a_prompt_of_a_broken_file_is_shown_as_it_was(visiting):
     expect(page.locator("#said .turn")).to_have_css("border-top-style", "solid")
 
 
-def test_the_last_rendering_stays_while_a_value_is_unfinished(visiting):
+def test_last_rendering_stays_while_a_value_is_invalid(visit_recipes):
     """The last rendering stays in place, labelled as outdated, until the value is valid again."""
-    page = visiting(good=GOOD).prompt("good", "?text=abc&count=2")
-    said, earlier = page.locator("#said"), page.get_by_text("What it said before:")
-    turn = said.locator(".turn")
-    expect(said).to_contain_text("abcabc")
-    expect(earlier).to_be_hidden()
+    page = visit_recipes(good=GOOD).prompt("good", "?text=abc&count=2")
+    rendering, label = page.locator("#said"), page.get_by_text("What it said before:")
+    turn = rendering.locator(".turn")
+    expect(rendering).to_contain_text("abcabc")
+    expect(label).to_be_hidden()
     before = turn.bounding_box()
 
     page.get_by_role("textbox", name="text").fill("")
-    expect(earlier).to_be_visible()
-    expect(said).to_contain_text("abcabc")
+    expect(label).to_be_visible()
+    expect(rendering).to_contain_text("abcabc")
     expect(turn).to_have_css("border-top-style", "dashed")
     expect(page.locator("#wrong")).to_contain_text("is missing")
     assert turn.bounding_box() == before
     page.get_by_role("textbox", name="text").fill("x")
 
-    expect(said).to_contain_text("xx")
-    expect(earlier).to_be_hidden()
+    expect(rendering).to_contain_text("xx")
+    expect(label).to_be_hidden()
     expect(turn).to_have_css("border-top-style", "solid")
 
 
-def test_fields_are_marked_once_they_were_touched(visiting):
+def test_untouched_fields_are_not_marked(visit_recipes):
     """A missing argument is marked as invalid only after its field was touched."""
-    page = visiting(good=GOOD).prompt("good")
+    page = visit_recipes(good=GOOD).prompt("good")
     text = page.get_by_role("textbox", name="text")
     expect(page.locator("#state")).to_contain_text("1 argument needs attention")
     expect(text).not_to_have_attribute("aria-invalid", "true")

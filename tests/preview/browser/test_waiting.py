@@ -21,9 +21,9 @@ async def gated(count: int):
 """
 
 
-def test_the_former_faults_are_not_shown_while_a_prompt_runs(visiting):
+def test_previous_errors_are_cleared_while_rendering(visit_recipes):
     """While a prompt runs, the page shows that it renders and clears the previous errors."""
-    visit = visiting(gated=GATED)
+    visit = visit_recipes(gated=GATED)
     page = visit.prompt("gated", "?count=many")
     count, state = page.get_by_label("count").first, page.locator("#state")
     expect(state).to_contain_text("1 argument needs attention")
@@ -43,9 +43,9 @@ def test_the_former_faults_are_not_shown_while_a_prompt_runs(visiting):
     expect(count).to_have_attribute("aria-invalid", "true")
 
 
-def test_typing_on_does_not_put_it_off(visiting):
+def test_typing_does_not_postpone_the_state(visit_recipes):
     """Continuous typing does not postpone the "Rendering..." state."""
-    visit = visiting(gated=GATED)
+    visit = visit_recipes(gated=GATED)
     page = visit.prompt("gated", "?count=1")
     (visit.folder / "closed").touch()
     page.evaluate("""() => {
@@ -63,9 +63,9 @@ def test_typing_on_does_not_put_it_off(visiting):
     expect(page.locator("#state")).to_contain_text("1 message")
 
 
-def test_an_open_tab_says_so_too(visiting):
+def test_open_tab_shows_the_state(visit_recipes):
     """An open tab also shows "Rendering...", until it is up to date."""
-    visit = visiting(gated=GATED)
+    visit = visit_recipes(gated=GATED)
     page = visit.prompt("gated", "?count=1")
     panel = page.locator("#tab-panel")
     page.get_by_role("tab", name="Wire").click()
@@ -74,8 +74,8 @@ def test_an_open_tab_says_so_too(visiting):
     (visit.folder / "closed").touch()
     page.get_by_label("count").first.fill("2")
     expect(panel).to_have_attribute("aria-busy", "true")
-    drawn = "getComputedStyle(document.getElementById('tab-panel'), '::before').content"
-    assert page.evaluate(drawn) == '"Rendering..."'
+    script = "getComputedStyle(document.getElementById('tab-panel'), '::before').content"
+    assert page.evaluate(script) == '"Rendering..."'
     (visit.folder / "closed").unlink()
 
     expect(panel).to_contain_text("Counted 2.")

@@ -3,10 +3,10 @@
 from urllib.parse import urlsplit
 
 #: Timeout of every wait, in milliseconds: an upper bound, not a measurement.
-PATIENCE = 20_000
+TIMEOUT_MS = 20_000
 
 #: A script that runs in each page before any other script.
-LISTENS = """
+LISTENER = """
 addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) =>
   console.error(`Content-Security-Policy: ${violatedDirective} forbids ${blockedURI || sample}`));
 """
@@ -29,18 +29,18 @@ class Window:
 
     def __init__(self, browser, origin, **options):
         self.origin = origin
-        self._mishaps = []
+        self._problems = []
         self._allowed = []
         self.context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
-        self.context.set_default_timeout(PATIENCE)
+        self.context.set_default_timeout(TIMEOUT_MS)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=origin)
-        self.context.add_init_script(LISTENS)
-        self.context.on("request", self._asked)
-        self.context.on("requestfailed", self._failed)
-        self.context.on("response", self._answered)
-        self.context.on("console", self._logged)
-        self.context.on("weberror", lambda error: self._mishaps.append(f"raised: {error.error}"))
-        self.context.on("dialog", self._interrupted)
+        self.context.add_init_script(LISTENER)
+        self.context.on("request", self._check_origin)
+        self.context.on("requestfailed", self._record_failure)
+        self.context.on("response", self._record_error_status)
+        self.context.on("console", self._record_log)
+        self.context.on("weberror", lambda error: self._problems.append(f"raised: {error.error}"))
+        self.context.on("dialog", self._dismiss_dialog)
         self.page = self.context.new_page()
 
     def allow(self, *texts):
@@ -48,30 +48,30 @@ class Window:
         self._allowed += texts
 
     @property
-    def mishaps(self):
+    def problems(self):
         """The recorded problems that were not allowed."""
-        return [each for each in self._mishaps if not any(text in each for text in self._allowed)]
+        return [problem for problem in self._problems if not any(text in problem for text in self._allowed)]
 
-    def _asked(self, request):
+    def _check_origin(self, request):
         url = urlsplit(request.url)
         if f"{url.scheme}://{url.netloc}" != self.origin:
-            self._mishaps.append(f"asked somebody else: {request.url[:200]}")
+            self._problems.append(f"requested another origin: {request.url[:200]}")
 
-    def _failed(self, request):
+    def _record_failure(self, request):
         # Browsers report requests that the page itself cancelled as ERR_ABORTED.
         if request.failure != "net::ERR_ABORTED":
-            self._mishaps.append(f"failed: {request.url[:200]}: {request.failure}")
+            self._problems.append(f"failed: {request.url[:200]}: {request.failure}")
 
-    def _answered(self, response):
+    def _record_error_status(self, response):
         if response.status >= 400:
-            self._mishaps.append(f"refused: {response.url[:200]}: {response.status}")
+            self._problems.append(f"refused: {response.url[:200]}: {response.status}")
 
-    def _logged(self, message):
+    def _record_log(self, message):
         if message.type in ("error", "warning"):
-            self._mishaps.append(f"logged: {message.text[:300]}")
+            self._problems.append(f"logged: {message.text[:300]}")
 
-    def _interrupted(self, dialog):
-        self._mishaps.append(f"dialog: {dialog.message}")
+    def _dismiss_dialog(self, dialog):
+        self._problems.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
 
